@@ -8,128 +8,31 @@ Each load runs against an extender of its own: an in-memory API server with NODE
 import argparse
 import asyncio
 import contextlib
-import itertools
 import json
 import os
-import socket
 import statistics
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import httpx
 
-from vgpu import assignment, names
-from vgpu.assignment import Assignment, Grant
-from vgpu.simulator.api import resources, server
-from vgpu.simulator.api.cluster import Cluster
-from vgpu.simulator.api.resources import Target
+from benchmarks import populated
+from vgpu import names
 
 CARDS = 8
-MEMORY_MIB = 81_920
-SLICE_MIB = 256
 BODY_MIB = 100
 WARM_UP_S = 3.0  # the first calls fill the cache of placements
 
 Load = Callable[[str], Coroutine[Any, Any, None]]
 
 
-def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-async def fill(cluster: Cluster, nodes: int, pods: int) -> None:
-    """Store nodes with cards, fresh Leases, and pods bound to them."""
-    amounts = {names.SLICE: str(CARDS * MEMORY_MIB // SLICE_MIB), names.CARD: str(CARDS)}
-    for n in range(nodes):
-        name = f"node-{n}"
-        await cluster.create(Target(resources.NODES), {"metadata": {"name": name}, "status": {"allocatable": amounts}})
-        cards = [
-            {"uuid": f"GPU-{n}-{c}", "index": c, "model": "NVIDIA H100", "memoryMiB": MEMORY_MIB, "healthy": True}
-            for c in range(CARDS)
-        ]
-        status = {"sliceMiB": SLICE_MIB, "pluginVersion": "0", "cards": cards}
-        await cluster.create(Target(resources.GPUNODES), {"metadata": {"name": name}})
-        await cluster.patch(Target(resources.GPUNODES, name=name, subresource="status"), partial(_with_status, status))
-        spec = {
-            "holderIdentity": name, "leaseDurationSeconds": 86_400,
-            "renewTime": (cluster.now() - timedelta(seconds=1)).isoformat(),
-        }  # fmt: skip
-        lease = Target(resources.LEASES, names.NAMESPACE)
-        await cluster.create(lease, {"metadata": {"name": names.node_lease(name)}, "spec": spec})
-    for p in range(pods):
-        node = p % nodes
-        made = pod(f"pod-{p}", f"ns-{p % 20}")
-        grants = {"main": (Grant(f"GPU-{node}-{p // nodes % CARDS}", 256),)}
-        made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(Assignment(grants))}
-        made["spec"]["nodeName"] = f"node-{node}"
-        await cluster.create(Target(resources.PODS, f"ns-{p % 20}"), made)
-
-
-def _with_status(status: Any, old: Any) -> Any:
-    return {**old, "status": status}
-
-
-def pod(name: str, namespace: str) -> dict[str, Any]:
-    """Return a pod that the webhook has admitted."""
-    limits = {names.GPU_MEM: "256", names.SLICE: "1"}
-    container = {"name": "main", "image": "none", "resources": {"limits": limits}}
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": [container]}}
-
-
-@asynccontextmanager
-async def extender(nodes: int, pods: int) -> AsyncIterator[tuple[str, str]]:
-    """Run an extender as a process; yield the URLs of its verbs and its REST."""
-    numbers = itertools.count(1)
-    cluster = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
-    await fill(cluster, nodes, pods)
-    verbs, rest = free_port(), free_port()
-    async with server.serving(cluster) as url:
-        with tempfile.TemporaryDirectory() as folder:
-            config = {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": url}}],
-                "users": [{"name": "u", "user": {}}],
-            }
-            (Path(folder) / "kubeconfig").write_text(json.dumps(config))
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "extender", f"--kubeconfig={folder}/kubeconfig",
-                f"--listen=127.0.0.1:{verbs}", f"--admin-listen=127.0.0.1:{rest}", "--log-level=warning",
-            )  # fmt: skip
-            try:
-                await ready(f"http://127.0.0.1:{verbs}/readyz")
-                await ready(f"http://127.0.0.1:{rest}/healthz")
-                yield f"http://127.0.0.1:{verbs}", f"http://127.0.0.1:{rest}/api/v1"
-            finally:
-                process.terminate()
-                await process.wait()
-
-
-async def ready(url: str) -> None:
-    """Return when a URL answers."""
-    async with asyncio.timeout(120), httpx.AsyncClient() as http:
-        while True:
-            with contextlib.suppress(httpx.HTTPError):
-                if (await http.get(url)).is_success:
-                    return
-            await asyncio.sleep(0.05)
-
-
 async def filters(url: str, nodes: int, seconds: float) -> list[float]:
     """Call filter about 20 times a second; return the times in ms."""
     body: dict[str, Any] = {
-        "Pod": {**pod("new", "default"), "status": {}},
-        "NodeNames": [f"node-{n}" for n in range(nodes)],
+        "Pod": populated.pod("new", "default", 256),
+        "NodeNames": [populated.node_name(n) for n in range(nodes)],
     }
     body["Pod"]["metadata"]["uid"] = "new-uid"
     data, took = json.dumps(body).encode(), []
@@ -210,7 +113,10 @@ async def started(load: str, rest: str, streams: int) -> asyncio.subprocess.Proc
 
 async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Measure filter beside one load."""
-    async with extender(arguments.nodes, arguments.pods) as (verbs, rest):
+    cluster = populated.new()
+    populated.fill(cluster, arguments.nodes, CARDS, arguments.pods)
+    async with populated.extender(cluster) as running:
+        verbs, rest = running.verbs, running.rest
         parts = [] if kind == "none" else kind.split("+")
         processes = [await started(part, rest, arguments.streams) for part in parts]
         if parts:

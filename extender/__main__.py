@@ -29,7 +29,6 @@ with extras.needed("cluster", by="extender"):
     from extender.scheduler_lease import SchedulerLease
     from extender.settings import Settings
     from extender.shutdown import shut_down
-    from extender.watches import Watches
     from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
@@ -72,7 +71,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
         admin = _admin_server(seen, leadership, recorder)
         administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
-        server = process.Server(_config(settings, acting.verbs, seen.watches))
+        server = process.Server(_config(settings, acting.verbs, seen))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
         administering.cancel()
@@ -101,7 +100,7 @@ def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Le
     )
 
 
-def _config(settings: Settings, verbs: Verbs, watches: Watches) -> uvicorn.Config:
+def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config:
     tls: dict[str, Any] = {}
     if settings.client_ca is not None:
         tls = {
@@ -112,7 +111,7 @@ def _config(settings: Settings, verbs: Verbs, watches: Watches) -> uvicorn.Confi
             "http": client_names.protocol(settings.allowed_clients),
         }
     return uvicorn.Config(
-        app(verbs, watches, time.perf_counter),
+        app(verbs, seen, time.perf_counter),
         host=settings.host,
         port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,

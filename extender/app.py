@@ -17,16 +17,20 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.history.feed import Feed
+from extender.index.answer import Answer
 from extender.metrics import VerbMetrics
+from extender.objects import Pod
 from extender.preempt import Preemption
 from extender.prioritize import prioritize
 from extender.watches import Synced
 from extender.wire import MalformedCall
 from vgpu.adapters import deep_json, http_body
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.reasons import UNRESOLVABLE, Reason
 
 JSON: Final = "application/json"
 MAX_BODY: Final = 8 << 20  # a pod has at most 3 MiB, and 15,000 node names of 253 characters have 4 MiB
+RESOLVABLE: Final = frozenset(Reason) - UNRESOLVABLE
 NOT_READY: Final = "the first lists of the cluster are not complete"
 
 Handle = Callable[[bytes], Awaitable[bytes]]
@@ -51,19 +55,28 @@ class Verbs:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
         call = await deep_json.decode(wire.call, body)
         pod = objects.pod(call.pod)
-        verdict = await self.node_filter.judge(pod, call.nodes, asyncio.sleep)
-        self.history.filtered(pod, verdict.refused, fits=bool(verdict.fitting))
-        if verdict.refused and not verdict.fitting:
-            self.metrics.unplaced(verdict.refused)
-            self.preemption.note(pod, [name for name, why in verdict.refused.items() if not why.is_unresolvable])
-        if verdict.refused and not verdict.fitting and not self.recorder.rests(pod.uid):
-            self.recorder.record(pod.reference, *explain.why_pending(pod, verdict, self.cluster))
-        return wire.filter_result(verdict, self.preemption.awaited_node(pod) if verdict.refused else "")
+        answer = await self.node_filter.judge(pod, call.nodes, asyncio.sleep, call.full)
+        refused = answer.reasons
+        self.history.filtered(pod, refused, fits=answer.fits)
+        if refused and not answer.fits:
+            self._unplaced(pod, answer)
+        awaited = self.preemption.awaited_node(pod) if refused else ""
+        return wire.filter_result(answer.fitting(), answer.refused(), awaited, call.full)
+
+    def _unplaced(self, pod: Pod, answer: Answer) -> None:
+        """Count a pod that no node can take, let it preempt, and tell its owner why it waits."""
+        self.metrics.unplaced(answer.reasons)
+        self.preemption.note(pod, answer.refused_for(RESOLVABLE))
+        if not self.recorder.rests(pod.uid):
+            shown = self.node_filter.nodes(pod, explain.first(answer.names))
+            why = explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
+            self.recorder.record(pod.reference, *why)
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""
         call = await deep_json.decode(wire.call, body)
-        return wire.host_priorities(prioritize(objects.pod(call.pod), call.nodes, self.cluster, self.defaults))
+        pod = objects.pod(call.pod)
+        return wire.host_priorities(await prioritize(pod, call.nodes, self.cluster, self.defaults, asyncio.sleep))
 
     async def preempt(self, body: bytes) -> bytes:
         """Answer `/preempt`."""

@@ -49,6 +49,10 @@ class CardOwners:
         """Whether a card counts on a node."""
         return self._owners.get(card) == node
 
+    def nodes_with(self, cards: Iterable[str]) -> set[str]:
+        """Return the nodes whose GPUNodes report any of these cards."""
+        return {node for card in cards for node in self._claims.get(card, ())}
+
     @property
     def duplicates(self) -> Mapping[str, Mapping[str, str]]:
         """By node, its cards that count on another node, each with that node's name."""

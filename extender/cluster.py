@@ -6,26 +6,28 @@ check and the reservation after it are one step as long as no code between them 
 
 The watches own the objects (`objects`, `leases`). `bind` owns the reservations; a reservation ends here when a watch
 shows its pod bound, terminal or deleted, or when a list of all pods that is newer than the pod does not show the pod.
-Derived node states are cached until an object or a reservation changes.
+Derived node states are cached until an object or a reservation changes; the index is written from them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from extender import card_owners
+from extender import bound_usage, card_owners
+from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
+from extender.index.nodes import NodeIndex
+from extender.index.row import Row
 from extender.leases import Leases
-from extender.objects import GpuNode, Pod
+from extender.node_rows import NodeRows
+from extender.objects import GpuNode, KubeNode, Pod
 from extender.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.store import ObjectStore
 from vgpu import names, usage
-from vgpu.assignment import Assignment
-from vgpu.device import Card
+from vgpu.device import Card, Node
 from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import NodeState
+from vgpu.share import NodeState, Usage
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -36,9 +38,11 @@ class Cluster:
     def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
         self.slice_mib = slice_mib
         self.objects = ObjectStore()
-        self.leases = Leases(clock)
+        self.leases = Leases(clock, self._take_lease)
+        self.rows = NodeRows(self._row, clock)
         self.owners = CardOwners()
         self._clock = clock
+        self._bound = BoundUsage()
         self._reservations = Reservations()
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
@@ -57,6 +61,11 @@ class Cluster:
         if gpunode.node.slice_mib != self.slice_mib:
             return Reason.SLICE_SIZE_MISMATCH
         return self.state(node)
+
+    async def index(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
+        """Return every node as arrays, up to date until the next change; long work is done in slices with pauses."""
+        self._invalidate(*self._releases.due(self._clock()))
+        return await self.rows.update(pause)
 
     def is_plugin_away(self, node: str) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
@@ -124,6 +133,24 @@ class Cluster:
             if known is None or known.version != pod.version or pod.version < 0:
                 self._put_pod(pod, bound_at=0)
 
+    def replace_nodes(self, nodes: Iterable[KubeNode]) -> None:
+        """Take the list of all Nodes."""
+        listed = {node.name: node for node in nodes}
+        self.delete_nodes(*self.objects.nodes.keys() - listed.keys())
+        self.upsert_nodes(*listed.values())
+
+    def upsert_nodes(self, *nodes: KubeNode) -> None:
+        """Take Nodes that are new or changed."""
+        changed = [node for node in nodes if self.objects.nodes.get(node.name) != node]
+        self.objects.nodes.update({node.name: node for node in changed})
+        self.rows.mark(node.name for node in changed)
+
+    def delete_nodes(self, *nodes: str) -> None:
+        """Take the deletion of Nodes."""
+        for node in nodes:
+            self.objects.nodes.pop(node, None)
+        self.rows.mark(nodes)
+
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed.
 
@@ -144,6 +171,7 @@ class Cluster:
         for node in nodes:
             self.objects.gpunodes.pop(node, None)
             self._releases.forget(node)
+            self._bound.forget(node)
             self._invalidate(node, *self.owners.remove(node))
 
     def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
@@ -151,12 +179,15 @@ class Cluster:
         self.objects.put_pod(pod, bound_at)
         if pod.node or pod.is_terminal:
             self._end_reservations(pod.uid)
-        self._invalidate(before.node if before else "", pod.node)
+        if not bound_usage.holds_alike(before, pod):
+            self._bound.change(before, pod)
+            self._invalidate(before.node if before else "", pod.node)
 
     def _remove_pod(self, uid: str) -> None:
         pod = self.objects.pods.get(uid)
         self.objects.remove_pod(uid)
         self._end_reservations(uid)
+        self._bound.change(pod, None)
         self._invalidate(pod.node if pod else "")
 
     def _note_release(self, last: Pod) -> None:
@@ -167,7 +198,7 @@ class Cluster:
         known = self.objects.pods.get(last.uid)
         if known is None or known.is_terminal or not last.has_started:
             return
-        held, gpunode = granted(known), self.objects.gpunodes.get(known.node)
+        held, gpunode = bound_usage.granted(known), self.objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
             until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
             self._releases.add(known.node, Release(self.objects.bound_at(last.uid), last.version, until, released))
@@ -179,33 +210,49 @@ class Cluster:
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:
             self._states.pop(node, None)
+        self.rows.mark(node for node in nodes if node)
+
+    def _take_lease(self, name: str) -> None:
+        if node := names.node_of_lease(name):
+            self.rows.index.put_lease(node, *self.leases.term(name))
+
+    def _row(self, name: str) -> Row | None:
+        """Return a node's row in the index: the parts of `usable_state`, without what time changes."""
+        gpunode, kubelet = self.objects.gpunodes.get(name), self.objects.nodes.get(name)
+        if gpunode is None or not gpunode.node.cards:
+            return None
+        renewed, duration_s = self.leases.term(names.node_lease(name))
+        if kubelet is None or kubelet.offers_nothing:
+            return Row(name, Reason.PLUGIN_AWAY, renewed=renewed, duration_s=duration_s)
+        if gpunode.node.slice_mib != self.slice_mib:
+            return Row(name, Reason.SLICE_SIZE_MISMATCH, renewed=renewed, duration_s=duration_s)
+        state = self.state(name)
+        slices, cards = (kubelet.left(state.devices, resource) for resource in (names.SLICE, names.CARD))
+        return Row(name, None, state, (slices, cards), renewed, duration_s)
 
     def _derive(self, gpunode: GpuNode) -> NodeState:
-        node = gpunode.node
-        taken = usage.on_node(node, self._holders(node.name))
-        is_reported = any(card.held_slices for card in node.cards)
-        unreported = usage.on_node(node, self._holders(node.name, after=gpunode.version)) if is_reported else {}
+        node, pods = gpunode.node, self.objects.pods_on(gpunode.node.name)
+        bound = self._bound.on(node, pods.values())
+        reserved = [each for each in self._reservations.on(node.name) if each.uid not in pods]
+        more = usage.on_node(node, [(each.request, each.assignment) for each in reserved]) if reserved else {}
+        unreported = self._unreported(node, gpunode.version, more)
         owned = (self._owned(card, node.name) for card in node.cards)
         adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
         cards = tuple(_with_unreported(card, unreported) for card in adjusted)
-        return NodeState.of(replace(node, cards=cards), taken, self._devices(node.name, node.slice_mib))
+        devices = Counter(bound.devices)
+        for each in reserved:
+            devices.update(each.request.devices(node.slice_mib))
+        taken = usage.total([bound.cards, more]) if more else bound.cards
+        return NodeState.of(replace(node, cards=cards), taken, dict(devices))
 
-    def _devices(self, node: str, slice_mib: int) -> dict[str, int]:
-        """Return what the kubelet counts for the node's pods, whether their assignments are trusted or not."""
-        bound = self.objects.pods_on(node)
-        requests = [pod.parsed.request for pod in bound.values()]
-        requests += [held.request for held in self._reservations.on(node) if held.uid not in bound]
-        total = Counter[str]()
-        for request in requests:
-            total.update(request.devices(slice_mib) if request else {})
-        return dict(total)
-
-    def _holders(self, node: str, after: int | None = None) -> list[tuple[PodRequest, Assignment]]:
-        """Return what pods and reservations hold on a node: those since the resourceVersion `after`."""
-        bound = self.objects.pods_on(node)
-        reserved = [(r.request, r.assignment) for r in self._reservations.on(node) if r.uid not in bound]
-        since = [pod for uid, pod in bound.items() if after is None or self.objects.bound_at(uid) > after]
-        return [held for pod in since if (held := granted(pod)) is not None] + reserved
+    def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[str, Usage]:
+        """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
+        if not any(card.held_slices for card in node.cards):
+            return {}
+        pods = self.objects.pods_on(node.name)
+        since = [pod for uid, pod in pods.items() if self.objects.bound_at(uid) > version]
+        held = [each for pod in since if (each := bound_usage.granted(pod)) is not None]
+        return usage.total([usage.on_node(node, held), reserved]) if held else reserved
 
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
@@ -219,12 +266,3 @@ def _with_unreported(card: Card, unreported: usage.Usages) -> Card:
     """
     more = unreported.get(card.uuid)
     return card if more is None or not card.held_slices else replace(card, held_slices=card.held_slices + more.slices)
-
-
-def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
-    """Return a bound pod's request and assignment; None where the assignment is not trusted, so that it counts nothing.
-
-    What such a pod really holds on its node is in the slices that the device plugin reports as held.
-    """
-    request, chosen = pod.parsed.request, pod.assignment
-    return (request, chosen) if pod.node and request is not None and isinstance(chosen, Assignment) else None

@@ -2,14 +2,15 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from extender.cluster import Cluster
 from extender.objects import Pod
-from extender.verdict import Verdict
-from vgpu import quantity, reasons
+from vgpu import quantity
+from vgpu import reasons as reasoning
 from vgpu.placement.choose import Refusal
+from vgpu.reasons import Reason
 from vgpu.request import ContainerRequest, PodRequest
 from vgpu.share import CardState
 
@@ -17,22 +18,31 @@ MAX_LENGTH: Final = 900  # an Event's message holds 1,024 characters
 MAX_NODES: Final = 40  # more do not fit in it
 
 
-def why_pending(pod: Pod, verdict: Verdict, cluster: Cluster) -> tuple[str, str]:
-    """Return the reason code and the message for a pod that no node can take."""
+def why_pending(
+    pod: Pod, reasons: Mapping[Reason, int], details: Mapping[str, Refusal], cluster: Cluster
+) -> tuple[str, str]:
+    """Return the reason code and the message for a pod that no node can take.
+
+    `reasons` counts the nodes by reason; `details` are the refusals of `MAX_NODES` of them, or of all.
+    """
     if pod.parsed.problems:
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
-    ((code, _),) = Counter(refusal.reason for refusal in verdict.refused.values()).most_common(1)
+    ((code, _),) = Counter(reasons).most_common(1)
     request = pod.parsed.request
     parts = [needs(request)] if request else []
-    shown = heapq.nsmallest(MAX_NODES, verdict.refused)
-    for node in shown:
-        part = f"{node}: {', '.join(_node(node, verdict.refused[node], cluster))}"
+    for node in first(details):
+        part = f"{node}: {', '.join(_node(node, details[node], cluster))}"
         if len("; ".join([*parts, part])) > MAX_LENGTH:
             break
         parts.append(part)
-    if len(parts) - bool(request) < len(verdict.refused):
+    if len(parts) - bool(request) < sum(reasons.values()):
         parts.append("and more nodes")
     return str(code), "; ".join(parts)
+
+
+def first(names: Iterable[str]) -> list[str]:
+    """Return the nodes whose refusals a message may have, by name."""
+    return heapq.nsmallest(MAX_NODES, names)
 
 
 def needs(request: PodRequest) -> str:
@@ -50,7 +60,7 @@ def _container(asked: ContainerRequest) -> str:
 
 def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:
     if not refusal.cards or node not in cluster.objects.gpunodes:  # a node may be deleted while others are judged
-        yield reasons.text(refusal.reason)
+        yield reasoning.text(refusal.reason)
         return
     for state in cluster.state(node).cards:
         why = refusal.cards.get(state.card.uuid)

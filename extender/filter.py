@@ -1,19 +1,27 @@
-"""Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing."""
+"""Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing.
 
-from collections.abc import Awaitable, Callable, Sequence
+The nodes of a call are judged together on the index. Nodes that the index leaves undecided are placed one by one.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from extender import placement_cache
+from extender import placement_cache, templates
 from extender.cluster import Cluster
+from extender.index import ask
+from extender.index.answer import Answer
+from extender.index.judge import Judge
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
 from extender.room import Room
 from extender.verdict import Placement, Verdict
+from extender.wire import FullNode
 from vgpu.assignment import Assignment
 from vgpu.placement import choose
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
+from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
 SLICE_S: Final = 0.02  # for which one call holds the event loop
@@ -31,34 +39,89 @@ class Filter:
         self._defaults = defaults
         self._cache = PlacementCache(cached_requests)
         self._room = Room(cluster, defaults)
+        self._judge = Judge(cluster.rows.index)
 
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
-        """Return the verdict on every node named; unknown names are refused, never an error."""
+        """Return the verdict on every node named, with the details; each node is placed exactly."""
         verdict = Verdict()
         placement_on = self.placement(pod)
         for name in names:
             verdict.add(name, placement_on(name))
         return verdict
 
-    async def judge(self, pod: Pod, names: Sequence[str], pause: Callable[[float], Awaitable[None]]) -> Verdict:
-        """Return the verdict on every node named, in slices of time with a pause after each.
+    async def judge(
+        self,
+        pod: Pod,
+        names: Sequence[str],
+        pause: Callable[[float], Awaitable[None]],
+        full: Mapping[str, FullNode] | None = None,
+    ) -> Answer:
+        """Return the judgement of every node named, in slices of time with a pause after each.
+
+        A node that no watch has shown is judged from its labels and amounts in `full`: some callers send whole nodes.
 
         Other calls are answered in the pauses. Nodes that 2 s do not suffice for are refused as NotJudged; the next
         attempt finds the others in the cache.
         """
-        verdict = Verdict()
-        placement_on = self.placement(pod)
-        begun = resumed = self._cluster.now()
-        in_time = True
-        for index, name in enumerate(names):
-            if index % NODES_PER_LOOK == 0:
+        begun = self._cluster.now()
+        await self._cluster.index(pause)
+        answer = self._judged(pod, names)
+        undecided = answer.undecided
+        if undecided:
+            await self._decide(answer, undecided, self.placement(pod), begun, pause)
+        if full and pod.parsed.request is not None and self._refusal(pod) is None:
+            self._judge_templates(answer, pod.parsed.request, full)
+        return answer
+
+    def _judge_templates(self, answer: Answer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
+        known, request = self._cluster.objects, templates.in_labels(request)
+        policy = self._defaults.gpu_policy_for(request.options)
+        for position, name in enumerate(answer.names):
+            if name not in known.nodes and name not in known.gpunodes:
+                placement = templates.view(name, full[name], self._cluster.slice_mib).place(request, policy)
+                answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+
+    async def _decide(
+        self,
+        answer: Answer,
+        undecided: Sequence[int],
+        placement_on: Callable[[str], Placement],
+        begun: float,
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        """Place the pod on each node that is undecided."""
+        resumed, in_time = self._cluster.now(), True
+        for count, position in enumerate(undecided):
+            if count % NODES_PER_LOOK == 0:
                 now = self._cluster.now()
                 in_time = now - begun <= BUDGET_S
                 if now - resumed > SLICE_S:
                     await pause(0)
                     resumed = self._cluster.now()
-            verdict.add(name, placement_on(name) if in_time else Refusal(Reason.NOT_JUDGED))
-        return verdict
+            placement = placement_on(answer.names[position]) if in_time else Refusal(Reason.NOT_JUDGED)
+            answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+
+    def _judged(self, pod: Pod, names: Sequence[str]) -> Answer:
+        request, refusal = pod.parsed.request, self._refusal(pod)
+        if refusal is not None or request is None:
+            return self._judge.alike(names, refusal)
+        selector, nominations = request.options.selector, self._cluster.objects.nominations
+        slice_mib = self._cluster.slice_mib
+        return self._judge.judge(
+            [ask.of(request, container, slice_mib) for container in request.choosers],
+            names,
+            self._cluster.now(),
+            exact=self._cluster.owners.nodes_with(selector.use_uuids | selector.avoid_uuids),
+            reserved=nominations.nodes(),
+        )
+
+    def _refusal(self, pod: Pod) -> Reason | None:
+        """Return why no node can take a pod, whatever the node."""
+        if pod.parsed.problems:
+            return Reason.INVALID_REQUEST
+        if pod.parsed.request is not None and not pod.is_admitted(self._cluster.slice_mib):
+            return Reason.NOT_ADMITTED
+        return None
 
     def node(self, pod: Pod, name: str) -> Placement:
         """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
@@ -66,13 +129,14 @@ class Filter:
 
     def placement(self, pod: Pod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
-        if pod.parsed.problems:
-            return lambda _: Refusal(Reason.INVALID_REQUEST)
-        request = pod.parsed.request
+        request, refusal = pod.parsed.request, self._refusal(pod)
+        if refusal is not None:
+            return lambda _: Refusal(refusal)
         if request is None:
             return lambda _: Assignment({})
-        if not pod.is_admitted(self._cluster.slice_mib):
-            return lambda _: Refusal(Reason.NOT_ADMITTED)
+        return self._placement(pod, request)
+
+    def _placement(self, pod: Pod, request: PodRequest) -> Callable[[str], Placement]:
         policy = self._defaults.gpu_policy_for(request.options)
         placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)

@@ -11,7 +11,7 @@ import vgpu
 from extender.history.lag import Lag
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Family, Kind, Metric, Registry
-from vgpu.placement.choose import Refusal
+from vgpu.reasons import Reason
 
 VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", Kind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
 FAILURES: Final = Metric(
@@ -98,9 +98,9 @@ class VerbMetrics:
         """Count a call without an answer."""
         self._failures(verb, reason).inc()
 
-    def unplaced(self, refused: Mapping[str, Refusal]) -> None:
-        """Count a filter call for which no node fits."""
-        for reason in {each.reason for each in refused.values()}:
+    def unplaced(self, reasons: Iterable[Reason]) -> None:
+        """Count a filter call for which no node fits, with the reasons that refused any."""
+        for reason in reasons:
             self._unplaced(str(reason)).inc()
 
     def bound(self, refusal: str) -> None:

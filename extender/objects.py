@@ -94,6 +94,10 @@ class KubeNode:
         """Whether the kubelet offers no device of ours: the device plugin is not registered."""
         return not any(self.allocatable.values())
 
+    def left(self, taken: Mapping[str, int], resource: str) -> int:
+        """Return how many more devices of a resource the kubelet would hand out beside those taken."""
+        return self.allocatable.get(resource, 0) - taken.get(resource, 0)
+
     def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
         """Whether the kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
         return fit.kubelet_has_room(self.allocatable, taken, more)

@@ -1,18 +1,23 @@
 """Prioritize: exactly one node gets the best score, so that no other plugin's score outvotes the packing policy."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from extender.cluster import Cluster
+from extender.index import ranking
+from extender.index.ranking import Scores
 from extender.objects import Pod
-from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PodOptions
-from vgpu.share import NodeState
 
 
-def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: DefaultPolicies) -> dict[str, int]:
+async def prioritize(
+    pod: Pod,
+    names: Sequence[str],
+    cluster: Cluster,
+    defaults: DefaultPolicies,
+    pause: Callable[[float], Awaitable[None]],
+) -> Scores:
     """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
-    usable = [state for name in nodes if isinstance(state := cluster.usable_state(name), NodeState)]
+    index = await cluster.index(pause)
     options = pod.parsed.request.options if pod.parsed.request else PodOptions()
-    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(options)))
-    return {name: scores.get(name, 0) for name in nodes}
+    return ranking.score(index, names, defaults.node_policy_for(options), cluster.now())

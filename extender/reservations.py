@@ -82,10 +82,19 @@ class RecentReleases:
 
     def __init__(self) -> None:
         self._by_node: dict[str, deque[Release]] = {}
+        self._ends: deque[tuple[float, str]] = deque()
 
     def add(self, node: str, release: Release) -> None:
         """Remember a release; its time is not before the last release's."""
         self._by_node.setdefault(node, deque()).append(release)
+        self._ends.append((release.until, node))
+
+    def due(self, now: float) -> list[str]:
+        """Return the nodes with releases whose time has passed since the last call."""
+        found = []
+        while self._ends and self._ends[0][0] <= now:
+            found.append(self._ends.popleft()[1])
+        return found
 
     def expire(self, node: str, now: float) -> bool:
         """Forget the releases whose time has passed; return whether there were any."""

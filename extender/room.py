@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from extender import cluster as clusters
+from extender import bound_usage
 from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.objects import Pod
@@ -40,7 +40,7 @@ class Room:
         lower = [
             _candidate(each, state, budgets)
             for each in self._cluster.objects.pods_on(node).values()
-            if each.uid not in gone and each.scheduling.priority < pod.scheduling.priority and clusters.granted(each)
+            if each.uid not in gone and each.scheduling.priority < pod.scheduling.priority and bound_usage.granted(each)
         ]
         base = self._reserved(preempt.without(state, going), (), self._cluster.objects.nominations.before(pod, node))
         devices, kubelet = request.devices(self._cluster.slice_mib), self._cluster.objects.nodes[node]
@@ -74,7 +74,7 @@ class Room:
 
 
 def _candidate(pod: Pod, state: NodeState, budgets: Budgets) -> Candidate:
-    held, request = clusters.granted(pod), pod.parsed.request
+    held, request = bound_usage.granted(pod), pod.parsed.request
     return Candidate(
         uid=pod.uid,
         priority=pod.scheduling.priority,

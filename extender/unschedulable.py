@@ -89,7 +89,7 @@ class UnschedulablePods:
         verdict = await self._verdict(pods[0]) if pods else Verdict()
         if not verdict.refused or verdict.fitting:
             return
-        reason, message = explain.why_pending(pods[0], verdict, self._cluster)
+        reason, message = explain.why_pending(pods[0], verdict.reasons, verdict.refused, self._cluster)
         for pod in pods:
             self._recorder.record(pod.reference, reason, message)
             await self._rest()

@@ -1,9 +1,11 @@
 """The outcome of filter: a placement for each node that fits, a refusal for each that does not."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
+from vgpu.reasons import Reason
 
 Placement = Assignment | Refusal
 
@@ -14,6 +16,11 @@ class Verdict:
 
     fitting: list[str] = field(default_factory=list)
     refused: dict[str, Refusal] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> Counter[Reason]:
+        """How many nodes were refused for each reason."""
+        return Counter(refusal.reason for refusal in self.refused.values())
 
     def add(self, node: str, placement: Placement) -> None:
         """Add the verdict on one node."""

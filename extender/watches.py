@@ -85,20 +85,19 @@ class NodeWatch:
     """Takes Nodes: what their kubelets would allocate."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._nodes = cluster.objects.nodes
+        self._cluster = cluster
 
     def replace(self, objects: list[KubeNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
-        self._nodes.clear()
-        self._nodes.update({node.name: node for node in objects})
+        self._cluster.replace_nodes(objects)
 
     def upsert(self, obj: KubeNode) -> None:
         """Take a Node that is new or changed."""
-        self._nodes[obj.name] = obj
+        self._cluster.upsert_nodes(obj)
 
     def delete(self, obj: KubeNode) -> None:
         """Take a Node's deletion."""
-        self._nodes.pop(obj.name, None)
+        self._cluster.delete_nodes(obj.name)
 
 
 class GpuNodeWatch:

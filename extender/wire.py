@@ -4,22 +4,44 @@ Keys are Go's field names without tags (`PodUID`); keys are read in any case, as
 https://pkg.go.dev/k8s.io/kube-scheduler/extender/v1
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from extender.verdict import Verdict
 from vgpu import reasons
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.errors import MalformedError
+from vgpu.reasons import Reason
 
 T = TypeVar("T")
 
+
+class _Nodes(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+    labels: dict[str, str] | None = None
+
+
+class _Status(msgspec.Struct):
+    allocatable: dict[str, str | int] | None = None
+
+
+class _Node(msgspec.Struct):
+    metadata: _Metadata
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
 _NULL: Final = b"null"
+_TEXTS: Final = {reason: msgspec.json.encode(reasons.text(reason)) for reason in Reason}
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
+_decode_nodes = msgspec.json.Decoder(_Nodes).decode
+_decode_node = msgspec.json.Decoder(_Node).decode
 _decode_text = msgspec.json.Decoder(str).decode
 _decode_victims = msgspec.json.Decoder(dict[str, dict[str, Any]] | None).decode
 
@@ -29,11 +51,27 @@ class MalformedCall(MalformedError):
 
 
 @dataclass(frozen=True, slots=True)
+class FullNode:
+    """A whole node of a call: what is read of it, and its JSON."""
+
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, str | int]
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
-    """`ExtenderArgs`: a pod, and the names of the nodes to consider."""
+    """`ExtenderArgs`: a pod, and the nodes to consider.
+
+    Attributes:
+        pod: the pod's decoded JSON.
+        nodes: the names of the nodes.
+        full: each node by name, where the caller sent whole nodes and expects them back; else None.
+    """
 
     pod: Mapping[str, Any]
     nodes: list[str]
+    full: Mapping[str, FullNode] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +105,13 @@ def call(body: bytes) -> Call:
 
     Raises:
         RecursionError: deeper than the parser can read.
-        MalformedCall: no JSON object, no pod, or no node names (the extender needs `nodeCacheCapable: true`).
+        MalformedCall: no JSON object, no pod, or neither node names nor nodes.
     """
     fields = _object(body)
     pod = _pod(fields)
     if fields.get("nodenames", _NULL) == _NULL and fields.get("nodes", _NULL) != _NULL:
-        raise MalformedCall("NodeNames: missing; set nodeCacheCapable: true in the scheduler's extender configuration")
+        full = dict(_full_node(bytes(item)) for item in _field("Nodes", fields, _decode_nodes).items or ())
+        return Call(pod, list(full), full)
     return Call(pod, _field("NodeNames", fields, _decode_names))
 
 
@@ -114,29 +153,54 @@ def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     return msgspec.json.encode({"NodeNameToMetaVictims": result})
 
 
-def filter_result(verdict: Verdict, awaited_node: str = "") -> bytes:
-    """Write `ExtenderFilterResult`; kube-scheduler counts nodes with equal texts.
+def filter_result(
+    fitting: Sequence[bytes],
+    refused: Mapping[Reason, Sequence[bytes]],
+    awaited_node: str = "",
+    full: Mapping[str, FullNode] | None = None,
+) -> bytes:
+    """Write `ExtenderFilterResult`, from names that are JSON already; kube-scheduler counts nodes with equal texts.
+
+    A caller that sent whole nodes, in `full` by name, gets those that fit as whole nodes.
 
     A node that is asked about has all that kube-scheduler counts, so that kube-scheduler's own preemption would find no
     victim there: refusals are unresolvable. The exception is the node on which pods are leaving for this pod already:
     an unresolvable refusal would make kube-scheduler drop the nomination.
     """
-    texts = {name: reasons.text(why.reason) for name, why in verdict.refused.items()}
-    waiting = {name: text for name, text in texts.items() if name == awaited_node}
-    lasting = {name: text for name, text in texts.items() if name != awaited_node}
-    return msgspec.json.encode(
-        {
-            "NodeNames": verdict.fitting,
-            "FailedNodes": waiting,
-            "FailedAndUnresolvableNodes": lasting,
-            "Error": "",
-        }
-    )
+    awaited = msgspec.json.encode(awaited_node) if awaited_node else b""
+    waiting = b"".join(_refusals(reason, [awaited]) for reason, names in refused.items() if awaited in names)
+    others = ((reason, _without(awaited, names)) for reason, names in refused.items())
+    lasting = b",".join(_refusals(reason, names) for reason, names in others if names)
+    named = b'"NodeNames":[%b]' % b",".join(fitting) if full is None else _whole(fitting, full)
+    return b'{%b,"FailedNodes":{%b},"FailedAndUnresolvableNodes":{%b},"Error":""}' % (named, waiting, lasting)
 
 
-def host_priorities(scores: Mapping[str, int]) -> bytes:
-    """Write `HostPriorityList`: an array with integer scores (kube-scheduler drops all scores if one is a float)."""
-    return msgspec.json.encode([{"Host": host, "Score": score} for host, score in scores.items()])
+def _whole(fitting: Sequence[bytes], full: Mapping[str, FullNode]) -> bytes:
+    items = b",".join(full[_decode_text(name)].raw for name in fitting)
+    return b'"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null' % items
+
+
+def _without(awaited: bytes, names: Sequence[bytes]) -> Sequence[bytes]:
+    return [name for name in names if name != awaited] if awaited else names
+
+
+def _refusals(reason: Reason, names: Sequence[bytes]) -> bytes:
+    """Write the members of a JSON object that give each name the text of one reason."""
+    text = b":" + _TEXTS[reason]
+    return (text + b",").join(names) + text
+
+
+def host_priorities(scores: Mapping[int, Sequence[bytes]]) -> bytes:
+    """Write `HostPriorityList`, from names that are JSON already, by score.
+
+    The scores are integers: kube-scheduler drops all scores if one is a float.
+    """
+    return b"[%b]" % b",".join(_scored(score, names) for score, names in scores.items())
+
+
+def _scored(score: int, names: Sequence[bytes]) -> bytes:
+    end = b',"Score":%d}' % score
+    return b'{"Host":' + (end + b',{"Host":').join(names) + end
 
 
 def error(message: str) -> bytes:
@@ -157,6 +221,11 @@ def _field(name: str, fields: Mapping[str, bytes], decode: Callable[[bytes], T])
         return decode(fields.get(name.lower(), _NULL))
     except (msgspec.DecodeError, UnicodeDecodeError) as failure:
         raise MalformedCall(f"{name}: {failure}") from None
+
+
+def _full_node(raw: bytes) -> tuple[str, FullNode]:
+    node = _field("Nodes.items", {"nodes.items": raw}, _decode_node)
+    return node.metadata.name, FullNode(node.metadata.labels or {}, node.status.allocatable or {}, raw)
 
 
 def _pod(fields: Mapping[str, bytes]) -> pod_json.Pod:

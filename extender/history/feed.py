@@ -11,13 +11,13 @@ from typing import Final
 from extender import container_use
 from extender.history import card_changes, decisions, node_usage, pod_changes, refusals
 from extender.history.events import Listed, Record, Source, Watched
-from extender.history.recorder import Recorder
+from extender.history.recorder import NO_RECORDER, Recorder
 from extender.history.refusals import RefusalPeriods, Refused
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
 
 MARK_S: Final = 5.0
-MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds; a verdict names each of 5,000 nodes
+MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds
 MAX_DECIDED: Final = 1_000
 
 
@@ -39,7 +39,9 @@ class Feed:
         self._waiting = RefusalPeriods()
 
     def begin(self, pods: Iterable[Pod]) -> None:
-        """Record what the first list shows, and which pods it contains."""
+        """Record what the first list shows, and which pods it contains; nothing where there is no history."""
+        if self._recorder is NO_RECORDER:
+            return
         self._has_begun = True
         holding = [pod for pod in pods if pod_changes.holds_cards(pod)]
         for pod in holding:
@@ -48,7 +50,7 @@ class Feed:
         self._record(Listed(self._replica, self._started_ms, self._now_ms(), running))
 
     def filtered(self, pod: Pod, refused: Refused, *, fits: bool) -> None:
-        """Take filter's verdict: which nodes were refused, and whether any fits."""
+        """Take filter's verdict: how many nodes were refused for each reason, and whether any node fits."""
         if not refused:
             return
         if not fits:
@@ -121,7 +123,7 @@ class Feed:
         self, pod: Pod, node: str, chosen: Assignment, at_ms: int, refused: Mapping[str, int], source: Source
     ) -> None:
         request = pod.parsed.request
-        if request is not None:
+        if request is not None and self._recorder is not NO_RECORDER:
             known = self._gpunodes.get(node)
             self._record(
                 decisions.decision(

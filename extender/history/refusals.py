@@ -1,6 +1,6 @@
 """Sums up the calls of filter that found no node for a pod: an event for five minutes of them."""
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,18 +8,18 @@ from typing import Final
 from extender.history.decisions import pod_name
 from extender.history.events import PodName, Refusals
 from extender.objects import Pod
-from vgpu.placement.choose import Refusal
+from vgpu.reasons import Reason
 
 MAX_PODS: Final = 10_000
 PERIOD_MS: Final = 300_000
-COUNT_MS: Final = 15_000  # reasons are counted again after this long: a verdict has as many as there are nodes
+COUNT_MS: Final = 15_000  # reasons are taken again after this long
 
-Refused = Mapping[str, Refusal]  # by node
+Refused = Mapping[Reason, int]  # how many nodes were refused for each reason
 
 
 def count(refused: Refused) -> dict[str, int]:
-    """Return how many nodes were refused for each reason."""
-    return dict(Counter(str(each.reason) for each in refused.values()))
+    """Return the reasons as the history has them."""
+    return {str(reason): nodes for reason, nodes in refused.items()}
 
 
 @dataclass(slots=True)

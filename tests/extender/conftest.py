@@ -214,7 +214,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         seen = assembly.observers(client, settings, clocks, random.random, history, "replica")
         acting = assembly.actors(seen, leader)
         watching = asyncio.create_task(seen.watches.run())
-        runs = (seen.recorder.run, seen.unschedulable.run, *acting.tasks)
+        runs = (seen.recorder.run, seen.unschedulable.run, seen.cluster.rows.run, *acting.tasks)
         tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
         await seen.watches.wait()
         seen.history.begin(seen.cluster.objects.pods.values())

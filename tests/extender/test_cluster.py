@@ -51,7 +51,7 @@ class Accounting(RuleBasedStateMachine):
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
         self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
-        self.cluster.objects.nodes[NODE] = KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1})
+        self.cluster.upsert_nodes(KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1}))
         client: Any = None  # never called: the test reserves and concludes without an API server
         self.binder = Binder(
             client,

@@ -4,13 +4,15 @@ from typing import Any
 
 from extender import objects
 from extender.filter import BUDGET_S, NODES_PER_LOOK, SLICE_S
+from extender.index.answer import Answer
+from extender.objects import Lease
 from extender.placement_cache import MAX_GRANTS, PlacementCache
 from tests import strategies
 from tests.extender.conftest import World
+from vgpu import names as names_of
 from vgpu import request
-from vgpu.placement.choose import Refusal
 from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
+from vgpu.reasons import UNRESOLVABLE, Reason
 from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
@@ -27,11 +29,14 @@ class Pauses:
 
 
 def pod() -> Any:
-    return objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=1024))))
+    """Return a pod that is placed exactly, on each node."""
+    two = (strategies.container(name, gpu_mem=1024) for name in "ab")
+    return objects.pod(strategies.admit(strategies.pod(*two)))
 
 
-async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[Any, int]:
+async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[Answer, int]:
     """Judge with a clock that advances for each node."""
+    await world.cluster.index(Pauses())
     usable_state, pauses = world.cluster.usable_state, Pauses()
 
     def slow(name: str) -> NodeState | Reason:
@@ -39,15 +44,14 @@ async def judged(world: World, seconds_per_node: float, names: list[str]) -> tup
         return usable_state(name)
 
     setattr(world.cluster, "usable_state", slow)  # noqa: B010 - a method, which mypy lets nobody assign
-    verdict = await world.verbs.node_filter.judge(pod(), names, pauses)
-    return verdict, pauses.count
+    world.cluster.leases.put(Lease(names_of.node_lease("n1"), "n1", "later", 1000))
+    return await world.verbs.node_filter.judge(pod(), names, pauses), pauses.count
 
 
-async def test_the_verdict_is_the_same_in_slices(world: World) -> None:
-    names = ["n1", "none", "n2", "n3"] * NODES_PER_LOOK
-    whole = world.verbs.node_filter.nodes(pod(), names)
-    sliced, pauses = await judged(world, SLICE_S * 1.01, names)
-    assert (sliced, pauses) == (whole, 3)
+async def test_the_answer_is_the_same_in_slices(world: World) -> None:
+    names = ["n1"] * 4 * NODES_PER_LOOK
+    answer, pauses = await judged(world, SLICE_S * 1.01, names)
+    assert (answer.fitting(), answer.reasons, pauses) == ([b'"n1"'] * len(names), {}, 3)
 
 
 async def test_a_quick_call_has_no_pause(world: World) -> None:
@@ -55,12 +59,11 @@ async def test_a_quick_call_has_no_pause(world: World) -> None:
 
 
 async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
-    names = ["n1", *(f"x{n}" for n in range(3 * NODES_PER_LOOK + 2))]
-    verdict, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_LOOK), names)
-    assert verdict.fitting == ["n1"]
-    late = Refusal(Reason.NOT_JUDGED)
-    assert [name for name, why in verdict.refused.items() if why == late] == names[3 * NODES_PER_LOOK :]
-    assert not late.is_unresolvable
+    names = ["n1"] * (3 * NODES_PER_LOOK + 3)
+    answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_LOOK), names)
+    assert len(answer.fitting()) == 3 * NODES_PER_LOOK
+    assert answer.reasons == {Reason.NOT_JUDGED: 3}
+    assert Reason.NOT_JUDGED not in UNRESOLVABLE
 
 
 def test_the_cache_holds_few_placements_of_large_requests() -> None:

@@ -66,7 +66,7 @@ class Site:
         for n in range(NODES):
             node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
             self.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-            self.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+            self.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
             self.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
         self.messages = Messages()
         self.filter = SlowFilter(self.cluster, self.clock)
@@ -127,7 +127,7 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     refused = {f"n{n:04}": Refusal(Reason.PLUGIN_AWAY) for n in range(3000)}
     refused |= {f"m{n}": Refusal(Reason.NO_INVENTORY) for n in range(2999)}
-    code, message = explain.why_pending(pod, Verdict([], refused), site.cluster)
+    code, message = explain.why_pending(pod, Verdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
     assert message.startswith("needs 2 GiB on 1 card; m0: NoInventory")
     assert message.endswith("and more nodes")
@@ -139,7 +139,7 @@ def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_car
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
     site.cluster.delete_gpunodes("n00")
-    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict, site.cluster)[1]
+    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 
 def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     for n in range(NODES, 3 * NODES):
         node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
         site.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-        site.cluster.objects.nodes[node.name] = KubeNode(node.name, {names.SLICE: 4})
+        site.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
         site.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
         node_filter.node(pod, node.name)
     assert max(map(len, cached.values())) <= NODES + 1

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender import objects, wire
-from extender.verdict import Verdict
 from extender.wire import MalformedCall, MetaVictims
 from vgpu import assignment_trust
 from vgpu.assignment_trust import Distrust
-from vgpu.placement.choose import Refusal
 from vgpu.reasons import Reason
 
 POD = {"metadata": {"name": "p"}, "spec": {}}
@@ -35,7 +33,7 @@ def test_keys_are_read_in_any_letter_case(keys: tuple[str, str]) -> None:
         (b"", "JSON"), (b"[]", "object"), (b"{}", "Pod"), (b'{"Pod": {}}', "Pod"),
         (json.dumps({"Pod": POD}).encode(), "NodeNames"),
         (json.dumps({"Pod": POD, "NodeNames": [1]}).encode(), "NodeNames"),
-        (json.dumps({"Pod": POD, "Nodes": {"items": []}}).encode(), "nodeCacheCapable"),
+        (json.dumps({"Pod": POD, "Nodes": {"items": [{}]}}).encode(), "Nodes"),
     ],
 )  # fmt: skip
 def test_a_malformed_call_names_its_field(body: bytes, field: str) -> None:
@@ -59,12 +57,14 @@ def test_any_body_is_decoded_or_malformed(body: bytes) -> None:
 
 
 def test_refusals_are_unresolvable_except_on_the_node_that_the_pod_awaits() -> None:
-    verdict = Verdict(["a"], {"b": Refusal(Reason.CARD_INSUFFICIENT_MEMORY), "c": Refusal(Reason.CARD_IN_USE)})
-    result = json.loads(wire.filter_result(verdict, "b"))
+    refused = {Reason.CARD_INSUFFICIENT_MEMORY: [b'"b"'], Reason.CARD_IN_USE: [b'"c"', b'"d"']}
+    result = json.loads(wire.filter_result([b'"a"'], refused, "b"))
     assert (result["NodeNames"], result["Error"]) == (["a"], "")
     assert result["FailedNodes"] == {"b": "CardInsufficientMemory: no card has the GPU memory free"}
-    assert result["FailedAndUnresolvableNodes"] == {"c": "CardInUse: whole cards are asked for and none is empty"}
-    assert json.loads(wire.filter_result(verdict))["FailedNodes"] == {}
+    text = "CardInUse: whole cards are asked for and none is empty"
+    assert result["FailedAndUnresolvableNodes"] == {"c": text, "d": text}
+    assert json.loads(wire.filter_result([b'"a"'], refused))["FailedNodes"] == {}
+    assert json.loads(wire.filter_result([], {}))["NodeNames"] == []
 
 
 def test_preemption_arguments_name_victims_by_uid() -> None:
@@ -95,7 +95,10 @@ def test_malformed_preemption_arguments_are_refused(fields: dict[str, object]) -
 
 
 def test_scores_are_an_array_of_whole_numbers() -> None:
-    assert wire.host_priorities({"a": 10, "b": 0}) == b'[{"Host":"a","Score":10},{"Host":"b","Score":0}]'
+    scores = {10: [b'"a"'], 0: [b'"b"', b'"c"']}
+    expected = b'[{"Host":"a","Score":10},{"Host":"b","Score":0},{"Host":"c","Score":0}]'
+    assert wire.host_priorities(scores) == expected
+    assert wire.host_priorities({}) == b"[]"
 
 
 annotation = st.dictionaries(st.sampled_from(["vgpu.io/assignment", "vgpu.io/priority", "x"]), st.text(max_size=10))

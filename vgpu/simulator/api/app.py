@@ -130,11 +130,12 @@ class _Api:
 
     def _page(self, target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> Json:
         store, name = self._cluster.store, target.resource.name
-        version, after = store.version, None
+        version, last = store.version, None
         if query.get("continue"):
-            version, after = wire.read_token(query["continue"])
-        items = [obj for obj in store.at(name, version, target.namespace) if matches(obj)]
-        return wire.page(target, items, version, _integer(query.get("limit")), after)
+            version, last = wire.read_token(query["continue"])
+        rest = wire.after(store.at(name, version, target.namespace), last)
+        selected = rest if matches is selectors.everything else [obj for obj in rest if matches(obj)]
+        return wire.page(target, selected, version, _integer(query.get("limit")))
 
 
 def _watch_request(target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> watch.WatchRequest:

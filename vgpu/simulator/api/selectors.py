@@ -18,6 +18,11 @@ _EXISTENCE = re.compile(r"\s*(!?)\s*([\w./-]+)\s*")
 _EVERYWHERE = frozenset({"metadata.name", "metadata.namespace"})
 
 
+def everything(_: Json) -> bool:
+    """Match every object: the test of a list without selectors."""
+    return True
+
+
 def parse(resource: Resource, labels: str = "", fields: str = "") -> Matches:
     """Return a test of objects from the two query parameters.
 
@@ -26,6 +31,8 @@ def parse(resource: Resource, labels: str = "", fields: str = "") -> Matches:
     """
     label_tests = [_label_test(part) for part in re.split(r",(?![^(]*\))", labels) if part.strip()]
     field_tests = [_field_test(resource, part) for part in fields.split(",") if part.strip()]
+    if not label_tests and not field_tests:
+        return everything
 
     def matches(obj: Json) -> bool:
         carried = obj["metadata"].get("labels") or {}

@@ -49,9 +49,11 @@ class _Collection:
     floor: int = 0  # the log holds every change after this version
     latest: int = 0  # the version of the last change
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ordered: list[Json] | None = None  # the objects by key, until the next change: a list has many pages
 
     def append(self, change: Change, history: int) -> None:
         self.log.append(change)
+        self.ordered = None
         self.latest = change.version
         if len(self.log) > 2 * history:
             self.floor = self.log[history - 1].version
@@ -75,8 +77,13 @@ class Store:
         return self._collection(resource).objects.get(key)
 
     def objects(self, resource: str, namespace: str = "") -> list[Json]:
-        """Return all objects of a resource, or of one namespace, ordered by namespace and name."""
-        return _ordered(self._collection(resource).objects, namespace)
+        """Return all objects of a resource, or of one namespace, ordered by both names. Do not change it."""
+        collection = self._collection(resource)
+        if namespace:
+            return _ordered(collection.objects, namespace)
+        if collection.ordered is None:
+            collection.ordered = _ordered(collection.objects, "")
+        return collection.ordered
 
     def put(self, resource: str, key: ObjectKey, obj: Json) -> Json:
         """Write an object and return it with its new resourceVersion."""
@@ -101,8 +108,11 @@ class Store:
         Raises:
             TooOld: the version is not in the log.
         """
+        later = self.since(resource, version)
+        if not later:
+            return self.objects(resource, namespace)
         objects = dict(self._collection(resource).objects)
-        for change in reversed(self.since(resource, version)):
+        for change in reversed(later):
             if change.before is None:
                 del objects[change.key]
             else:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,9 +27,13 @@ def success(target: Target) -> Json:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def page(target: Target, items: list[Json], version: int, limit: int, after: tuple[str, str] | None) -> Json:
-    """Return one page of a list: the objects after the key `after`, at most `limit` (0: all)."""
-    rest = [item for item in items if after is None or _key(item) > after]
+def after(items: list[Json], last: tuple[str, str] | None) -> list[Json]:
+    """Return the objects of a list ordered by key that come after the last one of the page before."""
+    return items if last is None else items[bisect_right(items, last, key=_key) :]
+
+
+def page(target: Target, rest: list[Json], version: int, limit: int) -> Json:
+    """Return one page of a list: the first `limit` objects of the rest (0: all)."""
     shown = rest[:limit] if limit else rest
     metadata: Json = {"resourceVersion": str(version)}
     if len(shown) < len(rest):

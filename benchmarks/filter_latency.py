@@ -1,0 +1,255 @@
+"""Filter and prioritize over HTTP on a large cluster: time of the whole reply, memory, start, cost of a watch event.
+
+The extender is a process of its own; its lists and watches are served over HTTP by the simulator's API server. Between
+two calls a pod is bound through the API server, as in a cluster that schedules: the extender sees one changed node.
+
+    python -m benchmarks.filter_latency --nodes 1000 --gpus 8 --pods 32000 --names 1000
+"""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import socket
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import populated
+from benchmarks.populated import Extender
+from benchmarks.record import recorder
+from benchmarks.record.recorder import Recorder
+from benchmarks.record.result import Row, slug
+from vgpu.simulator.api import resources
+from vgpu.simulator.api.cluster import Cluster
+
+Document = dict[str, Any]
+Body = Callable[[int], bytes]
+
+WARM_UP: Final = 20  # calls
+EVENTS: Final = 2_000
+DRAIN_S: Final = 2.0
+TOO_MUCH_MIB: Final = 80_000  # more than is free on a card that holds a pod
+PEERS: Final[Mapping[tuple[int, int], str]] = {  # ms, by nodes and pods
+    (10, 0): "HAMi 14",
+    (100, 3_200): "HAMi 318",
+    (1_000, 32_000): "HAMi 1,940",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One series of calls: a label, the verb, and the body of call N."""
+
+    label: str
+    verb: str
+    body: Body
+
+
+def cases(nodes: int, count: int, *, is_used: bool = True) -> Iterator[Case]:
+    """Yield the series for the first `count` names of a cluster, in which every card is used, or none."""
+    names = json.dumps([populated.node_name(number) for number in range(min(count, nodes))], separators=(",", ":"))
+
+    def body(memory_mib: Callable[[int], int], gpus: int = 1) -> Body:
+        def made(number: int) -> bytes:
+            pod = populated.pod(f"new-{number:06}", "default", memory_mib(number), gpus)
+            pod["metadata"]["uid"] = f"20000000-0000-4000-8000-{number:012x}"
+            return f'{{"Pod":{json.dumps(pod)},"Nodes":null,"NodeNames":{names}}}'.encode()
+
+        return made
+
+    yield Case("filter, equal pods", "filter", body(lambda _: populated.POD_MIB))
+    yield Case("filter, each pod another request", "filter", body(lambda number: 1_000 + number))
+    yield Case("filter, two cards", "filter", body(lambda _: populated.POD_MIB, 2))
+    yield Case("filter, every node refused", "filter", body(lambda _: TOO_MUCH_MIB if is_used else 2 * TOO_MUCH_MIB))
+    yield Case("prioritize, equal pods", "prioritize", body(lambda _: populated.POD_MIB))
+
+
+class Caller:
+    """Calls a verb over one kept connection, as kube-scheduler does; a reply is read to its last byte."""
+
+    def __init__(self, url: str) -> None:
+        host, _, port = url.removeprefix("http://").partition(":")
+        self._socket = socket.create_connection((host, int(port)))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._host = host
+
+    def post(self, verb: str, body: bytes) -> tuple[float, bytes]:
+        """Return the milliseconds of a call, and the body of its reply."""
+        head = f"POST /{verb} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
+        request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        begun = time.perf_counter()
+        self._socket.sendall(request)
+        reply = self._reply()
+        return (time.perf_counter() - begun) * 1000, reply
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def _reply(self) -> bytes:
+        data = bytearray()
+        while (end := data.find(b"\r\n\r\n")) < 0:
+            data += self._received()
+        head = bytes(data[:end]).lower()
+        assert head.startswith(b"http/1.1 200"), bytes(data[:500])
+        length = end + 4 + int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
+        while len(data) < length:
+            data += self._received()
+        return bytes(data[end + 4 : length])
+
+    def _received(self) -> bytes:
+        chunk = self._socket.recv(1 << 18)
+        assert chunk, "the extender closed the connection"
+        return chunk
+
+
+class Binder:
+    """Binds pods through the API server, one after the other, node after node."""
+
+    def __init__(self, cluster: Cluster, nodes: int, cards: int, pods: int) -> None:
+        self._cluster = cluster
+        self._place = ((number, number % nodes, number // nodes % cards) for number in itertools.count(pods))
+        self._bound: list[int] = []
+
+    def bind(self) -> None:
+        """Bind one pod."""
+        number, node, card = next(self._place)
+        populated.put_pod(self._cluster, number, node, card)
+        self._bound.append(number)
+
+    def unbind(self) -> None:
+        """Delete the pods that were bound, so that each series sees the cluster that `fill` made."""
+        while self._bound:
+            number = self._bound.pop()
+            key = (f"team-{number % populated.NAMESPACES}", f"train-{number:06}")
+            self._cluster.store.remove(resources.PODS.name, key)
+
+
+async def series(case: Case, binder: Binder, url: str, calls: int) -> list[float]:
+    """Return the milliseconds of each call of a series."""
+    took = []
+    with contextlib.closing(Caller(url)) as caller:
+        for number in range(WARM_UP + calls):
+            binder.bind()
+            await asyncio.sleep(0.01)  # the extender takes the watch event
+            milliseconds, reply = await asyncio.to_thread(caller.post, case.verb, case.body(number))
+            took.append(milliseconds)
+            if number == 0:
+                check(case, reply)
+    binder.unbind()
+    await asyncio.sleep(0.5)
+    return took[WARM_UP:]
+
+
+def check(case: Case, reply: bytes) -> None:
+    """Fail where a reply does not say what the series is about."""
+    answer = json.loads(reply)
+    if case.verb == "filter":
+        is_refused = "refused" in case.label
+        assert bool(answer["FailedAndUnresolvableNodes"]) == is_refused, reply[:300]
+        assert bool(answer["NodeNames"]) != is_refused, reply[:300]
+    else:
+        assert max(each["Score"] for each in answer) > 0, reply[:300]
+
+
+async def event_cost_ms(binder: Binder, pid: int) -> float:
+    """Return the processor time that the extender takes for one watch event of a pod, in ms."""
+    before = processor_s(pid)
+    for _ in range(EVENTS // 50):
+        for _ in range(50):
+            binder.bind()
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(DRAIN_S)
+    bound = processor_s(pid) - before
+    idle = processor_s(pid)
+    await asyncio.sleep(DRAIN_S + EVENTS / 50 * 0.05)
+    idle = processor_s(pid) - idle
+    binder.unbind()
+    await asyncio.sleep(DRAIN_S)
+    return (bound - idle) / EVENTS * 1000
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """Return the resident memory of a process in MiB: now, and at its peak."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+    found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS", "VmHWM"))}
+    return int(found["VmRSS"]) / 1024, int(found["VmHWM"]) / 1024
+
+
+async def measure(asked: argparse.Namespace, folder: Path | None) -> list[Row]:
+    """Measure one checkout."""
+    cluster = populated.new()
+    populated.fill(cluster, asked.nodes, asked.gpus, asked.pods)
+    binder = Binder(cluster, asked.nodes, asked.gpus, asked.pods)
+    is_used = asked.pods >= asked.nodes * asked.gpus
+    load = {name: getattr(asked, name) for name in ("nodes", "gpus", "pods", "names")}
+    async with populated.extender(cluster, folder) as running:
+        start = processor_s(running.pid)
+        await asyncio.sleep(DRAIN_S)
+        rows = [
+            await _row(case, binder, running, asked, load) for case in cases(asked.nodes, asked.names, is_used=is_used)
+        ]
+        event = await event_cost_ms(binder, running.pid)
+        now, peak = memory_mib(running.pid)
+    figures = {
+        "watch event": (event, "ms"),
+        "ready": (running.ready_s, "s"),
+        "ready, processor": (start, "s"),
+        "memory": (now, "MiB"),
+        "memory, peak": (peak, "MiB"),
+    }
+    return rows + [
+        Row(id=slug("latency", name), value=v, unit=unit, details=load) for name, (v, unit) in figures.items()
+    ]
+
+
+async def _row(case: Case, binder: Binder, running: Extender, asked: argparse.Namespace, load: Document) -> Row:
+    took = await series(case, binder, running.verbs, asked.calls)
+    p99 = statistics.quantiles(took, n=100)[98]
+    details = load | {"p99": round(p99, 3), "max": round(max(took), 3), "calls": len(took)}
+    return Row(id=slug("latency", case.label), value=statistics.median(took), unit="ms", worst=p99, details=details)
+
+
+def table(asked: argparse.Namespace, rows: list[Row], before: list[Row]) -> str:
+    """Return the figures as lines; `before` are those of the baseline, in the same order, or empty."""
+    peers = PEERS.get((asked.nodes, asked.pods), "")
+    lines = [f"{asked.nodes} nodes x {asked.gpus} cards, {asked.pods} pods, {asked.names} names in a call. {peers}"]
+    lines += [f"{'':<42}{'p50':>9}{'p99':>9}{'unit':>5}{'baseline p50, p99':>22}{'ratio':>7}"]
+    for row, old in itertools.zip_longest(rows, before):
+        value, known = row.value or 0.0, old.value or 0.0 if old else 0.0
+        compared = f"{known:>12.2f}{old.worst or known:>10.2f}{value / known:>7.2f}" if old and known else ""
+        lines.append(f"{row.id:<42}{value:>9.3f}{row.worst or value:>9.3f}{row.unit:>5}{compared}")
+    return "\n".join(lines)
+
+
+async def main(asked: argparse.Namespace) -> None:
+    """Print the table and record the figures."""
+    before = await measure(asked, asked.baseline) if asked.baseline else []
+    rows = await measure(asked, None)
+    if asked.json:
+        Recorder(asked.json, "filter_latency", recorder.SCHEDULE_SOURCES).add(*rows)
+    print(table(asked, rows, before))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000)
+    parser.add_argument("--gpus", type=int, default=8, help="cards of each node")
+    parser.add_argument("--pods", type=int, default=32_000, help="bound pods")
+    parser.add_argument("--names", type=int, default=1_000, help="node names in a call")
+    parser.add_argument("--calls", type=int, default=200, help="calls of each series")
+    parser.add_argument("--baseline", type=Path, help="another checkout, measured first")
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
+    asyncio.run(main(parser.parse_args()))

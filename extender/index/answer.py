@@ -1,0 +1,56 @@
+"""Filter's answer on the nodes that a call names: a code for each, and their names as JSON."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from extender.index.codes import CODES, FITS, REASONS, UNDECIDED
+from extender.index.nodes import Codes, NodeIndex, Places
+from vgpu.reasons import Reason
+
+
+class Answer:
+    """The judgement of one pod. It stays as it is when the index changes."""
+
+    def __init__(self, index: NodeIndex, names: Sequence[str], places: Places, codes: Codes) -> None:
+        self.names = names
+        self._encoded = index.encode(names, places)
+        self._codes = codes
+
+    @property
+    def undecided(self) -> list[int]:
+        """The positions of the nodes that must be placed exactly."""
+        found: list[int] = np.flatnonzero(self._codes == UNDECIDED).tolist()
+        return found
+
+    def decide(self, position: int, reason: Reason | None) -> None:
+        """Set the judgement on one node: a refusal, or None where the pod fits."""
+        self._codes[position] = CODES[reason] if reason else FITS
+
+    @property
+    def fits(self) -> bool:
+        """Whether any node fits."""
+        return bool((self._codes == FITS).any())
+
+    @property
+    def reasons(self) -> dict[Reason, int]:
+        """How many nodes were refused for each reason."""
+        counts = np.bincount(self._codes, minlength=len(REASONS)).tolist()
+        return {reason: count for reason, count in zip(REASONS, counts, strict=False) if reason and count}
+
+    def fitting(self) -> list[bytes]:
+        """Return the names of the nodes that fit, as JSON."""
+        return self._json(FITS)
+
+    def refused(self) -> dict[Reason, list[bytes]]:
+        """Return the names of the nodes that were refused, as JSON, by reason."""
+        return {reason: self._json(CODES[reason]) for reason in self.reasons}
+
+    def refused_for(self, reasons: Collection[Reason]) -> list[str]:
+        """Return the names of the nodes that were refused for any of these reasons."""
+        is_one = np.isin(self._codes, [CODES[reason] for reason in reasons])
+        return [self.names[position] for position in np.flatnonzero(is_one).tolist()]
+
+    def _json(self, code: int) -> list[bytes]:
+        found: list[bytes] = self._encoded[self._codes == code].tolist()
+        return found

@@ -1,0 +1,36 @@
+"""Reasons as small numbers, for arrays.
+
+The codes of a card are ordered by precedence: of two reasons that rule a card out, the one that `fit.refusal` would
+return is the larger number, so that reasons combine by their maximum.
+"""
+
+from typing import Final
+
+from vgpu import reasons
+from vgpu.reasons import Reason
+
+FITS: Final = 0
+_WAITING: Final = (
+    Reason.CARD_INSUFFICIENT_CORES,
+    Reason.CARD_INSUFFICIENT_MEMORY,
+    Reason.CARD_HELD_WHOLE,
+    Reason.CARD_IN_USE,
+)
+_LASTING: Final = (
+    Reason.CARD_CORDONED,
+    Reason.CARD_UNHEALTHY,
+    Reason.CARD_TOO_SMALL,
+    Reason.CARD_EXCLUSIVE,
+    Reason.CARD_MODE_UNSUPPORTED,
+    Reason.GPU_UUID_MISMATCH,
+    Reason.GPU_MODEL_MISMATCH,
+)
+BY_PRECEDENCE: Final = (*_WAITING, *_LASTING)
+FIRST_LASTING: Final = len(_WAITING) + 1
+NO_CARD: Final = len(BY_PRECEDENCE) + 1  # padding, where a node has fewer cards than the array has columns
+REASONS: Final = (None, *BY_PRECEDENCE, None, *(each for each in Reason if each not in BY_PRECEDENCE))
+CODES: Final = {each: code for code, each in enumerate(REASONS) if each is not None}
+UNDECIDED: Final = len(REASONS)  # the node must be placed exactly
+
+assert not reasons.UNRESOLVABLE & set(_WAITING)  # noqa: S101 - two tables that must agree
+assert set(_LASTING) <= reasons.UNRESOLVABLE  # noqa: S101

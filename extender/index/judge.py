@@ -1,0 +1,61 @@
+"""Judges a request on the nodes that a call names."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+
+from extender.index.answer import Answer
+from extender.index.ask import Ask
+from extender.index.codes import CODES, FITS, UNDECIDED
+from extender.index.judgements import Judgements
+from extender.index.nodes import Codes, NodeIndex, Places
+from vgpu.reasons import Reason
+
+_PLACED: Final = (FITS, CODES[Reason.KUBELET_OFFERS_LESS])
+
+
+class Judge:
+    """Answers from an index, which must be up to date."""
+
+    def __init__(self, index: NodeIndex) -> None:
+        self._index = index
+        self._judgements = Judgements(index)
+
+    def alike(self, names: Sequence[str], reason: Reason | None) -> Answer:
+        """Return one judgement for all nodes: a refusal, or None where the pod fits everywhere."""
+        codes = np.full(len(names), CODES[reason] if reason else FITS, np.uint8)
+        return Answer(self._index, names, self._index.places(names), codes)
+
+    def judge(
+        self, asks: Sequence[Ask], names: Sequence[str], now: float, exact: Iterable[str], reserved: Iterable[str]
+    ) -> Answer:
+        """Return the judgement of a request on the nodes named.
+
+        `asks` are those of its containers that choose cards, in the kubelet's order; `now` is the monotonic time.
+        Undecided are nodes on which several containers may fit, the nodes in `exact`, and of the nodes in `reserved`
+        those that fit.
+        """
+        places = self._index.places(names)
+        codes = self._codes(asks, exact, reserved)[places]
+        codes[self._index.is_stale(places, now)] = CODES[Reason.PLUGIN_AWAY]
+        codes[places < 0] = CODES[Reason.NO_INVENTORY]
+        return Answer(self._index, names, places, codes)
+
+    def _codes(self, asks: Sequence[Ask], exact: Iterable[str], reserved: Iterable[str]) -> Codes:
+        """Return the code of each row."""
+        codes = self._judgements.codes(asks[0])
+        if len(asks) > 1:
+            for ask in asks[1:]:
+                codes = np.where(np.isin(codes, _PLACED), self._judgements.codes(ask), codes)
+            codes = np.where(np.isin(codes, _PLACED), np.uint8(UNDECIDED), codes)
+        exactly, maybe = self._known(exact), self._known(reserved)
+        if len(exactly) or len(maybe):
+            codes = codes.copy()
+            codes[exactly] = UNDECIDED
+            codes[maybe[codes[maybe] == FITS]] = UNDECIDED
+        return codes
+
+    def _known(self, names: Iterable[str]) -> Places:
+        found = [place for name in names if (place := self._index.row_of(name)) is not None]
+        return np.array(found, np.intp)

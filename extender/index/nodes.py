@@ -1,0 +1,174 @@
+"""The arrays: a row for each node, and for each card of it a column.
+
+`amounts` has the shape (fields, columns, rows), so that one field of one column lies in one piece. Columns without a
+card are closed and have 0 in every other field. A row that is free has no card. `version` numbers the writes: a row
+that was written after a judgement is judged again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.index import row as rows
+from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
+from extender.index.row import FIELDS, Models, Row
+from vgpu.placement import rank
+
+MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
+_FIRST_ROWS: Final = 64
+_NEVER: Final = -1.0  # the duration of a Lease without a holder
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint8]
+Places = NDArray[np.intp]  # rows
+Names = NDArray[np.object_]  # of bytes: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """What a policy's cost of a node is made of: the attributes of `NodeState`, as arrays of many nodes."""
+
+    free_slices: Ints
+
+
+class NodeIndex:
+    """Every node that has cards, as arrays. Times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.models = Models()
+        self.version = 0
+        self._rows: dict[str, int] = {}
+        self._free: list[int] = []
+        self._names: list[str] = []
+        self._columns = 1
+        self._allocate(_FIRST_ROWS)
+
+    def _allocate(self, size: int) -> None:
+        self.amounts: Ints = np.zeros((len(FIELDS), self._columns, size), np.int64)
+        self.amounts[_CLOSED] = NO_CARD
+        self.cards: Ints = np.zeros(size, np.int64)
+        self.free_slices: Ints = np.zeros(size, np.int64)
+        self.left: Ints = np.zeros((2, size), np.int64)
+        self.blocked: Codes = np.zeros(size, np.uint8)
+        self.versions: Ints = np.zeros(size, np.int64)
+        self.order: NDArray[np.uint64] = np.zeros(size, np.uint64)
+        self.encoded: Names = np.empty(size, object)
+        self._renewed = np.zeros(size)
+        self._duration = np.full(size, _NEVER)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def size(self) -> int:
+        """Number of rows, used or free."""
+        return len(self.cards)
+
+    def put(self, row: Row) -> None:
+        """Write a node's row."""
+        place = self._place(row.name)
+        states = row.state.cards if row.state else ()
+        is_wide = len(states) > MAX_COLUMNS
+        self._widen(0 if is_wide else len(states))
+        self.amounts[:, :, place] = 0
+        self.amounts[_CLOSED, :, place] = NO_CARD
+        if states and not is_wide:
+            self.amounts[:, : len(states), place] = np.array(rows.cards(states, self.models), np.int64).T
+        self.cards[place] = len(states)
+        self.free_slices[place] = row.state.free_slices if row.state else 0
+        self.left[:, place] = row.left
+        self.blocked[place] = CODES[row.blocked] if row.blocked else UNDECIDED if is_wide else FITS
+        self.put_lease(row.name, row.renewed, row.duration_s)
+        self._touch(place)
+
+    def remove(self, name: str) -> None:
+        """Free a node's row."""
+        place = self._rows.pop(name, None)
+        if place is not None:
+            self._names[place] = ""
+            self._duration[place] = _NEVER
+            self._free.append(place)
+
+    def put_lease(self, name: str, renewed: float, duration_s: float | None) -> None:
+        """Take the Lease of a node's device plugin: when it changed last; None where it has no holder."""
+        place = self._rows.get(name)
+        if place is not None:
+            self._renewed[place] = renewed
+            self._duration[place] = _NEVER if duration_s is None else duration_s
+
+    def row_of(self, name: str) -> int | None:
+        """Return a node's row, or None where the node has no cards."""
+        return self._rows.get(name)
+
+    def places(self, names: Sequence[str]) -> Places:
+        """Return the row of each node named; -1 for a node that has none."""
+        find = self._rows.get
+        return np.fromiter((find(name, -1) for name in names), np.intp, len(names))
+
+    def view(self, places: Places) -> NodeView:
+        """Return what policies look at."""
+        return NodeView(self.free_slices[places])
+
+    def encode(self, names: Sequence[str], places: Places) -> Names:
+        """Return the names as JSON; `places` are their rows."""
+        encoded = self.encoded[places]
+        for position in np.flatnonzero(places < 0).tolist():
+            encoded[position] = msgspec.json.encode(names[position])
+        return encoded
+
+    def is_usable(self, places: Places, now: float) -> NDArray[np.bool_]:
+        """Whether the nodes can be used at all: known, not blocked, and with a fresh Lease."""
+        is_open = (self.blocked[places] == FITS) | (self.blocked[places] == UNDECIDED)
+        usable: NDArray[np.bool_] = (places >= 0) & is_open & ~self.is_stale(places, now)
+        return usable
+
+    def is_stale(self, places: Places, now: float) -> NDArray[np.bool_]:
+        """Whether the Lease of each row's device plugin has expired."""
+        stale: NDArray[np.bool_] = now - self._renewed[places] > self._duration[places]
+        return stale
+
+    def _place(self, name: str) -> int:
+        place = self._rows.get(name)
+        if place is None:
+            place = self._free.pop() if self._free else len(self._names)
+            if place == len(self._names):
+                self._names.append(name)
+                self._grow(place + 1)
+            self._rows[name], self._names[place] = place, name
+            self.order[place] = int.from_bytes(rank.fixed_order(name))
+            self.encoded[place] = msgspec.json.encode(name)
+        return place
+
+    def _touch(self, place: int) -> None:
+        self.version += 1
+        self.versions[place] = self.version
+
+    def _grow(self, size: int) -> None:
+        if size > self.size:
+            self._copy(range(self._columns), 2 * self.size)
+
+    def _widen(self, columns: int) -> None:
+        if columns > self._columns:
+            known, self._columns = range(self._columns), columns
+            self._copy(known, self.size)
+
+    def _copy(self, columns: Iterable[int], size: int) -> None:
+        """Move everything into arrays of another size."""
+        old = {name: getattr(self, name) for name in _ARRAYS}
+        kept = list(columns)
+        self._allocate(size)
+        for name, values in old.items():
+            if name == "amounts":
+                self.amounts[:, kept, : values.shape[-1]] = values
+            else:
+                getattr(self, name)[..., : values.shape[-1]] = values
+
+
+_CLOSED: Final = [FIELDS.index("closed_to_shares"), FIELDS.index("closed_to_wholes")]
+_ARRAYS: Final = (
+    "amounts", "cards", "free_slices", "left", "blocked", "versions", "order", "encoded", "_renewed", "_duration",
+)  # fmt: skip

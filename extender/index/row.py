@@ -1,0 +1,93 @@
+"""A node's row: what the arrays have of a node, made of its state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.index.codes import CODES, FITS
+from vgpu.device import CardMode
+from vgpu.reasons import Reason
+from vgpu.share import CardState, NodeState
+
+FIELDS: Final = (
+    "free_slices",
+    "free_mib",
+    "free_cores",
+    "total_slices",
+    "memory_mib",
+    "closed_to_shares",  # why no share fits on the card, whatever its size; FITS where some may
+    "closed_to_wholes",
+    "model",  # the number of the model's name
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is known of one node.
+
+    Attributes:
+        name: the node's name.
+        blocked: why no pod may use the node, whatever is free on it; None where pods may.
+        state: what is taken of the node's cards; None where the node is blocked.
+        left: how many more devices the kubelet would hand out: slices, cards.
+        renewed: when the Lease of the node's device plugin changed last, in monotonic seconds.
+        duration_s: the Lease's duration; None where it has no holder.
+    """
+
+    name: str
+    blocked: Reason | None = None
+    state: NodeState | None = None
+    left: tuple[int, int] = (0, 0)
+    renewed: float = 0.0
+    duration_s: float | None = None
+
+
+@dataclass(slots=True)
+class Models:
+    """The model names of cards, numbered as they are first seen."""
+
+    names: list[str] = field(default_factory=list)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """Return a model's number."""
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return found
+
+
+def cards(states: Sequence[CardState], models: Models) -> list[tuple[int, ...]]:
+    """Return the fields of each card."""
+    return [
+        (
+            state.free_slices,
+            state.free_mib,
+            state.free_cores,
+            state.total_slices,
+            state.card.memory_mib,
+            _closed_to_shares(state),
+            _closed_to_wholes(state),
+            models.number(state.card.model),
+        )
+        for state in states
+    ]
+
+
+def _closed_to_shares(state: CardState) -> int:
+    mode = CODES[Reason.CARD_EXCLUSIVE] if state.card.mode is CardMode.EXCLUSIVE else FITS
+    held = CODES[Reason.CARD_HELD_WHOLE] if state.is_held_whole else FITS
+    return max(mode, held, _closed(state))
+
+
+def _closed_to_wholes(state: CardState) -> int:
+    return max(FITS if state.is_empty else CODES[Reason.CARD_IN_USE], _closed(state))
+
+
+def _closed(state: CardState) -> int:
+    if state.card.mode is CardMode.MPS:
+        return CODES[Reason.CARD_MODE_UNSUPPORTED]
+    if not state.card.healthy:
+        return CODES[Reason.CARD_UNHEALTHY]
+    return CODES[Reason.CARD_CORDONED] if state.card.cordoned else FITS

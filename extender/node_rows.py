@@ -1,0 +1,68 @@
+"""Keeps the index of nodes up to date: which nodes have changed since their rows were written.
+
+A change marks its node; the row is written before the next call is answered, and as soon as the event loop is free.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from extender.index.nodes import NodeIndex
+from extender.index.row import Row
+
+BATCH: Final = 16  # rows that are written between two looks at the clock; a row takes 0.1 ms
+SLICE_S: Final = 0.005  # for which rows are written before the event loop is given back
+
+
+class NodeRows:
+    """The index, and the nodes whose rows are old.
+
+    `row` makes a node's row, None where the node has no cards. `is_written`: whether `run` has written all rows once.
+    """
+
+    def __init__(self, row: Callable[[str], Row | None], clock: Callable[[], float]) -> None:
+        self.index = NodeIndex()
+        self.is_written = False
+        self._row = row
+        self._clock = clock
+        self._old: dict[str, None] = {}
+        self._is_old = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Number of rows that are old."""
+        return len(self._old)
+
+    def mark(self, nodes: Iterable[str]) -> None:
+        """Take nodes that have changed."""
+        self._old.update(dict.fromkeys(nodes))
+        if self._old:
+            self._is_old.set()
+
+    async def update(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
+        """Write all rows that are old, with pauses; return the index, up to date until the next change."""
+        resumed = self._clock()
+        while self._old:
+            for name in list(self._old)[:BATCH]:
+                self._write(name)
+            if self._clock() - resumed > SLICE_S:
+                await pause(0)
+                resumed = self._clock()
+        return self.index
+
+    async def run(self) -> None:
+        """Write rows as soon as they are old, until cancelled."""
+        await self.update(asyncio.sleep)
+        self.is_written = True
+        while True:
+            await self._is_old.wait()
+            self._is_old.clear()
+            await self.update(asyncio.sleep)
+
+    def _write(self, name: str) -> None:
+        del self._old[name]
+        row = self._row(name)
+        if row is None:
+            self.index.remove(name)
+        else:
+            self.index.put(row)

@@ -1,0 +1,207 @@
+"""The index gives the answers of the exact walk over all nodes: the same nodes, the same reasons, the same scores."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from extender import objects
+from extender.cluster import Cluster
+from extender.filter import Filter
+from extender.objects import GpuNode, KubeNode, Lease, Pod
+from extender.prioritize import prioritize
+from extender.scheduling import Scheduling
+from tests import strategies
+from tests.extender.conftest import Clock
+from vgpu import names
+from vgpu.assignment import Assignment
+from vgpu.device import Card, CardMode, Node
+from vgpu.placement import rank
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.policy import PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.share import NodeState
+
+NAMES = [f"n{n}" for n in range(5)]
+MODELS = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4"]
+UNKNOWN = "not-a-node"
+
+cards = st.builds(
+    Card,
+    uuid=st.just(""),
+    index=st.just(0),
+    model=st.sampled_from(MODELS),
+    memory_mib=st.sampled_from([1000, 1024, 2048]),
+    healthy=st.sampled_from([True, True, True, False]),
+    cordoned=st.sampled_from([False, False, False, True]),
+    mode=st.sampled_from([CardMode.SHARED, CardMode.SHARED, CardMode.SHARED, CardMode.EXCLUSIVE, CardMode.MPS]),
+    held_slices=st.sampled_from([0, 0, 0, 1, 3]),
+    held_whole=st.sampled_from([False, False, False, True]),
+)
+
+
+@st.composite
+def pods(draw: st.DrawFn, uid: str) -> Pod:
+    """Pods of one container, mostly; some of several, some of whole cards, some with annotations."""
+    kind = draw(st.sampled_from(["one", "one", "one", "whole", "several"]))
+    if kind == "several":
+        obj = draw(strategies.share_pods())
+    else:
+        gpus = draw(st.integers(1, 3))
+        memory = draw(st.sampled_from([1, 256, 500, 900, 1024, 1500, 2048]))
+        amounts: dict[str, int | str] = {"gpu": gpus} if kind == "whole" else {"gpu": gpus, "gpu_mem": gpus * memory}
+        if kind == "one" and draw(st.booleans()):
+            amounts["gpu_cores"] = gpus * draw(st.sampled_from([1, 30, 50, 100]))
+        obj = strategies.pod(strategies.container(**amounts))
+    obj["metadata"]["uid"] = uid
+    obj["metadata"]["annotations"] |= draw(annotations())
+    return objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj)
+
+
+@st.composite
+def annotations(draw: st.DrawFn) -> dict[str, str]:
+    found = {names.NODE_POLICY: str(draw(st.sampled_from(list(PackingPolicy))))}
+    uuids = st.sampled_from([f"GPU-{node}-{n}" for node in NAMES for n in range(2)])
+    for name, values in (
+        (names.USE_GPU_MODEL, st.sampled_from(["H100", "A100", "h100,t4", "none"])),
+        (names.AVOID_GPU_MODEL, st.sampled_from(["T4", "nvidia"])),
+        (names.USE_GPU_UUID, uuids),
+        (names.AVOID_GPU_UUID, uuids),
+    ):
+        if draw(st.integers(0, 5)) == 0:
+            found[name] = draw(values)
+    return found
+
+
+class World:
+    """A cluster that changes as the watches, bind and time change it."""
+
+    def __init__(self, defaults: DefaultPolicies) -> None:
+        self.clock = Clock()
+        self.cluster = Cluster(256, self.clock)
+        self.defaults = defaults
+        self.filter = Filter(self.cluster, defaults)
+        self.version = 0
+
+    def put_node(self, data: st.DataObject, name: str) -> None:
+        self.version += 1
+        found = data.draw(st.lists(cards, max_size=data.draw(st.sampled_from([2, 3, 4]))))
+        if data.draw(st.integers(0, 30)) == 0:
+            found = found * 9  # wider than the index
+        named = tuple(replace(card, uuid=f"GPU-{name}-{n}", index=n) for n, card in enumerate(found))
+        slice_mib = data.draw(st.sampled_from([256, 256, 256, 256, 512]))
+        self.cluster.upsert_gpunodes(GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version))
+
+    def put_kubelet(self, data: st.DataObject, name: str) -> None:
+        slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
+        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}))
+
+    def put_lease(self, data: st.DataObject, name: str) -> None:
+        holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
+        self.cluster.leases.put(Lease(names.node_lease(name), holder, str(self.clock.seconds), duration))
+
+    def put_pod(self, data: st.DataObject, name: str) -> None:
+        """Bind a pod, end it, or nominate it for a node."""
+        self.version += 1
+        uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
+        pod = replace(data.draw(pods(uid)), version=self.version, has_started=True)
+        state = self.cluster.usable_state(name)
+        known = self.cluster.objects.pods.get(uid)
+        if known is not None and data.draw(st.booleans()):
+            self.cluster.delete_pod(replace(known, version=self.version))
+        elif data.draw(st.booleans()) and known is None:
+            scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=name)
+            self.cluster.upsert_pod(replace(pod, scheduling=scheduling))
+        elif known is None and isinstance(state, NodeState):
+            chosen = self.filter.node(pod, name)
+            if isinstance(chosen, Assignment):
+                self.cluster.upsert_pod(replace(pod, node=name, assignment=chosen))
+
+    def remove(self, data: st.DataObject, name: str) -> None:
+        match data.draw(st.sampled_from(["gpunode", "node", "lease", "time", "time"])):
+            case "gpunode":
+                self.cluster.delete_gpunodes(name)
+            case "node":
+                self.cluster.delete_nodes(name)
+            case "lease":
+                self.cluster.leases.remove(names.node_lease(name))
+            case "time":
+                self.clock.seconds += data.draw(st.sampled_from([1, 3, 6]))
+
+    def expected(self, pod: Pod, asked: Sequence[str]) -> dict[str, Reason | None]:
+        """Place the pod on each node by the rule itself, with no cache."""
+        walk = Filter(self.cluster, self.defaults)
+        found = {name: walk.node(pod, name) for name in asked}
+        return {name: each.reason if isinstance(each, Refusal) else None for name, each in found.items()}
+
+    def answered(self, pod: Pod, asked: Sequence[str]) -> dict[str, Reason | None]:
+        answer = asyncio.run(self.filter.judge(pod, asked, asyncio.sleep))
+        found: dict[str, Reason | None] = {name.decode().strip('"'): None for name in answer.fitting()}
+        for reason, refused in answer.refused().items():
+            found |= {name.decode().strip('"'): reason for name in refused}
+        assert sum(answer.reasons.values()) == sum(reason is not None for reason in found.values())
+        return found
+
+    def expected_scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
+        usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
+        assert pod.parsed.request is not None
+        policy = self.defaults.node_policy_for(pod.parsed.request.options)
+        scores = rank.scores(rank.rank(usable, policy))
+        return {name: scores.get(name, 0) for name in asked}
+
+    def scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
+        found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
+        return {name.decode().strip('"'): score for score, each in found.items() for name in each}
+
+
+def is_alike(expected: Reason | None, answered: Reason | None, pod: Pod) -> bool:
+    """Whether two answers on a node agree.
+
+    Where several containers choose cards, the index refuses by the first container that fits on no card by itself. The
+    walk refuses by the first one that does not fit beside those before. Both last, or both may pass.
+    """
+    request = pod.parsed.request
+    if expected == answered or request is None or len(request.choosers) == 1:
+        return expected == answered
+    return expected is not None and answered is not None
+
+
+def compare(data: st.DataObject) -> None:
+    defaults = DefaultPolicies(data.draw(st.sampled_from(list(PackingPolicy))))
+    world = World(defaults)
+    for name in NAMES:
+        world.put_node(data, name)
+        world.put_kubelet(data, name)
+        world.put_lease(data, name)
+    changes = [world.put_node, world.put_kubelet, world.put_lease, world.put_pod, world.put_pod, world.remove]
+    asking = data.draw(pods("asks"))
+    asked = [*data.draw(st.permutations(NAMES)), UNKNOWN]
+    for _ in range(data.draw(st.integers(1, 4))):
+        for _ in range(data.draw(st.integers(0, 4))):
+            data.draw(st.sampled_from(changes))(data, data.draw(st.sampled_from(NAMES)))
+        expected, answered = world.expected(asking, asked), world.answered(asking, asked)
+        wrong = {
+            name: (expected[name], answered[name])
+            for name in asked
+            if not is_alike(expected[name], answered[name], asking)
+        }
+        assert wrong == {}
+        assert world.scores(asking, asked) == world.expected_scores(asking, asked)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_the_index_answers_as_the_walk(data: st.DataObject) -> None:
+    compare(data)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@given(st.data())
+@settings(max_examples=10_000, deadline=None)
+def test_the_index_answers_as_the_walk_in_many_clusters(data: st.DataObject) -> None:
+    compare(data)
