@@ -16,4 +16,4 @@ model = keras.Sequential(
 )
 model.compile(loss="binary_crossentropy", optimizer="rmsprop", metrics=["accuracy"])
 callbacks = [keras.callbacks.ModelCheckpoint("best.keras", save_best_only=True, monitor="val_loss")]
-history = model.fit(train, epochs=30, validation_data=valid, callbacks=callbacks)  # label: no-prefetch
+history = model.fit(train, epochs=30, validation_data=valid, callbacks=callbacks)
