@@ -1,8 +1,8 @@
-"""Which statements run for each batch: the bodies of inner loops, and methods that a framework calls for each batch.
+"""Which statements run for each batch: bodies of inner loops, and methods that a framework calls for each batch.
 
 A loop is an inner loop if it reads batches (its iterable is named like a loader), or if its body trains or evaluates:
-calls `backward`, an optimizer's `step`, a model. A nested inner loop does not make the outer loop one. Statements under a
-condition on the step's number, in an exception's handler, or under a check for NaN run seldom and are left out.
+calls `backward`, an optimizer's `step`, a model. A nested inner loop does not make the outer loop one. Statements under
+a condition on the step's number, in an exception's handler, or under a check for NaN run seldom and are left out.
 """
 
 import ast
