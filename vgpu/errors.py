@@ -6,7 +6,9 @@ VgpuError
 |  |- MalformedCursor
 |  |- MalformedEvent
 |  |- MalformedLimits
-|  `- MalformedRegion
+|  |- MalformedModel
+|  |- MalformedRegion
+|  `- MalformedScript
 |- UnusableSetting      a setting that cannot work here
 `- OutsideError         an external system failed
    |- KubernetesError
@@ -45,6 +47,14 @@ class MalformedLimits(MalformedError):
 
 class MalformedRegion(MalformedError):
     """A region file that cannot be read."""
+
+
+class MalformedModel(MalformedError):
+    """A file of a model, or a description of one, that cannot be read; the message names the field."""
+
+
+class MalformedScript(MalformedError):
+    """A program's text that cannot be read as Python; the message names the line."""
 
 
 class UnusableSetting(VgpuError):

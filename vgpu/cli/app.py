@@ -15,7 +15,7 @@ from vgpu.cli import completion, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view
 from vgpu.cli.failure import EXIT_CODES
-from vgpu.cli.local import allocations, top
+from vgpu.cli.local import allocations, top, workload_commands
 from vgpu.cli.local import commands as about_machine
 from vgpu.cli.local.commands import State
 
@@ -49,6 +49,7 @@ def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[
     completion.add(app)
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home)
+    workload_commands.add(app, environment, host, lambda: _console(environment))
     about_cluster.add(app, environment, host, home)
     return app
 

@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar
 import typer
 
 from vgpu.cli.failure import CommandFailed
-from vgpu.errors import VgpuError
+from vgpu.errors import MalformedError, VgpuError
 
 USAGE: Final = 2
 FAILED: Final = 125  # the command was not started, as with `timeout` and `docker run`
@@ -25,7 +25,7 @@ def or_fail(verb: str, work: Callable[[], T]) -> T:
     """Do the work; an error ends the program with one line on stderr."""
     try:
         return work()
-    except ValueError as error:
+    except (ValueError, MalformedError) as error:
         fail(f"{verb}: {error}", USAGE)
     except CommandFailed as error:
         fail(f"{verb}: {error}", error.code)

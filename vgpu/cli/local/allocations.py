@@ -57,7 +57,7 @@ def read_all(directory: Path) -> list[LocalAllocation]:
         folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
     except OSError:
         return []
-    found = [LocalAllocation(folder, _name(folder), read_limits(folder), _cards(folder)) for folder in folders]
+    found = [LocalAllocation(folder, _name(folder), read_limits(folder), read_cards(folder)) for folder in folders]
     return sorted(found, key=lambda each: (each.name, each.folder.name))
 
 
@@ -76,7 +76,8 @@ def _is_trusted(directory: Path) -> bool:
     return directory == NODE_STATE or not local_state.distrust(directory)
 
 
-def _cards(folder: Path) -> tuple[CardUse, ...]:
+def read_cards(folder: Path) -> tuple[CardUse, ...]:
+    """Read what was used of each card in an allocation; empty where its region cannot be read."""
     try:
         return region.decode(_read(folder / "region", region.SIZE)).cards
     except (OSError, MalformedError):

@@ -1,0 +1,248 @@
+"""How close `vgpu estimate` is to PyTorch: parameters, gradients, optimizer states, saved activations, peak, NVML.
+
+    python -m benchmarks.estimate_accuracy             # without a GPU: what autograd saves, on tensors without data
+    python -m benchmarks.estimate_accuracy --cuda      # with one: torch.cuda.max_memory_allocated and NVML too
+    python -m benchmarks.estimate_accuracy --out FILE  # writes the rows as JSON too
+
+Needs PyTorch, and with --cuda nvidia-ml-py.
+"""
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.estimate import models
+from vgpu.workloads.estimate import convolution, memory, perceptron, transformer
+from vgpu.workloads.estimate.plan import Attention, Dtype, Optimizer, Plan
+from vgpu.workloads.estimate.readers import transformers_config
+from vgpu.workloads.estimate.stages import Model
+
+torch: Any = models.torch
+TYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16}
+OPTIMIZERS: dict[Optimizer, Callable[[Any], Any]] = {
+    Optimizer.SGD: lambda p: torch.optim.SGD(p, lr=1e-3),
+    Optimizer.MOMENTUM: lambda p: torch.optim.SGD(p, lr=1e-3, momentum=0.9),
+    Optimizer.ADAMW: lambda p: torch.optim.AdamW(p, lr=1e-4),
+    Optimizer.ADAMW_FUSED: lambda p: torch.optim.AdamW(p, lr=1e-4, fused=True),
+}
+ON_CARD = (Optimizer.MOMENTUM, Optimizer.ADAMW, Optimizer.ADAMW_FUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    estimate: Model
+    plan: Plan
+    build: Callable[[], Any]
+    inputs: Callable[[str], Any]
+    classes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison in bytes; `error` is estimate / measured - 1."""
+
+    case: str
+    what: str
+    estimated: int
+    measured: int
+
+    @property
+    def error(self) -> float:
+        return self.estimated / self.measured - 1 if self.measured else 0.0
+
+
+def cases() -> Iterator[Case]:
+    """Every model, with two batch sizes."""
+    for batch in (64, 1024):
+        plan = Plan(batch=batch, sequence=1)
+        yield Case(
+            f"MLP b{batch}",
+            perceptron.build(models.MLP, plan),
+            plan,
+            lambda: models.perceptron(models.MLP),
+            _vectors(batch),
+            1000,
+        )
+    for batch in (16, 64):
+        plan = Plan(batch=batch, sequence=1)
+        shape = transformers_config.read(
+            json.dumps({"model_type": "resnet", "layer_type": "bottleneck", **models.RESNET_50}).encode()
+        )
+        assert isinstance(shape, convolution.ResNet)
+        yield Case(f"ResNet-50 b{batch}", convolution.build(shape, plan), plan, _resnet, _images(batch), 1000)
+    for name, sizes in (("GPT-2 124M", models.GPT2), ("GPT-2 355M", models.GPT2_MEDIUM)):
+        for batch in (2, 8):
+            for attention in Attention:
+                for checkpointing in (False, True):
+                    plan = Plan(batch=batch, sequence=1024, attention=attention, checkpointing=checkpointing)
+                    yield from _gpts(name, sizes, plan)
+
+
+def _gpts(name: str, sizes: dict[str, int], plan: Plan) -> Iterator[Case]:
+    fields = {
+        "model_type": "gpt2",
+        "activation_function": "gelu",
+        "resid_pdrop": 0,
+        "embd_pdrop": 0,
+        "attn_pdrop": 0,
+        **sizes,
+    }
+    shape = transformers_config.read(json.dumps(fields).encode())
+    assert isinstance(shape, transformer.Transformer)
+    for dtype in TYPES:
+        typed = replace(plan, dtype=dtype, compute=dtype)
+        label = f"{name} {dtype} b{plan.batch} {plan.attention}{' checkpointing' * plan.checkpointing}"
+        eager = plan.attention is Attention.EAGER
+        build = partial(models.Gpt, sizes, eager=eager, checkpointing=plan.checkpointing)
+        yield Case(
+            label,
+            transformer.build(shape, typed),
+            typed,
+            build,
+            _tokens(plan.batch),
+            models.VOCABULARY,
+        )
+
+
+def _resnet() -> Any:
+    return models.resnet(models.RESNET_50["hidden_sizes"], models.RESNET_50["depths"])
+
+
+def _vectors(batch: int) -> Callable[[str], Any]:
+    return lambda device: torch.empty(batch, models.MLP[0], device=device).normal_()
+
+
+def _images(batch: int) -> Callable[[str], Any]:
+    return lambda device: torch.empty(batch, 3, models.IMAGE, models.IMAGE, device=device).normal_()
+
+
+def _tokens(batch: int) -> Callable[[str], Any]:
+    return lambda device: torch.zeros(batch, models.POSITIONS, dtype=torch.long, device=device)
+
+
+def loss_of(case: Case, model: Any, inputs: Any) -> tuple[Any, Any]:
+    """The loss and the logits, which a training loop holds too."""
+    logits = model(inputs)
+    flat = logits.view(-1, case.classes)
+    targets = torch.zeros(flat.shape[0], dtype=torch.long, device=flat.device)
+    return torch.nn.functional.cross_entropy(flat.float(), targets), logits
+
+
+def without_card(case: Case) -> Iterator[Row]:
+    """What autograd saves, on tensors without data."""
+    fake = importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode()
+    torch.set_default_dtype(TYPES[case.plan.dtype])
+    with fake:
+        model = case.build()
+        inputs = case.inputs("cpu")
+        parameters = list(model.parameters())
+        size = sum(each.nbytes for each in parameters)
+        yield Row(case.name, "parameters", case.plan.dtype.size(case.estimate.parameters), size)
+        saved: dict[int, Any] = {}
+        own = {each.untyped_storage()._cdata for each in parameters}  # noqa: SLF001 - a storage's identity
+
+        def keep(tensor: Any) -> Any:
+            storage = tensor.untyped_storage()
+            if storage._cdata not in own:  # noqa: SLF001
+                saved[storage._cdata] = storage  # noqa: SLF001
+            return tensor
+
+        with (
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+            if not case.plan.checkpointing
+            else nullcontext()
+        ):
+            loss, logits = loss_of(case, model, inputs)
+        if not case.plan.checkpointing:
+            saved[logits.untyped_storage()._cdata] = logits.untyped_storage()  # noqa: SLF001
+            kept = sum(each.nbytes() for each in saved.values())
+            yield Row(case.name, "saved activations", memory.estimate(case.estimate, case.plan).activations, kept)
+        loss.backward()
+        gradients = memory.estimate(case.estimate, case.plan).gradients
+        yield Row(case.name, "gradients", gradients, sum(each.grad.nbytes for each in parameters))
+        yield from _states(case, parameters)
+
+
+def _states(case: Case, parameters: list[Any]) -> Iterator[Row]:
+    for name, make in OPTIMIZERS.items():
+        if name is Optimizer.ADAMW_FUSED:
+            continue  # has no implementation for tensors without data
+        optimizer = make(parameters)
+        optimizer.step()
+        kept = [
+            each
+            for state in optimizer.state.values()
+            for each in state.values()
+            if torch.is_tensor(each) and each.dim()
+        ]
+        wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).optimizer
+        yield Row(case.name, f"states of {name}", wanted, sum(each.nbytes for each in kept))
+
+
+def on_card(case: Case) -> Iterator[Row]:
+    """Three steps on the card: the allocator's peak, and what NVML says of this process."""
+    for name in ON_CARD:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        torch.set_default_dtype(TYPES[case.plan.dtype])
+        model = case.build().to("cuda")
+        optimizer = OPTIMIZERS[name](model.parameters())
+        inputs = case.inputs("cuda")
+        for _ in range(3):
+            loss, logits = loss_of(case, model, inputs)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        torch.cuda.synchronize()
+        found = memory.estimate(case.estimate, replace(case.plan, optimizer=name))
+        label = f"{case.name} {name}"
+        yield Row(label, "peak", found.peak + found.libraries, torch.cuda.max_memory_allocated())
+        yield Row(label, "NVML", found.total, nvml_bytes())
+        del model, optimizer, inputs, loss, logits
+        gc.collect()
+
+
+def nvml_bytes() -> int:
+    """What NVML says that this process has on the first card."""
+    pynvml: Any = importlib.import_module("pynvml")
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    used = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+    return int(used.get(os.getpid()) or pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--cuda", action="store_true")
+    parser.add_argument("--only", default="", help="a part of the cases' names")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    rows = []
+    for case in cases():
+        if args.only in case.name:
+            for row in on_card(case) if args.cuda else without_card(case):
+                rows.append(row)
+                mib = f"{row.estimated / 2**20:10.1f} MiB {row.measured / 2**20:10.1f} MiB"
+                sys.stdout.write(f"{row.case:45} {row.what:20} {mib} {100 * row.error:+6.1f} %\n")
+    worst = max((abs(row.error) for row in rows), default=0.0)
+    sys.stdout.write(f"{len(rows)} rows, largest error {100 * worst:.1f} %\n")
+    if args.out:
+        args.out.write_text(
+            json.dumps(
+                {"torch": torch.__version__, "rows": [{**asdict(row), "error": row.error} for row in rows]}, indent=1
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()

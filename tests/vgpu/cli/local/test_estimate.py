@@ -1,0 +1,98 @@
+"""`vgpu estimate` on the command line."""
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import limiter
+from simgpu import state_directory
+from simgpu.world import World, worlds
+from vgpu.cli import app
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Iterator[Callable[..., World]]:
+    with worlds(tmp_path) as make:
+        yield make
+
+
+def run(*arguments: str, environment: Mapping[str, str] = os.environ) -> tuple[int, str]:
+    program = app.build(environment, limiter.this_host(), Path("/none"), lambda: datetime(2026, 11, 22, tzinfo=UTC))
+    outcome = CliRunner().invoke(program, ["estimate", *arguments])
+    return outcome.exit_code, outcome.output
+
+
+def test_numbers_as_a_table() -> None:
+    code, output = run("--params", "7e9", "--dtype", "bf16", "--batch", "8", "--seq", "2048", "--kv-heads", "8")
+    assert code == 0
+    assert "7,000,000,000 parameters" in output
+    assert "assumed: shape: 32 layers" in output
+    assert "weights" in output
+    assert "13,351" in output
+    assert output.splitlines()[-1].startswith("    vgpu.io/gpu-mem: 1")
+
+
+def test_a_file_as_json(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "torch_dtype": "float16"}')
+    code, output = run(str(tmp_path), "--inference", "--seq", "512", "-o", "json")
+    assert code == 0
+    found = json.loads(output)
+    assert found["parameters"] == 124_439_808
+    assert found["plan"]["dtype"] == "fp16"
+    assert found["memory"]["kv_cache"] == 2 * 12 * 768 * 2 * 512
+    assert {each["card"] for each in found["cards"] if each["fits"]} >= {"T4", "H200"}
+    assert found["measured"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a file, --params, or --hidden and --layers"),
+        (["--mlp", "12"], "--mlp: '12' is not a list"),
+        (["--mlp", "1,²"], "--mlp: '1,²' is not a list"),
+        (["--mlp", "1,2", "--measure"], "--measure needs a command"),
+        (["--params", "1e9", "--kv-heads", "5", "--heads", "16"], "--kv-heads: 5 does not divide 16 heads"),
+        (["model.bin"], "model.bin: not a folder, config.json"),
+        (["a.json"], "a.json: No such file"),
+        (["--params", "1e9", "--batch", "0"], "--batch"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    code, output = run(*arguments)
+    assert (code, message in " ".join(output.split())) == (2, True)
+
+
+def test_a_hostile_file_names_the_field(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
+    assert run(str(path)) == (
+        2,
+        f"vgpu estimate: safetensors header: a length of {2**63} bytes, more than 104857600: not such a file\n",
+    )
+
+
+def test_measuring_a_command_that_uses_no_card_or_fails() -> None:
+    code, output = run("--mlp", "8,4", "--measure", "--", sys.executable, "-c", "pass")
+    assert code == 1
+    assert "used no GPU memory" in output
+    code, output = run("--mlp", "8,4", "--measure", "--", "/bin/sh", "-c", "exit 7")
+    assert code == 1
+    assert "/bin/sh ended with exit code 7" in output
+
+
+def test_measuring_counts_contexts_and_what_the_command_allocates(make_world: Callable[..., World]) -> None:
+    """On a simulated card whose contexts take 500 MiB."""
+    world = make_world(tuple(replace(card, context_mib=500) for card in state_directory.make_cards(1)))
+    command = ["--measure", "--", str(world.bin / "gpuprobe"), "alloc", "3000"]
+    code, output = run("--mlp", "8,4", "-o", "json", *command, environment=world.environment())
+    assert code == 0
+    found = json.loads(output.splitlines()[-1])
+    assert found["measured"] == 3500 << 20

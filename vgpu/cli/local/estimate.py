@@ -1,0 +1,113 @@
+"""`vgpu estimate`: from options to an estimate, and its tables."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from vgpu.cli.local.top import Output
+from vgpu.quantity import MIB
+from vgpu.workloads.estimate import source
+from vgpu.workloads.estimate.from_numbers import Numbers
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan
+from vgpu.workloads.estimate.report import Fit, Report
+from vgpu.workloads.estimate.source import Source
+
+_MAX_LAYERS = 10_000
+
+
+def read(model: Path | None, mlp: str | None, numbers: Numbers) -> Source:
+    """Return what the options say about a model. Raises ValueError and MalformedModel."""
+    if model is not None and mlp is not None:
+        raise ValueError("--mlp: give it or a file, not both")
+    if mlp is not None:
+        return Source("MLP", widths=_widths(mlp))
+    return Source("decoder", numbers=numbers) if model is None else source.read(model)
+
+
+def compute_dtype(weights: Dtype) -> Dtype:
+    """Return the type of activations for a type of weights; quantised weights are computed with in bf16."""
+    return weights if weights in (Dtype.FP32, Dtype.FP16, Dtype.BF16) else Dtype.BF16
+
+
+def report(found: Source, plan: Plan, sizes: Sequence[str]) -> Report:
+    """Estimate a model. Raises ValueError and MalformedModel."""
+    return Report.of(found.build(plan, _sizes(sizes)), plan)
+
+
+def show(report: Report, measured: int | None, output: Output, console: Console) -> None:
+    """Print a report; `measured` is the peak of a run in bytes."""
+    if output is Output.JSON:
+        console.file.write(f"{json.dumps({**report.as_json(), 'measured': measured})}\n")
+        return
+    console.print(
+        f"{report.model.name}: {report.model.parameters:,} parameters on each GPU", highlight=False, markup=False
+    )
+    for each in report.model.assumptions:
+        console.print(f"assumed: {each}", highlight=False, markup=False)
+    console.print(_memory_table(report, measured), _card_table(report))
+    console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
+
+
+def _widths(text: str) -> list[int]:
+    parts = [each.strip() for each in text.split(",", _MAX_LAYERS)]
+    if len(parts) == 1 or not all(each.isdecimal() and len(each) < 10 and 0 < int(each) <= MAX_WIDTH for each in parts):  # noqa: PLR2004 - digits
+        raise ValueError(f"--mlp: {text[:40]!r} is not a list of at least two widths, such as 784,4096,10")
+    return [int(each) for each in parts]
+
+
+def _sizes(given: Sequence[str]) -> Mapping[str, int]:
+    found = {}
+    for each in given:
+        name, equals, size = each.rpartition("=")
+        if not equals or not size.isdecimal() or len(size) > 9 or not 0 < int(size) <= MAX_WIDTH:  # noqa: PLR2004 - digits
+            raise ValueError(f"--dim: {each[:40]!r} is not NAME=N")
+        found[name] = int(size)
+    return found
+
+
+def _memory_table(report: Report, measured: int | None) -> Table:
+    table = Table("MEMORY OF EACH GPU", "MiB", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for name, size in _lines(report):
+        table.add_row(name, f"{size / MIB:,.0f}")
+    if measured is not None:
+        error = 100 * (report.memory.total / measured - 1)
+        table.add_row(f"measured; the estimate differs by {error:+.1f} %", f"{measured / MIB:,.0f}")
+    return table
+
+
+def _lines(report: Report) -> Iterator[tuple[str, int]]:
+    memory, plan = report.memory, report.plan
+    yield "weights", memory.weights
+    if plan.training:
+        yield "gradients", memory.gradients
+        yield f"states of {plan.optimizer}", memory.optimizer
+        yield "activations", memory.activations
+    else:
+        yield "KV cache", memory.kv_cache
+    yield f"peak, in {memory.at}, with {memory.moment / MIB:,.0f} MiB for a moment", memory.peak
+    yield "CUDA context", memory.context
+    yield "workspaces of cuBLAS", memory.libraries
+    yield "idle in the allocator", memory.idle
+    yield "total: the last four", memory.total
+
+
+def _card_table(report: Report) -> Table:
+    table = Table("CARD", "MiB", "FITS", _time_title(report.plan), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for each in report.fits():
+        table.add_row(each.card.name, f"{each.card.memory_mib:,}", "yes" if each.fits else "no", _time(each))
+    return table
+
+
+def _time_title(plan: Plan) -> str:
+    return "STEP TAKES AT LEAST" if plan.training else "PROMPT, THEN EACH TOKEN, TAKE AT LEAST"
+
+
+def _time(fit: Fit) -> str:
+    first = f"{fit.seconds * 1000:,.1f} ms"
+    return first if fit.token_seconds is None else f"{first}, {fit.token_seconds * 1000:,.1f} ms"

@@ -1,0 +1,128 @@
+"""The commands about a program or model: their options.
+
+What carries them out is imported when such a command runs, so that `vgpu run` starts as fast as without these commands.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from limiter.host import Host
+from vgpu.cli import outcome
+from vgpu.cli.local.top import Output
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
+
+Whole = Annotated[int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH)]
+Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]
+
+
+def add(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
+    """Add the commands; `console` makes what tables are written to."""
+    _add_estimate(app, environment, host, console)
+
+
+def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
+    @app.command("estimate", context_settings={"allow_interspersed_args": True})
+    def estimate_(
+        arguments: Annotated[
+            list[str] | None,
+            typer.Argument(
+                metavar="[MODEL] [-- COMMAND...]",
+                help="a folder of transformers, a config.json, a .safetensors or .onnx file; with --measure a command",
+            ),
+        ] = None,
+        params: Annotated[
+            float | None, typer.Option(metavar="N", min=1, max=1e14, help="parameters of a decoder, such as 7e9")
+        ] = None,
+        layers: Annotated[int | None, typer.Option(metavar="N", min=1, max=10_000)] = None,
+        hidden: Whole = None,
+        heads: Whole = None,
+        kv_heads: Annotated[
+            int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="heads of keys and values")
+        ] = None,
+        ffn: Annotated[
+            int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="width of the feed-forward layer")
+        ] = None,
+        vocab: Whole = None,
+        mlp: Annotated[str | None, typer.Option(metavar="WIDTHS", help="a perceptron, such as 784,4096,10")] = None,
+        dim: Annotated[
+            list[str] | None,
+            typer.Option(metavar="NAME=N", help="a size that an ONNX file only names; may be repeated"),
+        ] = None,
+        inference: Annotated[bool, typer.Option("--inference", help="a KV cache instead of training")] = False,
+        batch: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="samples of one GPU")] = 1,
+        seq: Annotated[
+            int,
+            typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="tokens of a sample; of inference, prompt and answer"),
+        ] = 1024,
+        dtype: Annotated[
+            Dtype | None, typer.Option(help="of weights and gradients (default: the file's, else fp32)")
+        ] = None,
+        compute: Annotated[
+            Dtype | None, typer.Option(help="of activations; other than --dtype under autocast (default: --dtype)")
+        ] = None,
+        optimizer: Annotated[Optimizer, typer.Option(help="of training")] = Optimizer.ADAMW,
+        master_weights: Annotated[
+            bool, typer.Option("--master-weights", help="the optimizer keeps fp32 weights")
+        ] = False,
+        checkpointing: Annotated[
+            bool, typer.Option("--checkpointing", help="keep only the inputs of blocks, and compute blocks again")
+        ] = False,
+        attention: Annotated[
+            Attention, typer.Option(help="eager: the matrix of scores is in memory; flash: it is not")
+        ] = Attention.FLASH,
+        accumulate: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="batches of one step")] = 1,
+        data_parallel: Annotated[
+            int, typer.Option(metavar="N", min=1, max=100_000, help="GPUs with other samples")
+        ] = 1,
+        zero: Annotated[int, typer.Option(metavar="0-3", min=0, max=3, help="stage of ZeRO over --data-parallel")] = 0,
+        tensor_parallel: Annotated[
+            int, typer.Option(metavar="N", min=1, max=1024, help="GPUs that share each layer")
+        ] = 1,
+        measure: Annotated[
+            bool,
+            typer.Option("--measure", help="run COMMAND under the limiter, and compare its peak with the estimate"),
+        ] = False,
+        output: Format = Output.TABLE,
+    ) -> None:
+        """Estimate the GPU memory of training a model, or of inference; the model is read, never run.
+
+        Ends in the lines of a manifest. Cards are compared by their data sheets. With --measure, COMMAND runs a step.
+        """
+        from vgpu.cli.local import estimate  # noqa: PLC0415 - see above
+        from vgpu.cli.local import measure as run  # noqa: PLC0415
+        from vgpu.workloads.estimate.from_numbers import Numbers  # noqa: PLC0415
+        from vgpu.workloads.estimate.report import Report  # noqa: PLC0415
+
+        given = arguments or []
+        has_model = bool(given) and not (measure and (params or layers or mlp))
+        model, command = (Path(given[0]), given[1:]) if has_model else (None, given)
+        if bool(command) != measure:
+            outcome.fail("estimate: --measure needs a command after --, and a command needs --measure", outcome.USAGE)
+
+        def work() -> tuple[Report, int | None]:
+            numbers = Numbers(None if params is None else int(params), layers, hidden, heads, kv_heads, ffn, vocab)
+            found = estimate.read(model, mlp, numbers)
+            weights = dtype or found.dtype or Dtype.FP32
+            plan = Plan(
+                training=not inference,
+                batch=batch,
+                sequence=seq,
+                dtype=weights,
+                compute=compute or estimate.compute_dtype(weights),
+                optimizer=optimizer,
+                master_weights=master_weights,
+                checkpointing=checkpointing,
+                attention=attention,
+                accumulate=accumulate,
+                data_parallel=data_parallel,
+                zero=zero,
+                tensor_parallel=tensor_parallel,
+            )
+            estimated = estimate.report(found, plan, dim or [])
+            return estimated, run.peak_bytes(command, environment, host) if measure else None
+
+        estimate.show(*outcome.or_fail("estimate", work), output, console())

@@ -1,0 +1,150 @@
+"""The codes of findings, and the advice for each: why it costs, what to do, how much it may bring.
+
+The gains are bounds. `load`, `copy` and `compute` are the times of one step's parts: a program that does them one after
+the other needs their sum, and one that overlaps them needs the largest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Code(StrEnum):
+    """What a check can find."""
+
+    NO_WORKERS = "no-workers"
+    LOOP_IN_DATASET = "loop-in-dataset"
+    NO_PREFETCH = "no-prefetch"
+    SYNC_EACH_STEP = "sync-each-step"
+    BLOCKING_COPY = "blocking-copy"
+    NO_PINNED_MEMORY = "no-pinned-memory"
+    SAVE_EACH_STEP = "save-each-step"
+    PRINT_EACH_STEP = "print-each-step"
+    DATA_PARALLEL = "data-parallel"
+    NCCL_SOCKETS = "nccl-sockets"
+    NCCL_NO_GDRDMA = "nccl-no-gdrdma"
+    NCCL_NO_PEER_ACCESS = "nccl-no-peer-access"
+    NCCL_OLD = "nccl-old"
+    NCCL_DEBUG_COST = "nccl-debug-cost"
+    NCCL_WARNING = "nccl-warning"
+    SMALL_FILES = "small-files"
+    SLOW_STORAGE = "slow-storage"
+    JOB_OVER_SWITCHES = "job-over-switches"
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a code means for its program."""
+
+    why: str
+    cure: str
+    gain: str
+
+
+ADVICE: Final[Mapping[Code, Advice]] = {
+    Code.NO_WORKERS: Advice(
+        "The training process reads and decodes each batch itself, and the card waits meanwhile.",
+        "DataLoader(num_workers=N, persistent_workers=True), with N up to the container's CPUs; in tf.data "
+        "map(f, num_parallel_calls=tf.data.AUTOTUNE); in TrainingArguments dataloader_num_workers=N.",
+        "a step takes max(load / N, compute) instead of load + compute",
+    ),
+    Code.LOOP_IN_DATASET: Advice(
+        "Python handles one element at a time, some 100 times slower than NumPy or a compiled operation.",
+        "Replace the loop by array operations, or compute the result once and store it beside the data.",
+        "load shrinks by the loop's part of it, which a profile of the dataset alone shows",
+    ),
+    Code.NO_PREFETCH: Advice(
+        "The next batch is prepared only after the card has finished with the last one.",
+        "End the pipeline with .prefetch(tf.data.AUTOTUNE); in a DataLoader leave prefetch_factor at 2 or more.",
+        "a step takes max(load, compute) instead of load + compute",
+    ),
+    Code.SYNC_EACH_STEP: Advice(
+        "The call waits until the card has finished all work before it. Until the host has launched new work the card "
+        "idles.",
+        "Add up tensors on the card (total += loss.detach()), and read them every 50 to 100 steps or after the epoch.",
+        "up to the host's time to launch a step: large for small kernels, little where compute is much longer",
+    ),
+    Code.BLOCKING_COPY: Advice(
+        "The host waits for each copy to the card, so that copies and kernels never overlap.",
+        "tensor.to(device, non_blocking=True), from pinned memory (pin_memory=True in the DataLoader).",
+        "a step takes max(copy, compute) instead of copy + compute",
+    ),
+    Code.NO_PINNED_MEMORY: Advice(
+        "The driver copies pageable memory through a buffer of its own, at a part of the bus's speed, and the host "
+        "waits.",
+        "DataLoader(pin_memory=True).",
+        "copies take about half the time, and may overlap with kernels",
+    ),
+    Code.SAVE_EACH_STEP: Advice(
+        "Training stops while the whole model is copied to the host and written.",
+        "Save every N steps or once an epoch; choose N so that saving takes less than 2 % of the time.",
+        "the time to save, in each step",
+    ),
+    Code.PRINT_EACH_STEP: Advice(
+        "Formatting and writing a line takes the host's time in each step; over a slow terminal or log driver, "
+        "milliseconds.",
+        "Print every 50 to 100 steps.",
+        "the time to write a line, in each step: counts where steps take a few milliseconds",
+    ),
+    Code.DATA_PARALLEL: Advice(
+        "One process drives all cards: it copies the model to them in each step, and Python's lock serialises the "
+        "launches.",
+        "torch.nn.parallel.DistributedDataParallel, one process for each card (torchrun).",
+        "on N cards: the copies of model and outputs in each step, and the imbalance of the first card",
+    ),
+    Code.NCCL_SOCKETS: Advice(
+        "Ranks of different nodes exchange gradients over TCP sockets: through the host's memory and CPU.",
+        "Give the pods their InfiniBand or RoCE devices (rdma resources, /dev/infiniband, IPC_LOCK); remove "
+        "NCCL_IB_DISABLE=1 and "
+        "NCCL_NET=Socket; check ibv_devinfo in the container.",
+        "the ratio of the two links' speeds, in the time that all-reduce takes: for 400 Gbit/s against 25 Gbit/s, 16",
+    ),
+    Code.NCCL_NO_GDRDMA: Advice(
+        "Data between card and network adapter go through the host's memory: two copies, and the CPU's memory "
+        "bandwidth.",
+        "Load nvidia-peermem (or a kernel and driver with DMA-BUF), and place card and adapter below one PCIe switch; "
+        "NCCL_NET_GDR_LEVEL sets how far apart they may be.",
+        "up to about half of the time of all-reduce between nodes",
+    ),
+    Code.NCCL_NO_PEER_ACCESS: Advice(
+        "Cards of one node exchange data through the host's shared memory instead of NVLink or PCIe.",
+        "Remove NCCL_P2P_DISABLE=1; give the containers of one node a common IPC namespace or one container all its "
+        "cards; "
+        "turn PCIe ACS off, or use a virtual machine that passes it through.",
+        "the ratio of the links' speeds, in the time that all-reduce takes",
+    ),
+    Code.NCCL_OLD: Advice(
+        "Later releases know newer cards, networks and algorithms, and have fewer hangs.",
+        "Use a framework or image with the current NCCL, or LD_PRELOAD of a newer libnccl.so.2 of the same major "
+        "version.",
+        "see NCCL's release notes; measure with nccl-tests before and after",
+    ),
+    Code.NCCL_DEBUG_COST: Advice(
+        "NCCL_DEBUG=TRACE, and INFO of the subsystem COLL, write a line for each collective operation.",
+        "NCCL_DEBUG=WARN once the job runs.",
+        "the time to write the lines",
+    ),
+    Code.NCCL_WARNING: Advice(
+        "NCCL warned; the lines say what it could not use.",
+        "Look the line up in NCCL's troubleshooting guide.",
+        "depends on the warning",
+    ),
+    Code.SMALL_FILES: Advice(
+        "Opening a file costs a round trip to its storage; many small files are read far below the storage's "
+        "bandwidth.",
+        "Pack samples into shards of 100 MB to 1 GB (tar files of WebDataset, TFRecord, Parquet, LMDB).",
+        "a step takes max(bytes / bandwidth, compute) instead of files x time to open + compute",
+    ),
+    Code.SLOW_STORAGE: Advice(
+        "The storage delivers less than the program needs to keep its card busy.",
+        "Copy the data to a local disk first, or cache it there (an emptyDir on NVMe); read larger blocks, with more "
+        "readers.",
+        "a step takes compute instead of bytes / bandwidth",
+    ),
+    Code.JOB_OVER_SWITCHES: Advice(
+        "All-reduce between nodes under several switches goes over the uplinks, which other jobs share.",
+        "Ask for nodes under one switch (node affinity or topology spread by the label that names it).",
+        "the ratio of a node's link to its part of the uplink, in the time that all-reduce takes",
+    ),
+}

@@ -1,0 +1,52 @@
+"""A finding: what was seen where. The advice belongs to its code."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vgpu.workloads.diagnose import catalogue
+from vgpu.workloads.diagnose.catalogue import Advice, Code
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One defect of a program.
+
+    Attributes:
+        code: what kind of defect.
+        lines: where it was seen, ascending; empty where a line says nothing.
+        seen: what was seen there, for a person.
+    """
+
+    code: Code
+    lines: tuple[int, ...]
+    seen: str
+
+    @property
+    def advice(self) -> Advice:
+        """What such a program loses, and what to do."""
+        return catalogue.ADVICE[self.code]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the finding with its advice, for `-o json`."""
+        advice = self.advice
+        return {
+            "code": str(self.code),
+            "lines": list(self.lines),
+            "seen": self.seen,
+            "why": advice.why,
+            "cure": advice.cure,
+            "gain": advice.gain,
+        }
+
+
+def merged(sightings: Iterable[Finding]) -> list[Finding]:
+    """Return one finding for each code, with all its lines, in the order of the catalogue."""
+    by_code: dict[Code, list[Finding]] = {}
+    for each in sightings:
+        by_code.setdefault(each.code, []).append(each)
+    return [_joined(code, by_code[code]) for code in catalogue.ADVICE if code in by_code]
+
+
+def _joined(code: Code, found: list[Finding]) -> Finding:
+    first = min(found, key=lambda each: each.lines)
+    return Finding(code, tuple(sorted({line for each in found for line in each.lines})), first.seen)

@@ -1,0 +1,173 @@
+"""What an expression stands for, where the script says it: constants, options' defaults, dictionaries of arguments."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+UNKNOWN: Final = object()  # a value that the script does not say
+_MAX_HOPS: Final = 8  # names that stand for names
+
+Keywords = Mapping[str, ast.expr]
+
+
+def dotted(node: ast.AST) -> str:
+    """Return the names of an expression, joined by dots; calls and subscripts are left out."""
+    parts: list[str] = []
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, (ast.Call, ast.Subscript)):
+            node = node.func if isinstance(node, ast.Call) else node.value
+        else:
+            return ".".join(reversed(parts))
+    return ".".join([node.id, *reversed(parts)])
+
+
+def root(node: ast.AST) -> str:
+    """Return the name with which an expression begins: `x` for `x[0].to(device)`; empty where there is none."""
+    first = dotted(node).partition(".")[0]
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return first if isinstance(node, ast.Name) else ""
+
+
+def last(call: ast.Call) -> str:
+    """Return the last part of the name of what is called: `DataLoader` for `torch.utils.data.DataLoader(...)`."""
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
+
+
+def calls(tree: ast.AST) -> Iterator[ast.Call]:
+    """Yield every call below a node."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What names and options stand for.
+
+    Attributes:
+        assigned: the expressions that are assigned to each name, anywhere in the script.
+        options: defaults of command line options, by the name of their attribute.
+        updates: dictionaries that are merged into a name by `name.update(...)`.
+    """
+
+    assigned: Mapping[str, tuple[ast.expr, ...]]
+    options: Mapping[str, object]
+    updates: Mapping[str, tuple[ast.expr, ...]]
+
+    @classmethod
+    def of(cls, tree: ast.Module) -> "Names":
+        """Collect them from a script."""
+        assigned: dict[str, tuple[ast.expr, ...]] = {}
+        updates: dict[str, tuple[ast.expr, ...]] = {}
+        for node in ast.walk(tree):
+            for name, value in _assignments(node):
+                assigned[name] = (*assigned.get(name, ()), value)
+            if isinstance(node, ast.Call) and last(node) == "update" and len(node.args) == 1:
+                name = root(node.func)
+                updates[name] = (*updates.get(name, ()), node.args[0])
+        return cls(assigned, _options(tree), updates)
+
+    def value(self, node: ast.expr | None) -> object:
+        """Return the constant that an expression stands for, or UNKNOWN."""
+        for _ in range(_MAX_HOPS):
+            match node:
+                case ast.Constant(value=constant):
+                    return constant
+                case ast.Call(func=ast.Name(id="int"), args=[inner]):
+                    node = inner
+                case ast.Attribute(value=ast.Name(), attr=name) if name in self.options:
+                    return self.options[name]
+                case ast.Name(id=name) if len(self.assigned.get(name, ())) == 1:
+                    node = self.assigned[name][0]
+                case _:
+                    return UNKNOWN
+        return UNKNOWN
+
+    def keywords(self, call: ast.Call) -> Keywords | None:
+        """Return a call's named arguments, those of `**name` too; None where a dictionary cannot be followed."""
+        found: dict[str, ast.expr] = {}
+        for each in call.keywords:
+            if each.arg is not None:
+                found[each.arg] = each.value
+            elif (merged := self._dictionary(each.value)) is not None:
+                found.update(merged)
+            else:
+                return None
+        return found
+
+    def _dictionary(self, node: ast.expr, hops: int = 0) -> dict[str, ast.expr] | None:
+        """Return the entries of a dictionary. Of two branches the fuller one counts, which a card's program takes."""
+        if hops > _MAX_HOPS:
+            return None
+        match node:
+            case ast.Dict(keys=keys, values=values):
+                texts = [key.value if isinstance(key, ast.Constant) else None for key in keys]
+                return {str(key): value for key, value in zip(texts, values, strict=True) if key is not None}
+            case ast.Call(func=ast.Name(id="dict"), args=[]):
+                return {each.arg: each.value for each in node.keywords if each.arg}
+            case ast.IfExp(body=body, orelse=other):
+                both = [self._dictionary(body, hops + 1), self._dictionary(other, hops + 1)]
+                return max((each for each in both if each is not None), key=len, default=None)
+            case ast.Name(id=name) if name in self.assigned:
+                parts = [*self.assigned[name], *self.updates.get(name, ())]
+                read = [self._dictionary(each, hops + 1) for each in parts]
+                return None if None in read else {key: value for each in read if each for key, value in each.items()}
+        return None
+
+
+def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                yield from _pairs(target, value)
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+        case ast.NamedExpr(target=ast.Name(id=name), value=value):
+            yield name, value
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    match target, value:
+        case ((ast.Name(id=name) | ast.Attribute(attr=name)), _):
+            yield name, value
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            for each, its in zip(targets, values, strict=True):
+                yield from _pairs(each, its)
+        case ast.Tuple(elts=targets), _:
+            for each in targets:
+                yield from _pairs(each, value)
+
+
+def _options(tree: ast.Module) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for call in calls(tree):
+        if last(call) == "add_argument":
+            given = {each.arg: each.value for each in call.keywords}
+            for name in _option_names(call, given):
+                found[name] = _default(given)
+        elif last(call) == "set_defaults":
+            found |= {each.arg: _constant(each.value) for each in call.keywords if each.arg}
+    return found
+
+
+def _option_names(call: ast.Call, given: Mapping[str | None, ast.expr]) -> list[str]:
+    if "dest" in given:
+        return [str(_constant(given["dest"]))]
+    texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return [text.lstrip("-").replace("-", "_") for text in texts]
+
+
+def _default(given: Mapping[str | None, ast.expr]) -> object:
+    if "default" in given:
+        return _constant(given["default"])
+    return {"store_true": False, "store_false": True}.get(str(_constant(given.get("action"))), UNKNOWN)
+
+
+def _constant(node: ast.expr | None) -> object:
+    return node.value if isinstance(node, ast.Constant) else UNKNOWN

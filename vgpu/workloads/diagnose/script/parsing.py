@@ -1,0 +1,27 @@
+"""Text to syntax tree. Scripts are hostile input: bounded in size and nesting."""
+
+import ast
+import warnings
+from typing import Final
+
+from vgpu.errors import MalformedScript
+
+MAX_BYTES: Final = 4 << 20
+MAX_NODES: Final = 100_000
+
+
+def parse(text: bytes) -> ast.Module:
+    """Return the syntax tree of a script. Raises MalformedScript and no other exception."""
+    if len(text) > MAX_BYTES:
+        raise MalformedScript(f"more than {MAX_BYTES >> 20} MiB: not a training script")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the script's own, such as invalid escapes
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        raise MalformedScript(f"line {error.lineno or 0}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise MalformedScript(f"cannot be read as Python: {error or type(error).__name__}") from error
+    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        raise MalformedScript(f"more than {MAX_NODES} nodes in its syntax tree")
+    return tree

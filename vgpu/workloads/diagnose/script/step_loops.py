@@ -1,0 +1,166 @@
+"""Which statements run for each batch: bodies of inner loops, and methods that a framework calls for each batch.
+
+A loop is an inner loop if it reads batches (its iterable is named like a loader), or if its body trains or evaluates:
+calls `backward`, an optimizer's `step`, a model. A nested inner loop does not make the outer loop one. Statements under
+a condition on the step's number, in an exception's handler, or under a check for NaN run seldom and are left out.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from vgpu.workloads.diagnose.script import names
+
+LOADER: Final = re.compile(r"(loader|batches|dataset|iterator)\w*$|(^|_)(dl|ds)$|^dl", re.IGNORECASE)
+MODEL: Final = re.compile(
+    r"^(self\.)?(\w*_)?(model|net|network|policy|encoder|decoder|generator|discriminator|critic|actor|transformer)[A-Z0-9]?$"
+    r"|^net[A-Z]$",
+    re.IGNORECASE,
+)
+STEP_FUNCTION: Final = re.compile(r"(^|_)(train|training|valid|validation|val|eval|test|distributed)_?(step|batch)$")
+FRAMEWORK_STEPS: Final = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+_SELDOM: Final = re.compile(r"isnan|isinf|isfinite|verbose|debug", re.IGNORECASE)
+_WRAPPERS: Final = frozenset(
+    {"enumerate", "tqdm", "trange", "zip", "iter", "track", "log_every", "take", "cycle", "islice", "Bar"}
+)
+
+Loop = ast.For | ast.AsyncFor | ast.While
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class StepBody:
+    """Statements that run for each batch.
+
+    Attributes:
+        line: where the loop or method begins.
+        batch: names that hold the batch.
+        nodes: every node that runs at each step.
+        iterable: what the loop runs over; None for a method.
+    """
+
+    line: int
+    batch: frozenset[str]
+    nodes: tuple[ast.AST, ...]
+    iterable: ast.expr | None = field(default=None)
+
+
+def find(tree: ast.Module, loaders: frozenset[str]) -> list[StepBody]:
+    """Return the bodies that run for each batch; `loaders` are names that hold DataLoaders."""
+    inner = {id(loop): loop for loop in _loops(tree) if _is_inner(loop, loaders)}
+    bodies = [_of_loop(loop, inner.keys()) for loop in inner.values()]
+    return bodies + [_of_method(each) for each in _framework_methods(tree)]
+
+
+def unwrapped(iterable: ast.expr) -> ast.expr:
+    """Return the loader in `enumerate(tqdm(loader))`."""
+    while isinstance(iterable, ast.Call) and names.last(iterable) in _WRAPPERS:
+        inner = iterable.args[0] if iterable.args else getattr(iterable.func, "value", None)
+        if names.last(iterable) == "take" and isinstance(iterable.func, ast.Attribute):
+            inner = iterable.func.value
+        if not isinstance(inner, ast.expr):
+            return iterable
+        iterable = inner
+    return iterable
+
+
+def _loops(tree: ast.AST) -> Iterator[Loop]:
+    return (node for node in ast.walk(tree) if isinstance(node, Loop))
+
+
+def _framework_methods(tree: ast.Module) -> Iterator[Function]:
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return (each for one in classes for each in one.body if isinstance(each, Function) and each.name in FRAMEWORK_STEPS)
+
+
+def _is_inner(loop: Loop, loaders: frozenset[str]) -> bool:
+    if not isinstance(loop, ast.While) and _reads_batches(loop, loaders):
+        return True
+    nested = {id(node) for each in _loops(loop) if each is not loop for node in ast.walk(each)}
+    own = [node for node in _in_scope(loop.body) if id(node) not in nested]
+    return any(isinstance(node, ast.Call) and _is_step(node) for node in own)
+
+
+def _reads_batches(loop: ast.For | ast.AsyncFor, loaders: frozenset[str]) -> bool:
+    source = unwrapped(loop.iter)
+    name = names.dotted(source)
+    called = isinstance(source, ast.Call)
+    return not called and (name in loaders or bool(name and LOADER.search(name.rpartition(".")[2])))
+
+
+def _is_step(call: ast.Call) -> bool:
+    name = names.dotted(call.func)
+    owner, _, method = name.rpartition(".")
+    if method == "backward" or (method == "step" and re.search(r"optim|opt\b|scaler", owner, re.IGNORECASE)):
+        return True
+    return bool(
+        STEP_FUNCTION.search(method) or (MODEL.search(name) and isinstance(call.func, (ast.Name, ast.Attribute)))
+    )
+
+
+def _of_loop(loop: Loop, inner: Iterable[int]) -> StepBody:
+    target = () if isinstance(loop, ast.While) else _names(loop.target)
+    nodes = tuple(_each_step(loop.body, _counters(loop), frozenset(inner)))
+    iterable = None if isinstance(loop, ast.While) else loop.iter
+    return StepBody(loop.lineno, _derived(frozenset(target), nodes), nodes, iterable)
+
+
+def _of_method(method: Function) -> StepBody:
+    parameters = frozenset(each.arg for each in method.args.args[1:2])
+    nodes = tuple(_each_step(method.body, frozenset(each.arg for each in method.args.args[2:3]), frozenset()))
+    return StepBody(method.lineno, _derived(parameters, nodes), nodes)
+
+
+def _derived(batch: frozenset[str], nodes: tuple[ast.AST, ...]) -> frozenset[str]:
+    """Add the names that are assigned from the batch, or from `next(...)`."""
+    found = set(batch)
+    for node in nodes:
+        if isinstance(node, ast.Assign) and (found & set(_names(node.value)) or "next" in _names(node.value)):
+            found |= {name for target in node.targets for name in _names(target)}
+    return frozenset(found)
+
+
+def _counters(loop: Loop) -> frozenset[str]:
+    """Names that count steps: targets of the loop, and what the script adds 1 to in it."""
+    counted = {
+        node.target.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+    }
+    return frozenset(counted | (set() if isinstance(loop, ast.While) else set(_names(loop.target))))
+
+
+def _each_step(body: Iterable[ast.stmt], counters: frozenset[str], inner: frozenset[int]) -> Iterator[ast.AST]:
+    """Yield what runs at each step, from the outside in; nested inner loops are bodies of their own."""
+    waiting: list[ast.AST] = list(reversed(list(body)))
+    while waiting:
+        node = waiting.pop()
+        if id(node) in inner or isinstance(node, (ast.ExceptHandler, ast.ClassDef)):
+            continue
+        if isinstance(node, ast.If) and _is_seldom(node.test, counters):
+            waiting += reversed(node.orelse)
+            continue
+        yield node
+        waiting += reversed(list(ast.iter_child_nodes(node)))
+
+
+def _is_seldom(test: ast.expr, counters: frozenset[str]) -> bool:
+    for node in ast.walk(test):
+        match node:
+            case ast.BinOp(op=ast.Mod()):
+                return True
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq()]) if name in counters:
+                return True
+            case ast.Name(id=name) | ast.Attribute(attr=name) if _SELDOM.search(name):
+                return True
+    return False
+
+
+def _in_scope(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    return (node for each in body for node in ast.walk(each))
+
+
+def _names(node: ast.AST) -> list[str]:
+    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]

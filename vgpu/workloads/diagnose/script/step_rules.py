@@ -1,0 +1,153 @@
+"""Rules about what runs at each step: waits for the card, copies to the card, output, checkpoints."""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from vgpu.workloads.diagnose.catalogue import Code
+from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.script import names
+from vgpu.workloads.diagnose.script.program import Program
+from vgpu.workloads.diagnose.script.step_loops import MODEL, StepBody
+
+_READS: Final = frozenset({"item", "cpu", "numpy", "tolist"})
+_WAITS: Final = frozenset({"torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize"})
+_LOSS: Final = re.compile(r"(^|_)(loss|acc|accuracy)(es)?(_|$|\d)|loss$", re.IGNORECASE)
+_REDUCTIONS: Final = frozenset({"sum", "mean", "max", "min", "argmax", "norm", "result"})
+_HOST: Final = frozenset({"np", "numpy", "math", "os", "time", "env"})
+_DEVICE: Final = re.compile(r"dev|cuda|gpu|rank", re.IGNORECASE)
+_LEVELS: Final = frozenset({"debug", "info", "warning", "error", "log"})
+_LOGGER: Final = re.compile(r"(^|\.)_?(log|logger|logging)$", re.IGNORECASE)
+_SAVES: Final = frozenset({"save_weights", "save_pretrained", "save_state", "save_checkpoint", "save_model"})
+_SAVERS: Final = re.compile(
+    r"(^|\.|_)(torch|model|net|checkpoint|ckpt|checkpointer|manager|saver|accelerator)$", re.IGNORECASE
+)
+
+
+def check(program: Program) -> Iterator[Finding]:
+    """Judge every inner loop of a script."""
+    for body in program.bodies:
+        for call in _calls(body):
+            if program.uses_card and (what := _wait(program, call)):
+                yield Finding(Code.SYNC_EACH_STEP, (call.lineno,), f"{what} in the loop of line {body.line}")
+            if _prints(program, call):
+                yield Finding(
+                    Code.PRINT_EACH_STEP, (call.lineno,), f"{names.dotted(call.func)} in the loop of line {body.line}"
+                )
+            if _saves(call):
+                yield Finding(
+                    Code.SAVE_EACH_STEP, (call.lineno,), f"{names.dotted(call.func)} in the loop of line {body.line}"
+                )
+    yield from copies(program, blocking_only=True)
+
+
+def copies(program: Program, *, blocking_only: bool = False) -> Iterator[Finding]:
+    """Find the copies of batches to the card."""
+    for body in program.bodies if program.uses_card else ():
+        for call in _calls(body):
+            if _copies(program, call) and not (blocking_only and _is_asynchronous(program, call)):
+                yield Finding(
+                    Code.BLOCKING_COPY, (call.lineno,), f"{ast.unparse(call)[:60]} in the loop of line {body.line}"
+                )
+
+
+def _calls(body: StepBody) -> Iterator[ast.Call]:
+    return (node for node in body.nodes if isinstance(node, ast.Call))
+
+
+def _wait(program: Program, call: ast.Call) -> str:
+    """Return what waits for the card; empty where nothing does."""
+    if program.full_name(call.func) in _WAITS:
+        return program.full_name(call.func)
+    match call:
+        case ast.Call(func=ast.Attribute(attr=name), args=[]) if name in _READS and names.root(call) not in _HOST:
+            return f".{name}()"
+        case ast.Call(func=ast.Name(id="float" | "int" as name), args=[value]) if _is_tensor(value):
+            return f"{name}()"
+    if _is_output(program, call) and any(_is_tensor(each) for each in _shown(call)):
+        return "a tensor that is printed"
+    return ""
+
+
+def _is_tensor(value: ast.expr) -> bool:
+    """Whether an expression is a result of the card, to judge by its name or by a reduction."""
+    match value:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return bool(_LOSS.search(name))
+        case ast.Call(func=ast.Attribute(attr=name, value=owner)):
+            return name in _REDUCTIONS and names.root(owner) not in _HOST
+    return False
+
+
+def _shown(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield what a call prints: its arguments, and what these format."""
+    waiting: list[ast.expr] = [*call.args]
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
+        waiting += [each.value for each in call.keywords]
+    while waiting:
+        match waiting.pop():
+            case ast.JoinedStr(values=values) | ast.Tuple(elts=values):
+                waiting += values
+            case ast.FormattedValue(value=value):
+                waiting.append(value)
+            case ast.BinOp(op=ast.Mod(), right=right):
+                waiting.append(right)
+            case ast.Call(func=ast.Attribute(attr="format"), args=args, keywords=keywords):
+                waiting += [*args, *(each.value for each in keywords)]
+            case ast.expr() as other:
+                yield other
+
+
+def _is_output(program: Program, call: ast.Call) -> bool:
+    name = program.full_name(call.func)
+    if name in ("print", "tensorflow.print", "sys.stdout.write", "sys.stderr.write", "tqdm.tqdm.write", "tqdm.write"):
+        return True
+    owner, _, method = names.dotted(call.func).rpartition(".")
+    return method in _LEVELS and bool(_LOGGER.search(owner)) and owner != "self"
+
+
+def _prints(program: Program, call: ast.Call) -> bool:
+    return _is_output(program, call)
+
+
+def _saves(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return names.last(call) in _SAVES
+    owner = names.dotted(call.func.value)
+    return call.func.attr in _SAVES or (call.func.attr == "save" and bool(_SAVERS.search(owner)))
+
+
+def _copies(program: Program, call: ast.Call) -> bool:
+    """Whether a call copies something of the batch to the card; models and new tensors are something else."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    owner = names.dotted(call.func.value)
+    if MODEL.search(owner) or names.root(call.func.value) in program.imported:
+        return False
+    given = [*call.args, *(each.value for each in call.keywords if each.arg == "device")]
+    if call.func.attr == "cuda":
+        return True
+    if call.func.attr == "type" and len(given) == 1:
+        return _is_card_type(program, given[0])
+    return call.func.attr == "to" and any(_is_device(each) for each in given)
+
+
+def _is_device(node: ast.expr) -> bool:
+    match node:
+        case ast.Constant(value=str(text)):
+            return bool(_DEVICE.search(text))
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return bool(_DEVICE.search(name))
+    return False
+
+
+def _is_card_type(program: Program, node: ast.expr) -> bool:
+    if isinstance(node, ast.Name):
+        return any("cuda" in ast.unparse(each) for each in program.names.assigned.get(node.id, ()))
+    return "cuda" in ast.unparse(node)
+
+
+def _is_asynchronous(program: Program, call: ast.Call) -> bool:
+    given = program.names.keywords(call)
+    return given is None or ("non_blocking" in given and program.names.value(given["non_blocking"]) is not False)

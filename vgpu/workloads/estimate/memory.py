@@ -1,0 +1,158 @@
+"""The memory of a step: a walk through the stages forward and backward, which finds the peak.
+
+PyTorch frees what a stage kept as soon as its backward pass is done, and the gradients of its weights appear then. So
+the peak is at the beginning of the backward pass (large batches), at its end, or in the optimizer's step (small
+batches).
+
+ZeRO (Rajbhandari et al., 2020, section 5): over d data-parallel GPUs, stage 1 keeps 1/d of the optimizer's states,
+stage 2 of the gradients too, stage 3 of the weights too. Checkpointing (Chen et al., "Training Deep Nets with Sublinear
+Memory Cost", 2016) keeps the input of each block and computes the block again before its backward pass.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.quantity import MIB
+from vgpu.workloads.estimate import optimizer_states
+from vgpu.workloads.estimate.plan import Optimizer, Plan
+from vgpu.workloads.estimate.stages import Model, Stage
+
+# What one process has on a card beside its tensors. The context of CUDA with the kernels of PyTorch that a training
+# step loads. The workspaces of cuBLAS: PyTorch's CUDAHooks take 32 MiB on Hopper for each handle, one of the forward
+# pass and one of the backward pass; 8.125 MiB on others.
+CONTEXT_BYTES: Final = 530 * MIB
+LIBRARY_BYTES: Final = 2 * 32 * MIB
+
+# PyTorch's allocator takes segments of 2 MiB for tensors below 1 MiB and of 20 MiB for those below 10 MiB, and keeps
+# what is free in them (docs.pytorch.org, "CUDA semantics", memory management). The part that lies idle depends on the
+# order of sizes.
+_SEGMENT_BYTES: Final = 20 * MIB
+_IDLE_PERCENT: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on one GPU.
+
+    Attributes:
+        weights: the parameters, and their casts under autocast.
+        gradients: of all parameters, as they are at the end of the backward pass.
+        optimizer: its states and master weights.
+        activations: what the forward pass keeps, with the logits.
+        kv_cache: keys and values of earlier tokens.
+        moment: what the peak needs beside all that, such as gradients of activations.
+        peak: the most that tensors use at once (`torch.cuda.max_memory_allocated`, less the libraries' workspaces). The
+            parts above do not all exist at that time.
+        at: when the peak is.
+        context: the CUDA context.
+        libraries: workspaces.
+        idle: what the allocator holds beside tensors.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    kv_cache: int
+    moment: int
+    peak: int
+    at: str
+    context: int
+    libraries: int
+    idle: int
+
+    @property
+    def total(self) -> int:
+        """All of it, as NVML counts a process."""
+        return self.peak + self.context + self.libraries + self.idle
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    at: str
+    live: int
+    extra: int
+
+
+def estimate(model: Model, plan: Plan) -> Memory:
+    """Return the memory of a step of training, or of decoding with a full KV cache."""
+    weights = _weights(model, plan)
+    gradients = _gradients(model, plan) if plan.training else 0
+    states = _share(optimizer_states.state_bytes(plan, model.parameters), plan, 1) if plan.training else 0
+    cache = plan.compute.size(model.kv_elements)
+    resident = weights + states + cache + (gradients if plan.accumulate > 1 else 0)
+    moments = list(_training(model, plan, resident, gradients) if plan.training else _inference(model, plan, resident))
+    highest = max(moments, key=lambda each: each.live + each.extra)
+    peak = highest.live + highest.extra
+    return Memory(
+        weights=weights,
+        gradients=gradients,
+        optimizer=states,
+        activations=sum(_kept(each, plan) + each.held_bytes for each in model.stages) if plan.training else 0,
+        kv_cache=cache,
+        moment=highest.extra,
+        peak=peak,
+        at=highest.at,
+        context=CONTEXT_BYTES,
+        libraries=LIBRARY_BYTES,
+        idle=max(_SEGMENT_BYTES, (peak - weights - states) * _IDLE_PERCENT // 100),
+    )
+
+
+def _share(size: int, plan: Plan, stage: int) -> int:
+    """Return what one GPU keeps of something that ZeRO splits from this stage on."""
+    return -(-size // plan.data_parallel) if plan.zero >= stage else size
+
+
+def _weights(model: Model, plan: Plan) -> int:
+    own = _share(plan.dtype.size(model.parameters), plan, 3)
+    casts = plan.compute.size(model.parameters) if plan.compute is not plan.dtype and plan.training else 0
+    return own + casts
+
+
+def _gradients(model: Model, plan: Plan) -> int:
+    if plan.optimizer is Optimizer.NONE:
+        return 0
+    return _share(plan.dtype.size(model.parameters), plan, 2)
+
+
+def _kept(stage: Stage, plan: Plan) -> int:
+    if plan.checkpointing and stage.entry:
+        return plan.compute.size(stage.entry)
+    return plan.compute.size(stage.saved) + stage.saved_bytes
+
+
+def _gathered(stage: Stage, plan: Plan) -> int:
+    """Return the weights of a stage that ZeRO's third stage collects for a moment."""
+    return plan.dtype.size(stage.parameters) if plan.zero == 3 else 0  # noqa: PLR2004 - the stage's number
+
+
+def _training(model: Model, plan: Plan, resident: int, gradients: int) -> Iterator[_Moment]:
+    """Yield the memory after each stage of the forward pass, in each of the backward pass, and in the step."""
+    live = resident
+    for stage in model.stages:
+        live += _kept(stage, plan) + stage.held_bytes
+        yield _Moment("the forward pass", live, plan.compute.size(stage.forward) + _gathered(stage, plan))
+    yield from _backward(model.stages, plan, live, gradients)
+    held = sum(each.held_bytes for each in model.stages)
+    kept = resident + held + (gradients if plan.accumulate == 1 else 0)
+    parameters = _share(model.parameters, plan, 1)
+    yield _Moment("the optimizer's step", kept, optimizer_states.step_bytes(plan, parameters))
+
+
+def _backward(stages: Sequence[Stage], plan: Plan, live: int, gradients: int) -> Iterator[_Moment]:
+    total = sum(each.parameters for each in stages) or 1
+    for stage in reversed(stages):
+        again = plan.compute.size(stage.saved) + stage.saved_bytes if plan.checkpointing and stage.entry else 0
+        grown = gradients * stage.parameters // total if plan.accumulate == 1 else 0
+        yield _Moment(
+            "the backward pass", live, again + plan.compute.size(stage.backward) + grown + _gathered(stage, plan)
+        )
+        live += grown - _kept(stage, plan)
+
+
+def _inference(model: Model, plan: Plan, resident: int) -> Iterator[_Moment]:
+    for stage in model.stages:
+        extra = plan.compute.size(stage.forward) + stage.held_bytes + _gathered(stage, plan)
+        yield _Moment("the forward pass of the prompt", resident, extra)

@@ -1,0 +1,124 @@
+"""Where a model comes from: a file or folder of a model, widths of a perceptron, or numbers."""
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from vgpu.errors import MalformedModel
+from vgpu.workloads.estimate import convolution, from_numbers, graph, perceptron, transformer
+from vgpu.workloads.estimate.from_numbers import Numbers
+from vgpu.workloads.estimate.plan import Dtype, Plan
+from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config
+from vgpu.workloads.estimate.readers.onnx_file import Graph
+from vgpu.workloads.estimate.readers.safetensors import Weights
+from vgpu.workloads.estimate.readers.transformers_config import Shape
+from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.transformer import Transformer
+
+_MAX_FILES: Final = 1000  # of safetensors in a folder
+_CONFIG: Final = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was read of a model, before a plan says how it is used."""
+
+    name: str
+    shape: Shape | None = None
+    weights: Weights | None = None
+    graph: Graph | None = None
+    widths: Sequence[int] = ()
+    numbers: Numbers = field(default_factory=Numbers)
+    dtype: Dtype | None = None
+
+    def build(self, plan: Plan, sizes: Mapping[str, int]) -> Model:
+        """Return the model for a plan; `sizes` are those that an ONNX file only names.
+
+        Raises MalformedModel and ValueError.
+        """
+        if self.graph is not None:
+            return graph.build(self.graph, plan, self.name, sizes)
+        if self.widths:
+            return perceptron.build(self.widths, plan)
+        if isinstance(self.shape, convolution.ResNet):
+            return convolution.build(self.shape, plan)
+        return self._transformer(plan)
+
+    def _transformer(self, plan: Plan) -> Model:
+        if isinstance(self.shape, Transformer):
+            model = transformer.build(self.shape, plan)
+        else:
+            known = self.numbers if self.weights is None else replace(self.numbers, parameters=self.weights.parameters)
+            shape, assumed = from_numbers.decoder(known)
+            model = transformer.build(replace(shape, name=self.name), plan, assumed)
+        total = self.weights.parameters if self.weights else self.numbers.parameters
+        return _with_parameters(model, total // plan.tensor_parallel) if total else model
+
+
+def _with_parameters(model: Model, total: int) -> Model:
+    """Return a model whose parameters are exactly these; the difference is spread over the stages."""
+    own = model.parameters
+    stages = [replace(each, parameters=each.parameters * total // own) for each in model.stages]
+    left = total - sum(each.parameters for each in stages)
+    return replace(model, stages=[Stage("rounding", parameters=left), *stages])
+
+
+def read(path: Path) -> Source:
+    """Read a file of a model, or a folder with config.json and safetensors. Raises MalformedModel."""
+    if path.is_dir():
+        return _folder(path)
+    if path.suffix == ".safetensors":
+        return _folder_of(path.name, path.parent / _CONFIG, [path])
+    if path.suffix == ".onnx":
+        with _opened(path) as file:
+            found = onnx_file.read(file)
+        return Source(path.name, graph=found, dtype=found.dtype)
+    if path.suffix == ".json":
+        return _config(path)
+    raise MalformedModel(f"{path}: not a folder, config.json, .safetensors or .onnx")
+
+
+def _folder(path: Path) -> Source:
+    files = sorted(path.glob("*.safetensors"))
+    if not files and not (path / _CONFIG).exists():
+        raise MalformedModel(f"{path}: has no config.json and no .safetensors")
+    if len(files) > _MAX_FILES:
+        raise MalformedModel(f"{path}: more than {_MAX_FILES} files of safetensors")
+    return _folder_of(path.resolve().name, path / _CONFIG, files)
+
+
+def _folder_of(name: str, config: Path, files: Sequence[Path]) -> Source:
+    base = replace(_config(config), name=name) if config.exists() else Source(name)
+    if not files:
+        return base
+    found = [_weights(each) for each in files]
+    weights = Weights(sum(each.parameters for each in found), found[0].dtype)
+    return replace(base, weights=weights, dtype=weights.dtype)
+
+
+def _config(path: Path) -> Source:
+    with _opened(path) as file:
+        data = file.read(transformers_config.MAX_BYTES + 1)
+    shape = transformers_config.read(data)
+    return Source(shape.name, shape=shape, dtype=transformers_config.dtype(data))
+
+
+def _weights(path: Path) -> Weights:
+    with _opened(path) as file:
+        return safetensors.read(file)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file; opening any other kind of file could block. Raises MalformedModel."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        file = os.fdopen(handle, "rb")
+    except OSError as error:
+        raise MalformedModel(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise MalformedModel(f"{path}: not a regular file")
+    return file
