@@ -106,6 +106,7 @@ uint64_t current_turn_deadline(const struct schedule *schedule) {
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
+    turn->check_idle_at = min_u64(turn->check_idle_at, now + CURRENT_TURN_CHECK_MIN);
     turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
     schedule->clients[turn->client].page.yield_turn = turn->number;
     clients_mark_changed(schedule, turn->client);
