@@ -31,7 +31,7 @@ class WaitingInference(Inference):
 
 
 class RestingInference(WaitingInference):
-    """Sleeps for 8 ms after each wait."""
+    """Sleeps for 8 ms after each wait, and up to `jitter` longer."""
 
     rest = 8 * MS
 
@@ -40,4 +40,4 @@ class RestingInference(WaitingInference):
 
     def wait_ended(self) -> None:
         super().wait_ended()
-        self.world.at(self.world.now + self.rest, self.begin)
+        self.world.at(self.world.now + self.rest + self.random.randint(0, self.jitter), self.begin)
