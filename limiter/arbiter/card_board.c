@@ -80,8 +80,8 @@ static void check_holder_idle(struct card_board *board, uint64_t now) {
     if (tenant == SCHEDULE_NONE) return;
     struct container *container = board->containers[tenant];
     struct tenancy *tenancy = container_tenancy(container, board, now);
-    schedule_run_note_busy_until(board->schedule, container_busy_until(container, board->uuid, &tenancy->region_row),
-                                 now);
+    struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
+    schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, now);
 }
 
 static void run(struct card_board *board, uint64_t now) {

@@ -77,16 +77,20 @@ static bool read_row(const struct container *container, unsigned row_index, stru
     return read_at(container->region_fd, row, sizeof *row, offset);
 }
 
-uint64_t container_busy_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row) {
-    struct region_card card;
-    if (read_row(container, *cached_row, &card) && is_row_of_card(&card, uuid)) return card.busy_until;
-    for (unsigned row_index = 0; row_index < REGION_CARDS; row_index++) {
-        if (!read_row(container, row_index, &card)) return 0;
-        if (!is_row_of_card(&card, uuid)) continue;
+static struct container_use use_of(const struct region_card *row) {
+    return (struct container_use){row->busy_until, row->awaited_until};
+}
+
+struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
+                                   unsigned *cached_row) {
+    struct region_card row;
+    if (read_row(container, *cached_row, &row) && is_row_of_card(&row, uuid)) return use_of(&row);
+    for (unsigned row_index = 0; row_index < REGION_CARDS && read_row(container, row_index, &row); row_index++) {
+        if (!is_row_of_card(&row, uuid)) continue;
         *cached_row = row_index;
-        return card.busy_until;
+        return use_of(&row);
     }
-    return 0;
+    return (struct container_use){0};
 }
 
 static struct tenancy *free_tenancy(struct container *container) {

@@ -53,9 +53,15 @@ void container_read_limits(struct container *container);
 /* Opens the region again: a process that connects now uses the file that is there now. */
 void container_open_region(struct container *container);
 
-/* `busy_until` of the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if there is no
- * such row. `cached_row` is where the row was found last, and is updated. */
-uint64_t container_busy_until(const struct container *container, const uint8_t uuid[UUID_SIZE], unsigned *cached_row);
+/* The fields of those names in the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if
+ * there is no such row. */
+struct container_use {
+    uint64_t busy_until, awaited_until;
+};
+
+/* The container's use of a card. `cached_row` is where the card's row was found last, and is updated. */
+struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
+                                   unsigned *cached_row);
 
 /* The container's tenancy on a board, created if there is none; NULL if there are too many tenants or the limits do not
  * name the card. */

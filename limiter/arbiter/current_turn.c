@@ -106,6 +106,7 @@ uint64_t current_turn_deadline(const struct schedule *schedule) {
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->is_asked_to_yield = true;
+    turn->check_idle_at = min_u64(turn->check_idle_at, now + CURRENT_TURN_CHECK_MIN);
     turn->overdue_at = max_u64(turn->began_at + turn->budget, now + turn_allowance_depth(false, false, turn->budget));
     schedule->clients[turn->client].page.yield_turn = turn->number;
     clients_mark_changed(schedule, turn->client);
@@ -145,12 +146,12 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     struct tenant *tenant = &schedule->tenants[turn->tenant];
     current_turn_account(schedule, ended);
     learn_turn_length(tenant, turn, ended, idle_since);
-    if (idle_since < ended)
-        tenant->visit_ns =
-            idle_since > tenant->arrivals.last_arrival_at ? idle_since - tenant->arrivals.last_arrival_at : 0;
     charge_overrun(schedule, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number)
         clients_publish_turn(schedule, turn->client, 0, 0, 0);
+    bool was_used = idle_since > turn->began_at;
     *turn = (struct current_turn){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
-    if (clients_is_tenant_idle(schedule, tenant)) tenant_leave(tenant, schedule->virtual_time);
+    if (!clients_is_tenant_idle(schedule, tenant)) return;
+    tenant_leave(tenant, schedule->virtual_time);
+    if (was_used) tenant_note_left(tenant, idle_since < ended ? idle_since : ended);
 }

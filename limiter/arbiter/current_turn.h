@@ -8,6 +8,9 @@
 /* How long a client may take from the grant of a turn to its first launch. */
 #define CURRENT_TURN_TIME_TO_BEGIN NS_PER_MS
 
+/* Shortest time between two readings of the holder's region. */
+#define CURRENT_TURN_CHECK_MIN (NS_PER_MS / 20)
+
 /* Charges the holder with the time up to now, if there is one, and advances virtual time. Called before anything that a
  * charge depends on changes: holder, waiting clients, weights. */
 void current_turn_account(struct schedule *schedule, uint64_t now);

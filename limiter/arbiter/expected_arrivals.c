@@ -23,8 +23,7 @@ static bool is_reservable(struct schedule *schedule, int tenant, int holder, uin
         !clients_is_connected(schedule, expected->regular_client))
         return false;
     if (schedule->clients[expected->regular_client].tenant != tenant) return false;
-    arrival_predictor_skip_missed(&expected->arrivals, now);
-    if (!arrival_predictor_next(&expected->arrivals)) return false;
+    if (!tenant_next_arrival(expected, now)) return false;
     tenant_refill(expected, now);
     return next_turn_would_preempt(schedule, holder, tenant);
 }
@@ -35,7 +34,7 @@ struct expected_arrival expected_arrivals_next(struct schedule *schedule, int ho
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         if (!is_reservable(schedule, i, holder, now)) continue;
         struct expected_arrival arrival = {schedule->tenants[i].regular_client,
-                                           arrival_predictor_next(&schedule->tenants[i].arrivals)};
+                                           tenant_next_arrival(&schedule->tenants[i], now)};
         if (earliest.client == SCHEDULE_NONE || arrival.at < earliest.at) earliest = arrival;
     }
     return earliest;
@@ -83,6 +82,6 @@ void expected_arrivals_conclude(struct schedule *schedule, bool has_come, uint64
     charge_reservation(schedule, now);
     turn->expected_at = 0;
     if (!has_come) return;
-    arrival_predictor_note_arrival(&schedule->tenants[turn->tenant].arrivals, now);
+    tenant_note_arrival(&schedule->tenants[turn->tenant], turn->client, now);
     turn->begin_by = turn->check_idle_at = now + CURRENT_TURN_TIME_TO_BEGIN;
 }

@@ -13,7 +13,8 @@
 /* A turn is revoked if other clients wait and the card has been idle for this long. */
 #define IDLE_TIMEOUT (NS_PER_MS / 10)
 
-/* A tenant whose pauses are mostly shorter than two handovers keeps its turn for as long as these take. */
+/* A tenant whose pauses are mostly shorter than two handovers keeps its turn for as long as these take, unless it is
+ * asked to yield: then there are handovers in any case. */
 #define IDLE_TIMEOUT_RETURNING (2 * TENANT_HANDOVER)
 
 /* A periodic client whose visit has lasted about as long as the one before is probably done, so its idle turn is
@@ -22,9 +23,6 @@
 
 /* How soon to try again if clients wait but no tenant may have the turn, or the holder need not yield yet. */
 #define RETRY_INTERVAL NS_PER_MS
-
-/* Shortest time between two readings of the holder's region. */
-#define IDLE_CHECK_MIN (NS_PER_MS / 20)
 
 /* How often active tenants are counted, to notice those that became inactive. */
 #define CENSUS_INTERVAL (20 * NS_PER_MS)
@@ -37,24 +35,31 @@ int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now) {
     return is_due ? turn->tenant : SCHEDULE_NONE;
 }
 
-static uint64_t idle_timeout_of(const struct tenant *tenant, uint64_t drained_at) {
+static uint64_t idle_timeout(const struct schedule *schedule, uint64_t drained_at) {
+    const struct tenant *tenant = &schedule->tenants[schedule->turn.tenant];
     if (tenant_has_finished_visit(tenant, drained_at)) return IDLE_TIMEOUT_AFTER_VISIT;
-    return tenant_returns_early(tenant) ? IDLE_TIMEOUT_RETURNING : IDLE_TIMEOUT;
+    bool keeps_turn = tenant_returns_early(tenant) && !schedule->turn.is_asked_to_yield;
+    return keeps_turn ? IDLE_TIMEOUT_RETURNING : IDLE_TIMEOUT;
 }
 
-void schedule_run_note_busy_until(struct schedule *schedule, uint64_t busy_until, uint64_t now) {
+/* A thread that waits for the card writes at once when the work has drained, so the region is read often until then. */
+static uint64_t revoke_time(const struct schedule *schedule, uint64_t drained_at, bool is_awaited, uint64_t now) {
+    uint64_t revoke_at = drained_at + idle_timeout(schedule, drained_at);
+    return is_awaited ? max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN) : revoke_at;
+}
+
+void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     uint64_t drained_at = busy_until > ARBITRATION_BUSY_GRACE_NS ? busy_until - ARBITRATION_BUSY_GRACE_NS : 0;
     bool has_begun = drained_at > turn->began_at;
-    struct tenant *tenant = &schedule->tenants[turn->tenant];
-    uint64_t revoke_at = has_begun ? drained_at + idle_timeout_of(tenant, drained_at) : turn->begin_by;
+    uint64_t revoke_at = has_begun ? revoke_time(schedule, drained_at, awaited_until > now, now) : turn->begin_by;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
     if (now < revoke_at) {
-        turn->check_idle_at = max_u64(revoke_at, now + IDLE_CHECK_MIN);
+        turn->check_idle_at = max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN);
         return;
     }
     expected_arrivals_conclude(schedule, false, now);
-    if (has_begun) tenant_note_revoked(tenant, drained_at);
+    if (has_begun && !turn->is_asked_to_yield) tenant_note_revoked(&schedule->tenants[turn->tenant], drained_at);
     current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
 }
 

@@ -80,15 +80,31 @@ static void learn_return(struct tenant *tenant, uint64_t now) {
 }
 
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now) {
-    if (tenant->regular_client != client) tenant->arrivals = (struct arrival_predictor){0};
+    if (tenant->regular_client != client) {
+        tenant->arrivals = (struct arrival_predictor){0};
+        tenant->pauses = (struct pause_predictor){0};
+    }
     tenant->regular_client = client;
     learn_return(tenant, now);
     arrival_predictor_note_arrival(&tenant->arrivals, now);
+    pause_predictor_note_arrival(&tenant->pauses, now);
+}
+
+void tenant_note_left(struct tenant *tenant, uint64_t idle_since) {
+    uint64_t arrived_at = tenant->arrivals.last_arrival_at;
+    tenant->visit_ns = idle_since > arrived_at ? idle_since - arrived_at : 0;
+    pause_predictor_note_left(&tenant->pauses, idle_since);
+}
+
+uint64_t tenant_next_arrival(struct tenant *tenant, uint64_t now) {
+    arrival_predictor_skip_missed(&tenant->arrivals, now);
+    bool is_by_pause = tenant->pauses.confidence > tenant->arrivals.confidence;
+    return is_by_pause ? pause_predictor_next(&tenant->pauses, now) : arrival_predictor_next(&tenant->arrivals);
 }
 
 bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now) {
-    return arrival_predictor_next(&tenant->arrivals) && tenant->visit_ns &&
-           now >= tenant->arrivals.last_arrival_at + tenant->visit_ns * 7 / 8;
+    bool is_periodic = arrival_predictor_next(&tenant->arrivals) || pause_predictor_is_confident(&tenant->pauses);
+    return is_periodic && tenant->visit_ns && now >= tenant->arrivals.last_arrival_at + tenant->visit_ns * 7 / 8;
 }
 
 void tenant_learn_turn_length(struct tenant *tenant, bool was_short) {

@@ -11,6 +11,7 @@
 #include "common/arithmetic.h"
 #include "demand.h"
 #include "overrun_budget.h"
+#include "pause_predictor.h"
 
 /* The time of a handover: the card's change from one context to another (measured on an H200). */
 #define TENANT_HANDOVER (NS_PER_MS / 5)
@@ -41,6 +42,7 @@ struct tenant {
     uint64_t floor_ns;      /* held since then */
     struct overrun_budget overrun_budget;
     struct arrival_predictor arrivals; /* of `regular_client` */
+    struct pause_predictor pauses;     /* of `regular_client` */
     int32_t regular_client;            /* the client that arrived last; -1 = none */
     uint64_t visit_ns;                 /* from its last arrival to when it left the card idle; 0 = unknown */
     uint64_t
@@ -65,6 +67,13 @@ void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting
 
 /* A client wants a turn while the tenant was idle: a new visit begins. */
 void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now);
+
+/* A visit ends: the tenant wants no turn, and has left the card idle since `idle_since`. */
+void tenant_note_left(struct tenant *tenant, uint64_t idle_since);
+
+/* When the next visit is expected to begin, by the interval of the arrivals or by the pauses between visits; 0 = it
+ * cannot be predicted. Moves on from expected arrivals that were missed. */
+uint64_t tenant_next_arrival(struct tenant *tenant, uint64_t now);
 
 /* Whether the tenant comes periodically and its present visit has lasted about as long as the one before. */
 bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now);

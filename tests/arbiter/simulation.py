@@ -62,6 +62,7 @@ class Tenant:
     demand: Demand
     used: int = 0
     busy_until: int = 0
+    awaited_until: int = 0
     processes: list["Process"] = field(default_factory=list)
 
     def set_busy_until(self, drained: int) -> None:
@@ -113,7 +114,8 @@ class World:
         index = self.library.schedule_run_tenant_to_check(self.schedule, U64(self.now))
         if index >= 0:
             tenant = next(each for each in self.tenants if each.index == index)
-            self.library.schedule_run_note_busy_until(self.schedule, U64(tenant.busy_until), U64(self.now))
+            note = self.library.schedule_run_note_use
+            note(self.schedule, U64(tenant.busy_until), U64(tenant.awaited_until), U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))
         if self.library.schedule_needs_heartbeat(self.schedule):
             due = min(due, self.now + 20 * MS)

@@ -19,6 +19,7 @@ from limiter.arbitration import ACCEPTED, ANY, DONE, WANT, Page
 
 MS = 1_000_000
 BEAT_S = 0.02
+BEAT_AHEAD_NS = 50 * MS  # a loaded machine delays this thread by more than the heartbeat timeout of 60 ms
 LONGEST_S = 0.1  # of a turn while another client waits
 
 _FUTEX = {"x86_64": 202, "aarch64": 98}[os.uname().machine]
@@ -189,7 +190,7 @@ class Arbiter:
         while self._open:
             if self.beats:
                 for client in list(self.clients):
-                    client.page.heartbeat_at = time.monotonic_ns()
+                    client.page.heartbeat_at = time.monotonic_ns() + BEAT_AHEAD_NS
             with self._lock:
                 if self.gives and self._holder and self._queue and time.monotonic() > self._given_at + LONGEST_S:
                     self._take(self._holder)

@@ -20,6 +20,7 @@ Start = Callable[[Container], Session]
 MakeArbiter = Callable[..., Arbiter]
 MADE = "globals().update(f=launches.kernel(100), k=launches.stream())"
 HELD_S = 0.3
+GRACE_NS = 1_000_000
 
 
 @pytest.fixture
@@ -84,6 +85,31 @@ def test_a_call_that_blocks_ends_with_the_turn(queuing: tuple[Session, Arbiter, 
     time.sleep(HELD_S)
     give(other)
     assert session.answer() == 0
+
+
+def test_a_wait_does_not_lengthen_the_expected_use_of_the_card(queuing: tuple[Session, Arbiter, Container]) -> None:
+    """The arbiter sees that the host waits, and when the wait ends."""
+    session, other, container = queuing
+    give(other)
+    session("globals().update(g=launches.kernel(200_000))")
+    for _ in range(6):  # a host-bound program, as the one of the fixture, would give its turn back instead
+        session("launches.launch(f)")
+        session("launches.cuda.cuStreamSynchronize(None)")
+    session("launches.launch(g)")
+    session("launches.cuda.cuStreamSynchronize(None)")
+    session("launches.launch(g)")
+    session.tell("launches.cuda.cuStreamSynchronize(None)")
+    time.sleep(0.05)
+    busy_until, awaited_until = use(container)
+    assert busy_until < awaited_until + GRACE_NS
+    assert session.answer() == 0
+    assert use(container)[1] == 0
+
+
+def use(container: Container) -> tuple[int, int]:
+    """`busy_until` and `awaited_until` of the first card's row, of `struct region_card`."""
+    row = (container.folder / "region").read_bytes()[256:512]
+    return int.from_bytes(row[152:160], "little"), int.from_bytes(row[72:80], "little")
 
 
 def test_more_launches_than_a_channel_takes(queuing: tuple[Session, Arbiter, Container]) -> None:

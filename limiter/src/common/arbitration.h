@@ -39,7 +39,8 @@
 #define ARBITRATION_HEARTBEAT_TIMEOUT_NS 60000000ULL
 
 /* The holder of a turn writes `busy_until` in the card's row of its container's region: the time at which the
- * launched work is expected to drain, plus this grace. The arbiter reads it to see whether the card is idle. */
+ * launched work is expected to drain, plus this grace. The arbiter reads it to see whether the card is idle. While a
+ * thread of the holder waits for the work, `awaited_until` says how much longer than expected the work may take. */
 #define ARBITRATION_BUSY_GRACE_NS 1000000ULL
 
 /* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the

@@ -67,7 +67,9 @@ struct region_card {
     uint32_t reserved0;
     uint64_t context_bytes; /* locked: bytes that the last creation of a context took; 0 = unknown */
     uint64_t orphaned;      /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
-    uint8_t reserved[40];
+    uint64_t awaited_until; /* atomic: 0, or a thread of the holder waits for the card's work, which may take until then
+                               although it should be over by `busy_until` */
+    uint8_t reserved[32];
     uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
     uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
 
@@ -169,6 +171,7 @@ static_assert(offsetof(struct region_card, is_valid) == 48, "layout");
 static_assert(sizeof(struct region_slot) == 704, "layout");
 static_assert(offsetof(struct region_card, context_bytes) == 56, "layout");
 static_assert(offsetof(struct region_card, orphaned) == 64, "layout");
+static_assert(offsetof(struct region_card, awaited_until) == 72, "layout");
 static_assert(offsetof(struct region_card, spilled) == 112, "layout");
 static_assert(offsetof(struct region_card, tokens) == 128, "layout");
 static_assert(offsetof(struct region_card, gpu_ns) == 168, "layout");

@@ -47,10 +47,17 @@ static void set_aside(struct gate *gate, bool may_ask_driver) {
     gate_set_phase(gate, SHUT);
 }
 
+/* The estimates may be too short: the card counts as busy while the host waits for it. */
+static void note_awaited(struct gate *gate) {
+    uint64_t slack = gate->turn.expected / 4 + BUSY_SLACK;
+    turn_request_note_awaited(&gate->request, gate->turn.drains_at + slack);
+}
+
 static void open_batch(struct gate *gate, struct turn_limits limits) {
     uint64_t now = clock_now();
     turn_begin_queued(&gate->turn, limits, turn_request_free_at(&gate->request), now);
     turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
+    if (gate->is_host_waiting) note_awaited(gate);
     gate->is_queue_turn = true;
     gate->depth = limits.depth;
     gate->is_turn_wanted = false;
@@ -173,13 +180,6 @@ void gate_queue_end_turn(struct gate *gate, bool may_ask_driver) {
     gate_measure_set_aside(gate, has_ends ? clock_now() : 0);
 }
 
-/* In a turn without a batch the card stays marked as busy while the host waits, because the estimates may be too short.
- */
-static void extend_while_waiting(struct gate *gate) {
-    uint64_t slack = gate->turn.expected / 4 + BUSY_SLACK;
-    turn_request_extend(&gate->request, gate->turn.drains_at + slack + ARBITRATION_BUSY_GRACE_NS);
-}
-
 static void begin_wait(struct gate *gate, struct host_wait *wait) {
     gate_lock(gate);
     bool is_queued = gate->phase == QUEUING || (gate->phase == OPEN && gate->is_queue_turn);
@@ -190,7 +190,7 @@ static void begin_wait(struct gate *gate, struct host_wait *wait) {
         gate->phase = CLOSING;
         set_aside(gate, true);
     } else if (gate->phase == OPEN) {
-        extend_while_waiting(gate);
+        note_awaited(gate);
     }
     gate_unlock(gate);
 }
@@ -226,6 +226,7 @@ void gate_queue_end_wait(const struct host_wait *wait) {
     if (wait->ends_period) host_periods_note_waited(&gate->periods, now - wait->since);
     if (gate->phase == OPEN) {
         turn_note_busy(&gate->turn, now);
+        turn_request_note_awaited(&gate->request, 0);
         turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     }
     if (gate->phase == SHUT && gate->set_aside.is_valid) correct_drain_time(gate);

@@ -165,6 +165,10 @@ void turn_request_extend(struct turn_request *request, uint64_t until) {
     if (request->card) token_bucket_extend_turn(request->card, request->holder_id, until);
 }
 
+void turn_request_note_awaited(struct turn_request *request, uint64_t until) {
+    if (request->card) token_bucket_note_awaited(request->card, request->holder_id, until);
+}
+
 static bool has_tokens(const struct turn_request *request, uint64_t expected) {
     return request->share >= FULL_CORES || (request->card && token_bucket_covers(request->card, expected));
 }

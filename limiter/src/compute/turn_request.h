@@ -48,6 +48,10 @@ bool turn_request_is_asked_to_yield(const struct turn_request *request);
 /* Writes into the region that the turn is needed until `until`, CLOCK_MONOTONIC in ns. Takes no lock. */
 void turn_request_extend(struct turn_request *request, uint64_t until);
 
+/* Writes into the region that a thread waits for the turn's work, which may last until `until`, CLOCK_MONOTONIC in ns;
+ * 0: no thread waits. Takes no lock. */
+void turn_request_note_awaited(struct turn_request *request, uint64_t until);
+
 /* Whether the arbiter's turn has no budget and the tokens suffice for another turn after this one, which is expected to
  * be charged `expected` ns: then the arbiter's turn goes on. */
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected);

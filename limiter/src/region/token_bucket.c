@@ -78,6 +78,7 @@ static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigne
 static void give_turn(struct region_card *card, uint32_t process, uint64_t now) {
     __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
     __atomic_store_n(&card->busy_until, now + INITIAL_TURN, __ATOMIC_RELAXED);
+    __atomic_store_n(&card->awaited_until, 0, __ATOMIC_RELAXED);
 }
 
 uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t *ticket, unsigned share, uint64_t now) {
@@ -111,6 +112,11 @@ void token_bucket_mark_used(struct region_card *card, uint64_t until) {
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until) {
     if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
         __atomic_store_n(&card->busy_until, until, __ATOMIC_RELAXED);
+}
+
+void token_bucket_note_awaited(struct region_card *card, uint32_t process, uint64_t until) {
+    if (__atomic_load_n(&card->holder, __ATOMIC_RELAXED) == process)
+        __atomic_store_n(&card->awaited_until, until, __ATOMIC_RELAXED);
 }
 
 /* The part of `cost` that lies after the last charge. */

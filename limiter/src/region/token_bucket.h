@@ -39,6 +39,10 @@ void token_bucket_mark_used(struct region_card *card, uint64_t until);
 /* Moves the end of the turn of `process` to `until`; no effect where another process has the turn. Needs no lock. */
 void token_bucket_extend_turn(struct region_card *card, uint32_t process, uint64_t until);
 
+/* A thread of `process` waits for work that may last until `until`; 0: it waits no longer. No effect where another
+ * process has the turn. Needs no lock. */
+void token_bucket_note_awaited(struct region_card *card, uint32_t process, uint64_t until);
+
 /* Ends the turn of `process` and charges `cost` ns of GPU time, which it used just before `now`. Time for which another
  * process of the container was charged already is not charged twice. */
 void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now);
