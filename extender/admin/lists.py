@@ -56,7 +56,7 @@ class OrderedList(Generic[T]):
             name = kind.name(each)
             old = self._known.get(name)
             if old is not None and kind.same(old[0], each):
-                fresh[name] = (each, old[1])
+                fresh[name] = old  # no new tuple: 10,000 of them twice a second make the collector look at everything
             else:
                 is_listed = self._keeps(each) and listing.matches(self._wanted, each, kind)
                 fresh[name] = (each, key(each) if is_listed else None)
