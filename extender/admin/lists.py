@@ -63,7 +63,8 @@ class OrderedList(Generic[T]):
                 changed.append(name)
             if count % (SLICE if changed else 8 * SLICE) == 0:
                 await self._pause()
-        self._order = _merged(self._order, changed, fresh)
+        if changed or len(fresh) != len(self._known):
+            self._order = _merged(self._order, changed, fresh)
         self._known = fresh
 
 
@@ -71,8 +72,6 @@ def _merged(
     order: list[Hashable], changed: list[Hashable], fresh: dict[Hashable, tuple[Any, Key | None]]
 ) -> list[Hashable]:
     """Return the names in order: sorting what is sorted but for its end costs little."""
-    if not changed and len(order) == len(fresh):
-        return order
     moved = set(changed)
     kept = [name for name in order if name in fresh and name not in moved]
     return sorted(
