@@ -66,8 +66,8 @@ def test_an_empty_environment_with_the_preload_file_hidden_is_reported(namespace
     node = namespace.cluster.nodes[0]
     namespace.create(pod("empties", container(command=FOREVER, gpu_mem=MIB_OF_LIMIT), annotations=at(node)))
     namespace.running("empties")
-    state, program = namespace.run("empties", "sh", "-c", "echo $SIMGPU_STATE $(command -v gpuprobe)").split()
-    hide = f'mount --bind /dev/null /etc/ld.so.preload; exec env -i SIMGPU_STATE={state} {program} "$@"'
+    program = namespace.run("empties", "sh", "-c", "command -v gpuprobe").strip()
+    hide = f'mount --bind /dev/null /etc/ld.so.preload; exec env -i {program} "$@"'
     command = ("unshare", "-Urm", "sh", "-c", hide, "sh", "alloc", str(BEYOND), "--hold", "0")
     threading.Thread(target=until_deleted, args=(namespace, "empties", command), daemon=True).start()
     since = test_unlimited.until_used(namespace, node, BEYOND)
