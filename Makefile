@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format cluster e2e gpu wheel lock clean
+.PHONY: help run test test-slow check format cluster e2e gpu wheel krew lock clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel
+
+krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
+	$(BIN)/python manifests/krew/archive.py dist/krew $(URL)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock

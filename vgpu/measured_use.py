@@ -27,7 +27,7 @@ class MeasuredUse:
         from_ms: beginning of the period, in Unix milliseconds.
         until_ms: until when it was measured.
         gpu_ms: GPU time used in the period.
-        percent: of the card's time, in the last minute that was measured.
+        percent: of the card's time, in the last full minute, or so far in the first one.
         used_mib: memory in use at `until_ms`.
         peak_mib: the most memory that was in use, since the container or the device plugin started.
         levels: number of minutes by level, without the zeros at the end.

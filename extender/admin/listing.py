@@ -74,7 +74,7 @@ class Kind(Generic[T]):
         row: makes the row of an object; it is called for the objects of a page only.
         fields: the names in a row.
         name: identifies an object in all snapshots.
-        same: whether two versions of one object have equal columns.
+        same: whether two versions of one object have equal columns and rows.
         encoded: returns the encoded row of an object where rows are cached.
     """
 

@@ -56,14 +56,15 @@ class OrderedList(Generic[T]):
             name = kind.name(each)
             old = self._known.get(name)
             if old is not None and kind.same(old[0], each):
-                fresh[name] = (each, old[1])
+                fresh[name] = old  # no new tuple: 10,000 of them twice a second make the collector look at everything
             else:
                 is_listed = self._keeps(each) and listing.matches(self._wanted, each, kind)
                 fresh[name] = (each, key(each) if is_listed else None)
                 changed.append(name)
             if count % (SLICE if changed else 8 * SLICE) == 0:
                 await self._pause()
-        self._order = _merged(self._order, changed, fresh)
+        if changed or len(fresh) != len(self._known):
+            self._order = _merged(self._order, changed, fresh)
         self._known = fresh
 
 
@@ -71,8 +72,6 @@ def _merged(
     order: list[Hashable], changed: list[Hashable], fresh: dict[Hashable, tuple[Any, Key | None]]
 ) -> list[Hashable]:
     """Return the names in order: sorting what is sorted but for its end costs little."""
-    if not changed and len(order) == len(fresh):
-        return order
     moved = set(changed)
     kept = [name for name in order if name in fresh and name not in moved]
     return sorted(

@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """A cluster with vgpushare: two nodes of four cards. Tests leave the cluster as they found it."""
+    """A cluster with vgpushare: two nodes of four cards, or of `VGPU_E2E_CARDS`. Tests leave it as they found it."""
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         made = _made()
@@ -46,7 +46,7 @@ def namespace(cluster: Cluster) -> Iterator[PodNamespace]:
 
 def _made() -> Cluster:
     try:
-        return Cluster()
+        return Cluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))
     except missing.Missing as lacking:
         if os.environ.get("CI"):
             pytest.fail(str(lacking), pytrace=False)

@@ -13,6 +13,7 @@ from tests.e2e.test_node_files import at
 pytestmark = pytest.mark.e2e
 
 CORES = 30
+USED_MIB = 300
 LASTS_S = 80  # one full minute, and the reports
 
 
@@ -34,7 +35,8 @@ def test_used_time_reaches_the_reports_and_the_advice(namespace: PodNamespace) -
     node, plugin = namespace.cluster.nodes[0], namespace.cluster.plugins[0]
     plugin.restart("--usage-period=5")
     try:
-        spins = container(command=("gpuprobe", "spin", "1000"), gpu_mem=8192, gpu_cores=CORES)
+        uses = f"gpuprobe alloc {USED_MIB} --hold 0 & exec gpuprobe spin 1000"
+        spins = container(command=("sh", "-c", uses), gpu_mem=8192, gpu_cores=CORES)
         namespace.create(pod("spins", spins, annotations=at(node)))
         namespace.running("spins")
         namespace.until(lambda: used_s(namespace), "used time is in the history", 60)
@@ -45,11 +47,11 @@ def test_used_time_reaches_the_reports_and_the_advice(namespace: PodNamespace) -
         (row,) = asked(namespace, "get", "pods")["items"]
         (grant,) = row["gpus"]
         assert grant["usedCores"] == pytest.approx(CORES, abs=6)
-        assert 0 < grant["usedMiB"] < 1024
+        assert grant["usedMiB"] == USED_MIB
         (size,) = asked(namespace, "rightsize", "--since", "1h")["items"]
         assert (size["owner"], size["container"], size["askedCores"]) == ("Pod/spins", "main", CORES)
         assert size["p95Cores"] == pytest.approx(CORES, abs=8)
-        assert size["peakMiB"] < 1024
+        assert size["peakMiB"] == USED_MIB
         namespace.delete("spins")
         ended = used_s(namespace) or 0.0
         time.sleep(15)

@@ -34,7 +34,7 @@ class _Period:
     from_ms: int
     until_ms: int
     gpu_ms: float = 0.0
-    percent: float = 0.0
+    percent: float | None = None  # of the last full minute; None in the first one
     memory: Memory = Memory()
     levels: list[int] = field(default_factory=lambda: [0] * measured_use.LEVELS)
     minute_from_ms: int = 0
@@ -48,11 +48,16 @@ class _Period:
         if now_ms - self.minute_from_ms >= MINUTE_MS:
             self.end_minute()
 
+    @property
+    def minute_percent(self) -> float:
+        """Percent of the card's time in the running minute."""
+        lasted = self.until_ms - self.minute_from_ms
+        return min(_FULL, round(_FULL * self.minute_gpu_ms / lasted, 3)) if lasted > 0 else 0.0
+
     def end_minute(self) -> None:
         """Add the minute to the histogram, unless it is too short."""
-        lasted = self.until_ms - self.minute_from_ms
-        if lasted >= _SHORTEST_MINUTE_MS:
-            self.percent = min(_FULL, round(_FULL * self.minute_gpu_ms / lasted, 3))
+        if self.until_ms - self.minute_from_ms >= _SHORTEST_MINUTE_MS:
+            self.percent = self.minute_percent
             self.levels[measured_use.level_of(self.percent)] += 1
         self.minute_from_ms, self.minute_gpu_ms = self.until_ms, 0.0
 
@@ -72,14 +77,14 @@ class UsageMeter:
         A wall clock that was set back makes the running periods end: two periods of a container never overlap.
         """
         is_new_hour = now_ms // HOUR_MS != self._at_ms // HOUR_MS or now_ms < self._at_ms
-        for use in list(self._open):
+        before = dict(self._open)
+        for use in before:
             if is_new_hour or use not in seconds:
                 self._end(use)
         begin = now_ms if now_ms < self._at_ms or not self._at_ms else self._at_ms
         for use, total in seconds.items():
-            period = self._open.get(use) or self._begin(use, begin)
-            before = self._seconds.get(use, 0.0 if self._at_ms else total)
-            used_ms = 1000 * max(0.0, total - before)
+            period = self._open.get(use) or self._begin(use, begin, before.get(use))
+            used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
             period.add(used_ms, now_ms, memory.get(use, Memory()))
         self._seconds = dict(seconds)
         self._at_ms = now_ms
@@ -90,8 +95,9 @@ class UsageMeter:
         periods = sorted((*self._open.values(), *self._ended), key=lambda each: -each.until_ms)
         return [_entry(each) for each in periods[:MAX_ENTRIES] if each.until_ms > each.from_ms]
 
-    def _begin(self, use: Use, from_ms: int) -> _Period:
-        self._open[use] = _Period(use, from_ms, from_ms, minute_from_ms=from_ms)
+    def _begin(self, use: Use, from_ms: int, last: _Period | None) -> _Period:
+        percent = last.percent if last else None
+        self._open[use] = _Period(use, from_ms, from_ms, percent=percent, minute_from_ms=from_ms)
         return self._open[use]
 
     def _end(self, use: Use) -> None:
@@ -114,7 +120,7 @@ def _entry(period: _Period) -> MeasuredUse:
         period.from_ms,
         period.until_ms,
         min(round(period.gpu_ms), lasted),
-        round(period.percent),
+        round(period.minute_percent if period.percent is None else period.percent),
         _mib(memory.used_bytes),
         _mib(memory.peak_bytes),
         tuple(levels),

@@ -42,9 +42,23 @@ def test_a_period_ends_with_the_hour_and_stays_in_the_report_for_a_while() -> No
     now, seconds = run(meter, begin, [50, 10])
     running, ended = meter.report()
     assert (running.from_ms, running.until_ms, running.gpu_ms) == (NINE + HOUR_MS - 1000, now, 6100 - 100 + 500)
+    assert (running.percent, ended.percent) == (11, 50)
     assert (ended.from_ms, ended.until_ms, ended.gpu_ms) == (begin, NINE + HOUR_MS - 1000, 29_500)
     meter.add({MAIN: seconds}, {}, now + KEPT_MS)
     assert len(meter.report()) == 1
+
+
+def test_the_percentage_is_that_of_the_last_minute_also_when_an_hour_begins() -> None:
+    meter = UsageMeter()
+    now, seconds = run(meter, NINE + 58 * MINUTE_MS, [50])
+    meter.add({MAIN: seconds + 0.1}, {}, now + 1000)
+    assert meter.report()[0].percent == 50
+    meter.add({MAIN: seconds + 0.2}, {}, NINE + HOUR_MS)
+    assert [each.percent for each in meter.report()] == [50, 50]
+    first = UsageMeter()
+    first.add({MAIN: 0.0}, {}, NINE)
+    first.add({MAIN: 0.2}, {}, NINE + 1000)
+    assert first.report()[0].percent == 20
 
 
 def test_a_container_that_ends_keeps_its_entry() -> None:

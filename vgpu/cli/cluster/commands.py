@@ -142,6 +142,10 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
         typer.echo(outcome.or_fail("describe", show), nl=False)
 
 
+def _refuse(why: str) -> None:
+    raise CommandFailed(why, WRONG_USAGE)
+
+
 def _right_sizes(session: Session, namespace: str, pod: str) -> list[dict[str, Any]]:
     """Return what a pod's containers used; nothing where the server keeps no history."""
     try:
@@ -165,6 +169,8 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
         kubeconfig: options.Kubeconfig = None,
     ) -> None:
         """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
+        if output in (Format.CSV, Format.NAME):
+            outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", server, context, token, kubeconfig)
         named, _, name = pod.rpartition("/")
         path = f"/pods/{named or namespace or session.namespace}/{name}/explain"

@@ -1,0 +1,55 @@
+"""Makes krew's archive, and the manifest with its checksum: `python manifests/krew/archive.py OUT [URL]`.
+
+URL is where the archive will be published; without one the manifest serves for `kubectl krew install --manifest
+vgpu.yaml --archive vgpu.tar.gz` only. Equal files give an equal archive.
+"""
+
+import gzip
+import hashlib
+import io
+import re
+import sys
+import tarfile
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+PROGRAM: Final = "kubectl-vgpu"
+NO_CHECKSUM: Final = "0" * 64
+NO_URL: Final = "https://example.invalid/vgpushare"
+
+
+def archive() -> bytes:
+    """Return the archive, with one file: bin/kubectl-vgpu."""
+    content = (HERE / PROGRAM).read_bytes()
+    entry = tarfile.TarInfo(f"bin/{PROGRAM}")
+    entry.size, entry.mode = len(content), 0o755
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as zipped,
+        tarfile.TarFile(fileobj=zipped, mode="w") as tar,
+    ):
+        tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def manifest(packed: bytes, url: str) -> str:
+    """Return the manifest of an archive that is published under a URL."""
+    (version,) = re.findall(
+        r'^__version__.*"(.+)"', (HERE.parents[1] / "vgpu" / "__init__.py").read_text(), re.MULTILINE
+    )
+    text = (HERE / "vgpu.yaml").read_text().replace(NO_CHECKSUM, hashlib.sha256(packed).hexdigest())
+    return text.replace("v0.1.0", f"v{version}").replace(NO_URL, url)
+
+
+def main(out: str, url: str = NO_URL) -> None:
+    """Write both files into a folder."""
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = archive()
+    (folder / "vgpu.tar.gz").write_bytes(packed)
+    (folder / "vgpu.yaml").write_text(manifest(packed, url))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,40 @@
+"""krew's archive: reproducible, as the manifest's checksum says, and its program runs the installed package."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "manifests" / "krew" / "archive.py"
+
+
+def made(folder: Path) -> Path:
+    subprocess.run([sys.executable, SCRIPT, folder, "https://releases.test/vgpushare"], check=True)
+    return folder
+
+
+def test_the_checksum_is_that_of_the_archive(tmp_path: Path) -> None:
+    first, second = made(tmp_path / "a"), made(tmp_path / "b")
+    packed = (first / "vgpu.tar.gz").read_bytes()
+    assert packed == (second / "vgpu.tar.gz").read_bytes()
+    (platform,) = yaml.safe_load((first / "vgpu.yaml").read_text())["spec"]["platforms"]
+    assert platform["sha256"] == hashlib.sha256(packed).hexdigest()
+    assert platform["uri"].startswith("https://releases.test/vgpushare/v")
+    with tarfile.open(first / "vgpu.tar.gz") as tar:
+        assert [(each.name, each.mode) for each in tar] == [(platform["files"][0]["from"], 0o755)]
+
+
+def test_the_program_runs_the_installed_package_or_says_what_to_install(tmp_path: Path) -> None:
+    with tarfile.open(made(tmp_path) / "vgpu.tar.gz") as tar:
+        tar.extractall(tmp_path, filter="data")
+    program = tmp_path / "bin" / "kubectl-vgpu"
+    environment = os.environ | {"VGPU_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    helped = subprocess.run([program, "--help"], env=environment, capture_output=True, text=True, check=True)
+    assert "rightsize" in helped.stdout
+    lacking = subprocess.run([program], env={"VGPU_PYTHON": "/none"}, capture_output=True, text=True, check=False)
+    assert (lacking.returncode, "pip install vgpushare" in lacking.stderr) == (2, True)
