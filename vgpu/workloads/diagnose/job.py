@@ -23,8 +23,8 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 def check(data: bytes, switch_label: str) -> list[Finding]:
     """Return a finding for each job whose pods run under several switches. Raises MalformedError.
 
-    `switch_label` is the label of nodes that names their switch. Nodes without the label count for nothing, as do objects
-    that are not as the API server writes them.
+    `switch_label` is the label of nodes that names their switch. Nodes without it, and objects that are not as the API
+    server writes them, count for nothing.
     """
     objects = list(_objects(data))
     switches = {name: value for kind, name, each in objects if kind == "Node" and (value := _label(each, switch_label))}
