@@ -86,6 +86,7 @@ def cases() -> Iterator[Case]:
                 for checkpointing in (False, True):
                     plan = Plan(batch=batch, sequence=1024, attention=attention, checkpointing=checkpointing)
                     yield from _gpts(name, sizes, plan)
+            yield from _gpts(name, sizes, Plan(training=False, batch=batch, sequence=1024))
 
 
 def _gpts(name: str, sizes: dict[str, int], plan: Plan) -> Iterator[Case]:
@@ -101,7 +102,8 @@ def _gpts(name: str, sizes: dict[str, int], plan: Plan) -> Iterator[Case]:
     assert isinstance(shape, transformer.Transformer)
     for dtype in TYPES:
         typed = replace(plan, dtype=dtype, compute=dtype)
-        label = f"{name} {dtype} b{plan.batch} {plan.attention}{' checkpointing' * plan.checkpointing}"
+        kind = f"{plan.attention}{' checkpointing' * plan.checkpointing}" if plan.training else "decoding"
+        label = f"{name} {dtype} b{plan.batch} {kind}"
         eager = plan.attention is Attention.EAGER
         build = partial(models.Gpt, sizes, eager=eager, checkpointing=plan.checkpointing)
         yield Case(
@@ -148,6 +150,9 @@ def without_card(case: Case) -> Iterator[Row]:
         parameters = list(model.parameters())
         size = sum(each.nbytes for each in parameters)
         yield Row(case.name, "parameters", case.plan.dtype.size(case.estimate.parameters), size)
+        if not case.plan.training:
+            yield _cache_row(case, model, inputs)
+            return
         saved: dict[int, Any] = {}
         own = {each.untyped_storage()._cdata for each in parameters}  # noqa: SLF001 - a storage's identity
 
@@ -173,6 +178,14 @@ def without_card(case: Case) -> Iterator[Row]:
         yield from _states(case, parameters)
 
 
+def _cache_row(case: Case, model: Any, inputs: Any) -> Row:
+    with torch.no_grad():
+        models.decode(model, inputs[:, : case.plan.sequence - 2], case.plan.sequence)
+    caches = [tensor for block in model.blocks for tensor in (block.cache.k, block.cache.v)]
+    wanted = memory.estimate(case.estimate, case.plan).kv_cache
+    return Row(case.name, "KV cache", wanted, sum(each.nbytes for each in caches))
+
+
 def _states(case: Case, parameters: list[Any]) -> Iterator[Row]:
     for name, make in OPTIMIZERS.items():
         if name is Optimizer.ADAMW_FUSED:
@@ -190,26 +203,33 @@ def _states(case: Case, parameters: list[Any]) -> Iterator[Row]:
 
 
 def on_card(case: Case) -> Iterator[Row]:
-    """Three steps on the card: the allocator's peak, and what NVML says of this process."""
-    for name in ON_CARD:
+    """The allocator's peak, and what NVML says of this process, after three steps or some generated tokens."""
+    for name in ON_CARD if case.plan.training else (Optimizer.NONE,):
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
         torch.set_default_dtype(TYPES[case.plan.dtype])
-        model = case.build().to("cuda")
-        optimizer = OPTIMIZERS[name](model.parameters())
-        inputs = case.inputs("cuda")
-        for _ in range(3):
-            loss, logits = loss_of(case, model, inputs)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        _work(case, name)
         torch.cuda.synchronize()
         found = memory.estimate(case.estimate, replace(case.plan, optimizer=name))
-        label = f"{case.name} {name}"
+        label = f"{case.name} {name}" if case.plan.training else case.name
         yield Row(label, "peak", found.peak + found.libraries, torch.cuda.max_memory_allocated())
         yield Row(label, "NVML", found.total, nvml_bytes())
-        del model, optimizer, inputs, loss, logits
         gc.collect()
+
+
+def _work(case: Case, name: Optimizer) -> None:
+    model, inputs = case.build().to("cuda"), case.inputs("cuda")
+    if not case.plan.training:
+        with torch.no_grad():
+            models.decode(model, inputs[:, : case.plan.sequence - 16], case.plan.sequence)
+        return
+    optimizer = OPTIMIZERS[name](model.parameters())
+    for _ in range(3):
+        loss, logits = loss_of(case, model, inputs)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    del logits
 
 
 def nvml_bytes() -> int:

@@ -30,6 +30,8 @@ class Block(nn.Module):  # type: ignore[misc]
     def __init__(self, hidden: int, heads: int, *, eager: bool) -> None:
         super().__init__()
         self.heads, self.eager = heads, eager
+        self.cache: Cache | None = None
+        self.begin = 0
         self.norm_1, self.norm_2 = nn.LayerNorm(hidden), nn.LayerNorm(hidden)
         self.qkv, self.out = nn.Linear(hidden, 3 * hidden), nn.Linear(hidden, hidden)
         self.up, self.down = nn.Linear(hidden, 4 * hidden), nn.Linear(4 * hidden, hidden)
@@ -42,13 +44,34 @@ class Block(nn.Module):  # type: ignore[misc]
         batch, tokens, hidden = x.shape
         parts = (each.view(batch, tokens, self.heads, -1).transpose(1, 2) for each in self.qkv(x).split(hidden, dim=2))
         q, k, v = parts
-        if self.eager:
+        begin = 0
+        if self.cache is not None:
+            begin = self.begin
+            k, v = self.cache.extended(begin, k, v)
+        if begin:
+            y = functional.scaled_dot_product_attention(q, k, v)  # one new token sees all
+        elif self.eager:
             scores = (q @ k.transpose(-2, -1)) * (hidden // self.heads) ** -0.5
             later = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).triu(1)
             y = scores.masked_fill_(later, float("-inf")).softmax(-1) @ v
         else:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(y.transpose(1, 2).reshape(batch, tokens, hidden))
+
+
+class Cache:
+    """Keys and values of one block for all tokens that will come."""
+
+    def __init__(self, batch: int, heads: int, tokens: int, width: int, like: Any) -> None:
+        shape = (batch, heads, tokens, width)
+        self.k = torch.empty(shape, dtype=like.dtype, device=like.device)
+        self.v = torch.empty(shape, dtype=like.dtype, device=like.device)
+
+    def extended(self, begin: int, k: Any, v: Any) -> tuple[Any, Any]:
+        """Store the keys and values of new tokens; return those of all tokens so far."""
+        end = begin + k.shape[2]
+        self.k[:, :, begin:end], self.v[:, :, begin:end] = k, v
+        return self.k[:, :, :end], self.v[:, :, :end]
 
 
 class Gpt(nn.Module):  # type: ignore[misc]
@@ -67,6 +90,21 @@ class Gpt(nn.Module):  # type: ignore[misc]
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.checkpointing else block(x)
         return functional.linear(self.norm(x), self.tokens.weight)
+
+
+def decode(model: Gpt, prompt: Any, total: int) -> None:
+    """Generate up to `total` tokens after a prompt, with a cache of keys and values that is allocated at once."""
+    weight = model.tokens.weight
+    for block in model.blocks:
+        block.cache = Cache(prompt.shape[0], block.heads, total, weight.shape[1] // block.heads, weight)
+    tokens, begin = prompt, 0
+    while begin < total:
+        x = model.tokens(tokens) + model.positions(torch.arange(begin, begin + tokens.shape[1], device=tokens.device))
+        for block in model.blocks:
+            block.begin = begin
+            x = block(x)
+        begin += tokens.shape[1]
+        tokens = functional.linear(model.norm(x)[:, -1:], weight).argmax(-1)
 
 
 class Bottleneck(nn.Module):  # type: ignore[misc]

@@ -4,14 +4,14 @@ from typing import Final
 
 from vgpu.errors import VgpuError
 
-ANSWER_IS_NO: Final = 1  # a pod that cannot be placed, a finding of doctor
+ANSWER_IS_NO: Final = 1  # a pod that cannot be placed, a finding of doctor or diagnose
 WRONG_USAGE: Final = 2
 NOT_FOUND: Final = 3
 NOT_ALLOWED: Final = 4
 NO_ANSWER: Final = 5
 
 EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 the answer is no (simulate: a pod is not placed; doctor: something is wrong); "
+    "Exit codes: 0 done; 1 the answer is no (simulate: a pod is not placed; doctor, diagnose: something is wrong); "
     "2 wrong usage; 3 no such object; 4 not allowed; 5 no answer from the server."
 )
 

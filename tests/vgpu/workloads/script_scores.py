@@ -55,8 +55,9 @@ def stored(folder: str) -> Iterator[Labelled]:
         yield Labelled(path.name, text.encode(), found)
 
 
-def public(folder: Path) -> Iterator[Labelled]:
-    for row in json.loads((SCRIPTS / "public.json").read_text()):
+def public(folder: Path, which: str) -> Iterator[Labelled]:
+    rows = json.loads((SCRIPTS / "public.json").read_text())
+    for row in (each for each in rows if each["set"] == which):
         path = folder / f"{row['repository']}_{row['path']}".replace("/", "_")
         yield Labelled(path.name, path.read_bytes(), row["labels"])
 
@@ -76,7 +77,7 @@ def score(scripts: Iterator[Labelled]) -> Score:
 def main() -> None:
     sets = {"seen": stored("seen"), "held out": stored("held_out")}
     if len(sys.argv) > 1:
-        sets["public"] = public(Path(sys.argv[1]))
+        sets |= {f"public, {which} set": public(Path(sys.argv[1]), which) for which in ("first", "second")}
     for name, scripts in sets.items():
         found = score(scripts)
         sys.stdout.write(f"{name}: {found.hits} hits, precision {found.precision:.2f}, recall {found.recall:.2f}\n")

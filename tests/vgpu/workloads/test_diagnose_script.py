@@ -49,6 +49,16 @@ def test_a_line_at_each_step_and_the_same_line_now_and_then(line: str, code: str
     assert codes(f"{LOOP}{line}\n") == set()
 
 
+def test_a_function_that_trains_for_one_step() -> None:
+    made = "import torch\nx = x.cuda()\ndef train():\n    loss = model(x)\n    loss.backward()\n    print('step')\n{}"
+    assert codes(made.format("for epoch in range(200):\n    train()\n")) == {"print-each-step"}
+    assert codes(made.format("train()\n")) == set()
+
+
+def test_preparing_a_model_is_no_step() -> None:
+    assert codes("import torch\nfor epoch in range(9):\n    print(epoch)\n    save_model(model)\n") == set()
+
+
 def test_all_lines_of_a_code_are_one_finding() -> None:
     (found,) = script.diagnose(f"{LOOP}    a = loss.item()\n    b = loss.item()\n".encode())
     assert found.lines == (6, 7)

@@ -4,6 +4,7 @@ What carries them out is imported when such a command runs, so that `vgpu run` s
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from limiter.host import Host
 from vgpu.cli import outcome
+from vgpu.cli.failure import ANSWER_IS_NO
 from vgpu.cli.local.top import Output
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
 
@@ -22,6 +24,7 @@ Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
     """Add the commands; `console` makes what tables are written to."""
     _add_estimate(app, environment, host, console)
+    _add_diagnose(app, host, console)
 
 
 def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
@@ -126,3 +129,47 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
             return estimated, run.peak_bytes(command, environment, host) if measure else None
 
         estimate.show(*outcome.or_fail("estimate", work), output, console())
+
+
+def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) -> None:
+    @app.command("diagnose")
+    def diagnose_(
+        script: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="a training script of PyTorch or TensorFlow; it is not run")
+        ] = None,
+        nccl_log: Annotated[Path | None, typer.Option(metavar="FILE", help="a log of NCCL_DEBUG=INFO")] = None,
+        data: Annotated[
+            Path | None,
+            typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
+        ] = None,
+        needs: Annotated[
+            float, typer.Option(metavar="MB/S", min=0, help="with --data: the rate that the program needs")
+        ] = 200.0,
+        job: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
+        ] = None,
+        switch_label: Annotated[
+            str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
+        ] = "topology.kubernetes.io/rack",
+        output: Format = Output.TABLE,
+    ) -> None:
+        """Say why a program uses its GPU badly: from its script, NCCL's log, its data, or where its pods run.
+
+        Each finding has a code, what was seen, why it costs, what to do, and how much it may bring. The exit code is 1
+        where something was found.
+        """
+        from vgpu.cli.local import diagnose  # noqa: PLC0415 - see above
+
+        checks = [
+            (script, diagnose.of_script),
+            (nccl_log, diagnose.of_nccl_log),
+            (data, lambda path: diagnose.of_data(path, needs, host)),
+            (job, lambda path: diagnose.of_job(path, switch_label)),
+        ]
+        outcome.require([path for path, _ in checks], "diagnose: give --script, --nccl-log, --data or --job")
+        asked = [(path, check) for path, check in checks if path is not None]
+        found = [(path, outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
+        for path, findings in found:
+            diagnose.show(str(path), findings, output, console())
+        if any(findings for _, findings in found):
+            raise typer.Exit(ANSWER_IS_NO)

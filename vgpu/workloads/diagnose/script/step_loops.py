@@ -1,8 +1,9 @@
 """Which statements run for each batch: bodies of inner loops, and methods that a framework calls for each batch.
 
 A loop is an inner loop if it reads batches (its iterable is named like a loader), or if its body trains or evaluates:
-calls `backward`, an optimizer's `step`, a model. A nested inner loop does not make the outer loop one. Statements under
-a condition on the step's number, in an exception's handler, or under a check for NaN run seldom and are left out.
+calls `backward`, an optimizer's `step`, a model. A function that trains for one step and that a loop calls counts too.
+A nested inner loop does not make the outer loop one. Statements under a condition on the step's number, in an
+exception's handler, or under a check for NaN run seldom and are left out.
 """
 
 import ast
@@ -21,6 +22,7 @@ MODEL: Final = re.compile(
 )
 STEP_FUNCTION: Final = re.compile(r"(^|_)(train|training|valid|validation|val|eval|test|distributed)_?(step|batch)$")
 FRAMEWORK_STEPS: Final = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+_PREPARES: Final = re.compile(r"^_?(save|load|set|get|build|make|create|init|setup|define|prepare|wrap)_")
 _SELDOM: Final = re.compile(r"isnan|isinf|isfinite|verbose|debug", re.IGNORECASE)
 _WRAPPERS: Final = frozenset(
     {"enumerate", "tqdm", "trange", "zip", "iter", "track", "log_every", "take", "cycle", "islice", "Bar"}
@@ -51,7 +53,11 @@ def find(tree: ast.Module, loaders: frozenset[str]) -> list[StepBody]:
     """Return the bodies that run for each batch; `loaders` are names that hold DataLoaders."""
     inner = {id(loop): loop for loop in _loops(tree) if _is_inner(loop, loaders)}
     bodies = [_of_loop(loop, inner.keys()) for loop in inner.values()]
-    return bodies + [_of_method(each) for each in _framework_methods(tree)]
+    return [
+        *bodies,
+        *map(_of_method, _framework_methods(tree)),
+        *map(_of_function, _step_functions(tree, inner.keys())),
+    ]
 
 
 def unwrapped(iterable: ast.expr) -> ast.expr:
@@ -75,6 +81,20 @@ def _framework_methods(tree: ast.Module) -> Iterator[Function]:
     return (each for one in classes for each in one.body if isinstance(each, Function) and each.name in FRAMEWORK_STEPS)
 
 
+def _step_functions(tree: ast.Module, inner: Iterable[int]) -> Iterator[Function]:
+    """Yield functions that train for one step and that a loop calls, as programs of one batch do."""
+    loops = frozenset(inner)
+    called = {call.func.id for loop in _loops(tree) for call in names.calls(loop) if isinstance(call.func, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and node.name in called and _trains_once(node, loops):
+            yield node
+
+
+def _trains_once(function: Function, inner: frozenset[int]) -> bool:
+    has_loop = any(id(each) in inner for each in ast.walk(function))
+    return not has_loop and any(names.last(call) == "backward" for call in names.calls(function))
+
+
 def _is_inner(loop: Loop, loaders: frozenset[str]) -> bool:
     if not isinstance(loop, ast.While) and _reads_batches(loop, loaders):
         return True
@@ -95,9 +115,7 @@ def _is_step(call: ast.Call) -> bool:
     owner, _, method = name.rpartition(".")
     if method == "backward" or (method == "step" and re.search(r"optim|opt\b|scaler", owner, re.IGNORECASE)):
         return True
-    return bool(
-        STEP_FUNCTION.search(method) or (MODEL.search(name) and isinstance(call.func, (ast.Name, ast.Attribute)))
-    )
+    return bool(STEP_FUNCTION.search(method) or (MODEL.search(name) and not _PREPARES.search(method)))
 
 
 def _of_loop(loop: Loop, inner: Iterable[int]) -> StepBody:
@@ -111,6 +129,11 @@ def _of_method(method: Function) -> StepBody:
     parameters = frozenset(each.arg for each in method.args.args[1:2])
     nodes = tuple(_each_step(method.body, frozenset(each.arg for each in method.args.args[2:3]), frozenset()))
     return StepBody(method.lineno, _derived(parameters, nodes), nodes)
+
+
+def _of_function(function: Function) -> StepBody:
+    nodes = tuple(_each_step(function.body, frozenset(), frozenset()))
+    return StepBody(function.lineno, _derived(frozenset(), nodes), nodes)
 
 
 def _derived(batch: frozenset[str], nodes: tuple[ast.AST, ...]) -> frozenset[str]:

@@ -1,0 +1,78 @@
+"""`vgpu diagnose` on the command line."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import limiter
+from vgpu.cli import app
+
+LOOP = "import torch\nmodel.to('cuda')\nfor batch in loader:\n    loss = model(batch)\n    loss.backward()\n"
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    program = app.build(os.environ, limiter.this_host(), Path("/none"), lambda: datetime(2026, 11, 22, tzinfo=UTC))
+    outcome = CliRunner().invoke(program, ["diagnose", *arguments])
+    return outcome.exit_code, outcome.output
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "a script.py"
+    path.write_text(f"{LOOP}    print(loss.item())\n    print(loss.item())\n")
+    return path
+
+
+def test_findings_as_text(script: Path) -> None:
+    code, output = run("--script", str(script))
+    assert code == 1
+    lines = output.splitlines()
+    assert lines[0] == f"{script}:6: sync-each-step: .item() in the loop of line 3 (also lines 7)"
+    assert [line[:7] for line in lines[1:4]] == ["  why: ", "  cure:", "  gain:"]
+    assert lines[4].startswith(f"{script}:6: print-each-step: ")
+
+
+def test_findings_as_json_of_two_subjects(script: Path, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\xff\nNCCL version 2.4.7+cuda10.0\n")
+    code, output = run("--script", str(script), "--nccl-log", str(tmp_path / "log"), "-o", "json")
+    first, second = map(json.loads, output.splitlines())
+    assert code == 1
+    assert [each["code"] for each in first["findings"]] == ["sync-each-step", "print-each-step"]
+    assert [(each["code"], each["lines"]) for each in second["findings"]] == [("nccl-old", [2])]
+
+
+def test_nothing_found(tmp_path: Path) -> None:
+    path = tmp_path / "healthy.py"
+    path.write_text(LOOP)
+    assert run("--script", str(path)) == (0, f"{path}: no findings\n")
+
+
+def test_a_data_set(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(1000):
+        (tmp_path / "data" / str(number)).write_bytes(b"x")
+    (tmp_path / "data" / "link").symlink_to("/dev/zero")
+    code, output = run("--data", str(tmp_path / "data"), "--needs", "0")
+    assert code == 1
+    assert "data: small-files: 1,000 files, the median of 0 KiB" in output
+    assert "slow-storage" not in output
+    assert "slow-storage" in run("--data", str(tmp_path / "data"), "--needs", "1e9")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --script, --nccl-log, --data or --job"),
+        (["--script", "/none.py"], "/none.py: No such file or directory"),
+        (["--nccl-log", "/dev/null"], "/dev/null: not a regular file"),
+        (["--data", "/dev/null"], "/dev/null: not a folder"),
+        (["--job", "/etc/hostname"], "not JSON"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    code, output = run(*arguments)
+    assert (code, message in output) == (2, True)

@@ -1,0 +1,127 @@
+"""`vgpu diagnose`: reads what the options name, and shows the findings."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from rich.console import Console
+
+from limiter.host import Host
+from vgpu.cli.local.top import Output
+from vgpu.errors import MalformedError
+from vgpu.workloads.diagnose import job, nccl_log, script, storage
+from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.script import parsing
+from vgpu.workloads.diagnose.storage import Sample
+
+_MAX_FILES: Final = 100_000  # that are listed of a data set
+_READ_FILES: Final = 200  # of these that are read
+_READ_BYTES: Final = 256 << 20
+_BLOCK: Final = 1 << 20
+_MAX_LINE: Final = 65536
+
+
+def of_script(path: Path) -> list[Finding]:
+    """Diagnose a training script. Raises MalformedError."""
+    with _opened(path) as file:
+        text = file.read(parsing.MAX_BYTES + 1)
+    return script.diagnose(text)
+
+
+def of_nccl_log(path: Path) -> list[Finding]:
+    """Diagnose a log of NCCL. Raises MalformedError."""
+    with _opened(path) as file:
+        return nccl_log.check(line.decode(errors="replace") for line in iter(lambda: file.readline(_MAX_LINE), b""))
+
+
+def of_job(path: Path, switch_label: str) -> list[Finding]:
+    """Diagnose where the pods of jobs run. Raises MalformedError."""
+    with _opened(path) as file:
+        return job.check(file.read(job.MAX_BYTES + 1), switch_label)
+
+
+def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
+    """Diagnose the files of a data set; reads at most 200 of them, past the page cache. Raises MalformedError."""
+    if not folder.is_dir():
+        raise MalformedError(f"{folder}: not a folder")
+    files = list(islice(_files(folder), _MAX_FILES))
+    chosen = files[:: max(1, len(files) // _READ_FILES)][:_READ_FILES]
+    begun = host.monotonic_ns()
+    read = _read_all([path for path, _ in chosen])
+    taken = host.monotonic_ns() - begun
+    sample = Sample([size for _, size in files], len(files) < _MAX_FILES, read, taken)
+    return list(storage.check(sample, needed_mb_per_s))
+
+
+def show(subject: str, findings: Sequence[Finding], output: Output, console: Console) -> None:
+    """Print findings, with their advice."""
+    if output is Output.JSON:
+        console.file.write(f"{json.dumps({'subject': subject, 'findings': [each.as_json() for each in findings]})}\n")
+        return
+    if not findings:
+        console.print(f"{subject}: no findings", highlight=False, markup=False)
+    for each in findings:
+        where = f"{subject}:{each.lines[0]}" if each.lines else subject
+        more = f" (also lines {', '.join(map(str, each.lines[1:]))})" if len(each.lines) > 1 else ""
+        advice = each.advice
+        console.print(
+            f"{where}: {each.code}: {each.seen}{more}\n"
+            f"  why:  {advice.why}\n  cure: {advice.cure}\n  gain: {advice.gain}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _files(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the regular files below a folder, without following links."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)  # noqa: PTH118 - as os.walk gives it, for each of many files
+            found = _status(path)
+            if found is not None and stat.S_ISREG(found.st_mode):
+                yield path, found.st_size
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _read_all(paths: Sequence[str]) -> int:
+    total = 0
+    for path in paths:
+        if total < _READ_BYTES:
+            total += _read_one(path, _READ_BYTES - total)
+    return total
+
+
+def _read_one(path: str, most: int) -> int:
+    """Read at most so many bytes of a file from its storage, past the page cache; return the bytes that were read."""
+    total = 0
+    try:
+        with _opened(Path(path)) as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            while total < most and (block := file.read(min(_BLOCK, most - total))):
+                total += len(block)
+    except (OSError, MalformedError):
+        return total
+    return total
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file; opening any other kind of file could block. Raises MalformedError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise MalformedError(f"{path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise MalformedError(f"{path}: not a regular file")
+    return os.fdopen(handle, "rb")

@@ -1,0 +1,4 @@
+"""The load generator: it holds a card's utilisation at a target, and stops while others use the card.
+
+control      the decisions, as a pure function of time and measurements
+"""
