@@ -94,9 +94,33 @@ NOW: Final = (
     _benchmark("shares", 420, "limiter_compute", *SHARES),
     _benchmark("torch", 280, "limiter_compute", "torch", "same"),
 )
-REGRESSION: Final = tuple(replace(step, name=step.name + end) for step in NOW for end in ("", BASELINE))
 
-LISTS: Final = {"compute": COMPUTE, "memory": MEMORY, "two-cards": TWO_CARDS, "regression": REGRESSION}
+
+def _with_baseline(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple(replace(step, name=step.name + end) for step in steps for end in ("", BASELINE))
+
+
+def _programs(name: str, limit_s: float, *arguments: str) -> Step:
+    step = _benchmark(name, limit_s, "limiter_programs", *arguments)
+    return replace(step, quick=("--seconds", "1"))
+
+
+LATENCY: Final = (
+    _benchmark("inference", 110, "limiter_compute", "inference"),
+    _programs("loads", 120, "loads", "--seconds", "4"),
+    _programs("decode", 150, "decode", "--seconds", "4"),
+    _programs("training", 150, "training", "--seconds", "4"),
+)
+REGRESSION: Final = _with_baseline(NOW)
+PROGRAMS: Final = _with_baseline(LATENCY)
+
+LISTS: Final = {
+    "compute": COMPUTE,
+    "memory": MEMORY,
+    "two-cards": TWO_CARDS,
+    "regression": REGRESSION,
+    "programs": PROGRAMS,
+}
 
 
 def in_baseline(step: Step, folder: Path, commit: str) -> Step:

@@ -75,7 +75,8 @@ void current_turn_begin(struct schedule *schedule, int client, uint64_t budget, 
                                            .began_at = schedule->charged_until,
                                            .begin_by = schedule->charged_until + CURRENT_TURN_TIME_TO_BEGIN,
                                            .budget = budget,
-                                           .end_by = end_by};
+                                           .end_by = end_by,
+                                           .is_paid_for = tenant->demand.guarantee && tenant->credit_ns > 0};
     schedule->clients[client].page.end_by = end_by;
     schedule->clients[client].page.free_at =
         schedule->turn.began_at + (schedule->last_client == client ? 0 : TENANT_HANDOVER);
@@ -93,13 +94,21 @@ void current_turn_note_waiter(struct schedule *schedule, uint64_t now) {
     turn->check_idle_at = max_u64(now, turn->begin_by);
 }
 
+/* Beside a long kernel, the card's time slices would lengthen every measured time, and both tenants would be charged
+ * for the other's work. So the kernel runs to its end if its client has announced that end and its tenant's guarantee
+ * pays for it: the debt is repaid before the next one. A latency-sensitive tenant does not wait for that. */
+static bool may_finish(const struct schedule *schedule) {
+    return schedule->turn.is_paid_for && schedule->turn.drains_at && !next_turn_has_latency_sensitive_waiter(schedule);
+}
+
 uint64_t current_turn_deadline(const struct schedule *schedule) {
     const struct current_turn *turn = &schedule->turn;
     bool is_bounded_by_overrun = schedule->waiting_clients && turn->overdue_at;
     if (!is_bounded_by_overrun) return UINT64_MAX;
+    if (may_finish(schedule)) return turn->overdue_at + TENANT_LONG_KERNEL;
     uint64_t of_tenant = schedule->tenants[turn->tenant].overrun_budget.left_ns,
              of_all = schedule->overrun_budget.left_ns;
-    return turn->overdue_at + YIELD_RESPONSE_TIME + (of_tenant < of_all ? of_tenant : of_all);
+    return turn->overdue_at + YIELD_RESPONSE_TIME + min_u64(of_tenant, of_all);
 }
 
 /* The work that is in flight at this moment is no overrun. */
@@ -119,23 +128,41 @@ void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, uint6
     if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began_at + turn->budget, now);
 }
 
-/* A turn that the arbiter ended says nothing about its tenant, unless it was long nevertheless. A turn for whose end no
- * client waited before it was done says nothing either. */
+static uint64_t busy_since(uint64_t since, uint64_t busy_until) { return busy_until > since ? busy_until - since : 0; }
+
+/* A turn that ended by itself is short if all of it was. It is long if it went on for long after another client began
+ * to wait: how long it lasted before says nothing. An unused turn says nothing at all. */
+static void learn_own_end(struct tenant *tenant, const struct current_turn *turn, uint64_t busy_until) {
+    uint64_t short_max = min_u64(TENANT_SHORT_TURN, turn_allowance_own_budget(&tenant->demand, turn->budget) / 2);
+    uint64_t used = busy_since(turn->began_at, busy_until);
+    if (used && used < short_max)
+        tenant_learn_turn_length(tenant, true);
+    else if (busy_since(turn->contested_since, busy_until) >= short_max)
+        tenant_learn_turn_length(tenant, false);
+}
+
+/* Of turns for whose end no client waited, only one that used its budget at once says something. */
+static void learn_uncontested(struct tenant *tenant, const struct current_turn *turn, uint64_t ended) {
+    uint64_t length = busy_since(turn->began_at, ended);
+    bool used_budget = turn->done_at && length >= turn->budget && length < turn->budget + TENANT_SHORT_TURN;
+    if (used_budget) tenant_learn_turn_length(tenant, false);
+}
+
+/* A turn that the arbiter ended says nothing about its tenant, unless it was long nevertheless. */
 static void learn_turn_length(struct tenant *tenant, const struct current_turn *turn, uint64_t ended,
                               uint64_t idle_since) {
-    if (!turn->contested_since || (turn->done_at && turn->contested_since >= turn->done_at)) return;
-    uint64_t busy_until = idle_since < ended ? idle_since : ended;
-    uint64_t busy = busy_until > turn->contested_since ? busy_until - turn->contested_since : 0;
+    bool is_contested = turn->contested_since && (!turn->done_at || turn->contested_since < turn->done_at);
     bool has_ended_by_itself = !(turn->is_asked_to_yield || turn->end_by) || idle_since < ended;
-    if (has_ended_by_itself)
-        tenant_learn_turn_length(
-            tenant, busy < TENANT_SHORT_TURN && 2 * busy < turn_allowance_own_budget(&tenant->demand, turn->budget));
+    if (!is_contested)
+        learn_uncontested(tenant, turn, ended);
+    else if (has_ended_by_itself)
+        learn_own_end(tenant, turn, min_u64(idle_since, ended));
     else if (ended > turn->began_at + TENANT_SHORT_TURN)
         tenant_learn_turn_length(tenant, false);
 }
 
 static void charge_overrun(struct schedule *schedule, const struct current_turn *turn, uint64_t ended) {
-    if (!turn->contested_since || !turn->overdue_at || ended <= turn->overdue_at) return;
+    if (!turn->contested_since || !turn->overdue_at || ended <= turn->overdue_at || may_finish(schedule)) return;
     overrun_budget_refill(&schedule->overrun_budget, ended);
     overrun_budget_use(&schedule->overrun_budget, ended - turn->overdue_at);
     overrun_budget_use(&schedule->tenants[turn->tenant].overrun_budget, ended - turn->overdue_at);

@@ -129,6 +129,12 @@ bool next_turn_is_unbounded(const struct schedule *schedule, int tenant) {
     return true;
 }
 
+bool next_turn_has_latency_sensitive_waiter(const struct schedule *schedule) {
+    for (int32_t i = 0; i < schedule->tenants_high; i++)
+        if (is_waiting(&schedule->tenants[i]) && tenant_is_latency_sensitive(&schedule->tenants[i])) return true;
+    return false;
+}
+
 bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now) {
     bool has_no_claim = is_best_effort(&schedule->tenants[tenant]);
     for (int32_t i = 0; i < schedule->tenants_high; i++) {

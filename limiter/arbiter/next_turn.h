@@ -22,6 +22,9 @@ bool next_turn_is_due(struct schedule *schedule, uint64_t now);
  * waits, and it is not a best-effort tenant that the watermark limits. */
 bool next_turn_is_unbounded(const struct schedule *schedule, int tenant);
 
+/* Whether a waiting tenant is latency-sensitive. */
+bool next_turn_has_latency_sensitive_waiter(const struct schedule *schedule);
+
 /* Whether another active tenant is latency-sensitive and could preempt `tenant`: then little work may be in flight. */
 bool next_turn_has_latency_sensitive_rival(const struct schedule *schedule, int tenant, uint64_t now);
 

@@ -12,7 +12,7 @@
 #include "tenant.h"
 #include "watermark.h"
 
-/* Bounds the time for which a client may claim that its work still drains after DONE. */
+/* What a claim of still more work after DONE is taken for. */
 #define REST_MAX (250 * NS_PER_MS)
 
 struct schedule *schedule_open(unsigned high, unsigned low) {
@@ -133,8 +133,10 @@ void schedule_done(struct schedule *schedule, int client, uint32_t number, uint6
     struct current_turn *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) clients_publish_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
-    uint64_t drains_at = max_u64(now + min_u64(rest, REST_MAX), turn->began_at);
+    bool is_credible = rest <= TENANT_LONG_KERNEL;
+    uint64_t drains_at = max_u64(now + (is_credible ? rest : REST_MAX), turn->began_at);
     if (turn->drains_at && turn->drains_at <= drains_at) return;
+    turn->is_paid_for &= is_credible;
     current_turn_account(schedule, now);
     current_turn_note_done(schedule, drains_at, now);
 }

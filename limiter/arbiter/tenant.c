@@ -7,9 +7,11 @@ enum { FULL = 100 };
 /* The credit grows by 1.1 times the guarantee (11 per mille for each percent), because held time includes handovers. */
 enum { REFILL_PERMILLE = 11 };
 
-/* An idle tenant saves up 20 ms of credit at most. The bounds of the debt and of the time that one refill counts keep
- * the arithmetic within 64 bits. */
+/* An idle tenant saves up 20 ms of credit at most. One that waits for longer than a cycle of turns keeps what it earns
+ * from then on: otherwise kernels of 0.7 s beside it would leave it half of its guarantee. The bounds of the debt and
+ * of the time that one refill counts keep the arithmetic within 64 bits. */
 #define CREDIT_MAX ((int64_t)(20 * NS_PER_MS))
+#define LONG_WAIT  (50 * NS_PER_MS)
 #define DEBT_MAX   ((int64_t)(10000 * NS_PER_MS))
 #define REFILL_MAX (1000000 * NS_PER_MS)
 
@@ -42,17 +44,27 @@ static uint64_t since(uint64_t then, uint64_t now) {
     return passed < REFILL_MAX ? passed : REFILL_MAX;
 }
 
+static int64_t earned_in(const struct tenant *tenant, uint64_t ns) {
+    return (int64_t)(ns * tenant->demand.guarantee * REFILL_PERMILLE / 1000);
+}
+
+/* Credit above the cap is kept, and grows while the tenant waits for long. */
+static int64_t credit_max(const struct tenant *tenant, int64_t earned, uint64_t now) {
+    bool has_waited_long = tenant->waiting_since && now > tenant->waiting_since + LONG_WAIT;
+    int64_t kept = tenant->credit_ns + (has_waited_long ? earned : 0);
+    return clamp(kept, CREDIT_MAX, CREDIT_MAX + earned_in(tenant, TENANT_LONG_KERNEL));
+}
+
 void tenant_refill(struct tenant *tenant, uint64_t now) {
-    uint64_t passed = since(tenant->refilled_at, now);
-    int64_t earned = (int64_t)(passed * tenant->demand.guarantee * REFILL_PERMILLE / 1000);
-    tenant->credit_ns = clamp(tenant->credit_ns + earned, -DEBT_MAX, CREDIT_MAX);
+    int64_t earned = earned_in(tenant, since(tenant->refilled_at, now));
+    tenant->credit_ns = clamp(tenant->credit_ns + earned, -DEBT_MAX, credit_max(tenant, earned, now));
     overrun_budget_refill(&tenant->overrun_budget, now);
     if (now > tenant->refilled_at) tenant->refilled_at = now;
 }
 
 void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
     uint64_t charged = ns < (uint64_t)DEBT_MAX ? ns : (uint64_t)DEBT_MAX;
-    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, CREDIT_MAX);
+    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, tenant->credit_ns);
     tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
     tenant->held_ns += ns;
     tenant->floor_ns += ns;
@@ -63,8 +75,8 @@ void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
 
 void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
     int64_t handovers = 2 * (int64_t)TENANT_HANDOVER;
-    preempted->credit_ns = clamp(preempted->credit_ns + handovers, -DEBT_MAX, CREDIT_MAX);
-    preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, CREDIT_MAX);
+    preempted->credit_ns = clamp(preempted->credit_ns + handovers, -DEBT_MAX, DEBT_MAX);
+    preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, preempting->credit_ns);
 }
 
 /* An early return weighs more than a late one: a pause that is too long costs the neighbours EARLY_RETURN of the card,
@@ -137,7 +149,10 @@ bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
 
 uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
 
-void tenant_leave(struct tenant *tenant, uint64_t virtual_time) { tenant->virtual_time_at_leave = virtual_time; }
+void tenant_leave(struct tenant *tenant, uint64_t virtual_time) {
+    tenant->virtual_time_at_leave = virtual_time;
+    tenant->credit_ns = clamp(tenant->credit_ns, -DEBT_MAX, CREDIT_MAX);
+}
 
 void tenant_return(struct tenant *tenant, uint64_t virtual_time) {
     tenant->virtual_time += virtual_time - tenant->virtual_time_at_leave;

@@ -19,6 +19,9 @@
 /* A tenant that has neither wanted nor held the card for this long is inactive. */
 #define TENANT_ACTIVE_NS (2000 * NS_PER_MS)
 
+/* The longest kernel that a tenant may run to its end while others wait, if its guarantee pays for it. */
+#define TENANT_LONG_KERNEL (1000 * NS_PER_MS)
+
 /* The longest turn that counts as short. */
 #define TENANT_SHORT_TURN (3 * NS_PER_MS)
 

@@ -27,6 +27,7 @@ LAUNCH_INTERVAL: Final = 5 * US
 GRACE: Final = MS
 IDLE_BEFORE_ARRIVAL: Final = 400 * US
 BURST_CAP: Final = 10 * MS
+LONG_WAIT: Final = 50 * MS
 U64 = ctypes.c_uint64
 
 
@@ -181,6 +182,8 @@ class Process:
         self.free_at_error = 0  # when the turn began on the card, minus the time in the page
         self.drained = START  # when its launched work drains, by its own estimate
         self.tokens, self.refilled_at = BURST_CAP, world.now
+        self.counted = self.most_kept = 0
+        self.kept_tokens = 0  # tokens beyond the burst cap that were earned during a long wait for a turn
         self.wanted_at: int | None = None
         self.waits: list[int] = []
         self.is_alive = True
@@ -213,9 +216,18 @@ class Process:
         if self.tenant.demand.policy != 0:
             return BURST_CAP
         earned = (self.world.now - self.refilled_at) * self.tenant.demand.guarantee // 100
-        most = BURST_CAP if self.spent == 0 else ANY  # a turn is charged at its end
+        self.keep_earned()
+        most = BURST_CAP + self.kept_tokens if self.spent == 0 else ANY  # a turn is charged at its end
         self.tokens, self.refilled_at = min(most, self.tokens + earned), self.world.now
         return self.tokens
+
+    def keep_earned(self) -> None:
+        """Keeps the tokens of a long wait for a turn, and of the waits after it until they are used."""
+        waited = self.world.now - (self.wanted_at or self.world.now)
+        earned = waited * self.tenant.demand.guarantee // 100
+        self.most_kept = max(self.most_kept if self.kept_tokens else 0, earned if waited >= LONG_WAIT else 0)
+        self.kept_tokens = min(self.kept_tokens + max(0, earned - self.counted), self.most_kept)
+        self.counted = earned
 
     def budget(self) -> int:
         own = 50 * MS * self.tenant.demand.guarantee // 100 if self.tenant.demand.policy == 0 else ANY
@@ -242,6 +254,7 @@ class Process:
             self.send_done(self.page.turn, 0)
             self.want()
             return False
+        self.tokens -= self.spent  # of launches before the card was contended
         self.turn, self.spent, self.begun_at = self.page.turn, 0, 0
         self.until = self.page.end_by if self.page.end_by > self.world.now else 0
         self.drained = max(self.drained, self.page.free_at)
@@ -270,6 +283,7 @@ class Process:
 
     def end_turn(self) -> None:
         self.tokens = self.refill() - self.spent
+        self.kept_tokens = min(self.kept_tokens, max(0, self.tokens - BURST_CAP))
         self.update_progress()
         rest = max(0, self.drained - self.world.now)
         turn, self.turn, self.ended, self.spent = self.turn, 0, self.turn or self.ended, 0
@@ -308,6 +322,7 @@ class Process:
             return
         if self.wanted_at is not None:
             self.waits.append(self.world.now - self.wanted_at)
+            self.counted = 0
             self.wanted_at = None
         done_at = self.done_at = self.world.launch(self, self.kernel)
         if self.spent == 0:

@@ -87,18 +87,21 @@ def test_a_call_that_blocks_ends_with_the_turn(queuing: tuple[Session, Arbiter, 
     assert session.answer() == 0
 
 
-def test_a_wait_does_not_lengthen_the_expected_use_of_the_card(queuing: tuple[Session, Arbiter, Container]) -> None:
+@pytest.mark.parametrize("wait", ["cuStreamSynchronize(None)", "cuCtxSynchronize()"])
+def test_a_wait_does_not_lengthen_the_expected_use_of_the_card(
+    queuing: tuple[Session, Arbiter, Container], wait: str
+) -> None:
     """The arbiter sees that the host waits, and when the wait ends."""
     session, other, container = queuing
     give(other)
     session("globals().update(g=launches.kernel(200_000))")
     for _ in range(6):  # a host-bound program, as the one of the fixture, would give its turn back instead
         session("launches.launch(f)")
-        session("launches.cuda.cuStreamSynchronize(None)")
+        session(f"launches.cuda.{wait}")
     session("launches.launch(g)")
-    session("launches.cuda.cuStreamSynchronize(None)")
+    session(f"launches.cuda.{wait}")
     session("launches.launch(g)")
-    session.tell("launches.cuda.cuStreamSynchronize(None)")
+    session.tell(f"launches.cuda.{wait}")
     time.sleep(0.05)
     busy_until, awaited_until = use(container)
     assert busy_until < awaited_until + GRACE_NS

@@ -181,3 +181,28 @@ def test_random_bytes_in_the_region_never_cause_an_endless_wait(
         assert attempts < 10_000
     assert now - START <= 1100 * SECOND  # time to repay a debt of 10 s at 1 %
     compute.region_close(card.region)
+
+
+def test_tokens_of_a_long_wait_for_another_container_are_kept(compute: ctypes.CDLL) -> None:
+    card = Card(compute, 30)
+    assert card.take(2, START) == 0
+    now = START + 700 * MS
+    card.pure.token_bucket_keep_earned(card.row, 30, U64(700 * MS))
+    for _ in range(27):  # 210 ms that were earned and 3 of each turn's 10 ms pay for 270 ms
+        now += 10 * MS
+        card.charge(2, 10 * MS, now)
+        assert card.take(2, now) == 0
+    compute.region_close(card.region)
+
+
+@pytest.mark.parametrize(("waited", "idle"), [(49 * MS, 0), (700 * MS, 101 * MS)])
+def test_tokens_are_not_kept_after_a_short_wait_or_an_idle_time(compute: ctypes.CDLL, waited: int, idle: int) -> None:
+    card, now = Card(compute, 30), START + 700 * MS
+    assert card.take(2, START) == 0
+    card.pure.token_bucket_keep_earned(card.row, 30, U64(waited))
+    card.charge(2, MS, now)
+    now += idle
+    assert card.take(2, now) == 0
+    card.charge(2, 16 * MS, now + 16 * MS)
+    assert card.take(2, now + 16 * MS) > 0
+    compute.region_close(card.region)

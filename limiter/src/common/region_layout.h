@@ -69,7 +69,9 @@ struct region_card {
     uint64_t orphaned;      /* locked: bytes of exported pool memory whose exporter has ended (region/pool_exports.h) */
     uint64_t awaited_until; /* atomic: 0, or a thread of the holder waits for the card's work, which may take until then
                                although it should be over by `busy_until` */
-    uint8_t reserved[32];
+    uint64_t kept_tokens;   /* locked: tokens beyond the burst cap that were earned during a long wait for a turn */
+    uint64_t kept_max;      /* locked: the most of them: what the longest of these waits earned */
+    uint8_t reserved[16];
     uint64_t spilled; /* locked: bytes served so far from managed memory because the card was full */
     uint64_t spills;  /* locked: number of allocations that `spilled` sums up */
 

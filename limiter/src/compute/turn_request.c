@@ -103,9 +103,12 @@ uint64_t turn_request_free_at(const struct turn_request *request) {
 
 /* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
  * turn, its work is draining. */
-static void seize_container_turn(const struct turn_request *request) {
+static void seize_container_turn(const struct turn_request *request, uint64_t waited) {
     if (!lock_region()) return;
-    if (request->card) token_bucket_seize(request->card, request->holder_id, clock_now());
+    if (request->card) {
+        token_bucket_seize(request->card, request->holder_id, clock_now());
+        token_bucket_keep_earned(request->card, request->share, waited);
+    }
     region_unlock(container_region());
 }
 
@@ -125,16 +128,17 @@ static bool await_arbiter_turn(struct turn_request *request) {
 }
 
 /* The arbiter counts the turns of a card, so after a turn of another client the numbers have a gap. */
-static void begin_arbiter_turn(struct turn_request *request) {
+static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
     bool is_handover = request->arbiter_turn.number != request->arbiter_turn.last_returned + 1;
     activity_count_turn(request->activity, is_handover);
-    seize_container_turn(request);
+    seize_container_turn(request, waited);
 }
 
 static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     uint32_t previous = request->arbiter_turn.number;
+    uint64_t since = clock_now();
     if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
-    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request);
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
     struct turn_limits limits =
         turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
     limits.end_by = arbiter_turn_until(&request->link);

@@ -16,6 +16,9 @@ enum { FULL_SHARE = 100 }; /* percent */
 /* A waiting process that does not take a free turn within this time is skipped. */
 #define TAKE_TIMEOUT (1 * NS_PER_MS)
 
+/* A container that has been charged nothing for this long was idle, and loses what it had kept. */
+#define IDLE_AFTER (100 * NS_PER_MS)
+
 /* How often a process that waits behind another one in the queue tries again. */
 #define RETRY_INTERVAL (NS_PER_MS / 4)
 
@@ -34,7 +37,22 @@ static void refill(struct region_card *card, unsigned share, uint64_t now) {
 }
 
 static void cap(struct region_card *card) {
-    card->tokens = clamp(card->tokens, -DEBT_MAX, (int64_t)TOKEN_BUCKET_BURST_CAP);
+    int64_t burst_cap = (int64_t)TOKEN_BUCKET_BURST_CAP,
+            kept = (int64_t)min_u64(card->kept_tokens, TOKEN_BUCKET_WAIT_MAX);
+    card->tokens = clamp(card->tokens, -DEBT_MAX, burst_cap + kept);
+    card->kept_tokens = (uint64_t)clamp(card->tokens - burst_cap, 0, kept);
+}
+
+void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited) {
+    uint64_t earned = min_u64(waited, TOKEN_BUCKET_WAIT_MAX) * share / FULL_SHARE;
+    if (card->kept_tokens == 0) card->kept_max = 0;
+    if (waited >= TOKEN_BUCKET_LONG_WAIT) card->kept_max = max_u64(card->kept_max, earned);
+    uint64_t kept = min_u64(card->kept_tokens, TOKEN_BUCKET_WAIT_MAX);
+    card->kept_tokens = min_u64(kept + earned, min_u64(card->kept_max, TOKEN_BUCKET_WAIT_MAX));
+}
+
+static void forget_kept_when_idle(struct region_card *card, uint64_t now) {
+    if (card->holder == 0 && now > card->charged_until + IDLE_AFTER) card->kept_tokens = 0;
 }
 
 static uint64_t remaining_turn(const struct region_card *card, uint64_t now) {
@@ -71,6 +89,7 @@ static uint64_t time_to_free(struct region_card *card, uint32_t process, unsigne
     uint64_t wait = is_held_by_other ? remaining_turn(card, now) : 0;
     refill(card, share, now);
     if (wait) return wait;
+    forget_kept_when_idle(card, now);
     cap(card);
     return time_to_repay(card, share);
 }

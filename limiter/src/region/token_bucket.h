@@ -16,6 +16,11 @@
 /* Burst cap: the most tokens that an idle container can have saved, in ns. */
 #define TOKEN_BUCKET_BURST_CAP (10 * NS_PER_MS)
 
+/* Waits for another container's turn from this length on let tokens be kept, up to those of the longest kernel that the
+ * arbiter lets run to its end. */
+#define TOKEN_BUCKET_LONG_WAIT (50 * NS_PER_MS)
+#define TOKEN_BUCKET_WAIT_MAX  (1000 * NS_PER_MS)
+
 /* A holder's turn counts as expired where its end lies further in the future than this, in ns: the region's content is
  * not trusted. */
 #define TOKEN_BUCKET_TURN_MAX (1000 * NS_PER_MS)
@@ -28,6 +33,12 @@ uint64_t token_bucket_take(struct region_card *card, uint32_t process, uint32_t 
 
 /* Takes the turn for `process`, even if another process has it. */
 void token_bucket_seize(struct region_card *card, uint32_t process, uint64_t now);
+
+/* The process has waited `waited` ns for the card, which another container used, before it got its turn. After a long
+ * wait the tokens that were earned in it, and in waits after it, are kept beyond the burst cap, up to those of the long
+ * wait, until they are used or the container is idle: otherwise a neighbour with long kernels would leave it a part of
+ * its share. */
+void token_bucket_keep_earned(struct region_card *card, unsigned share, uint64_t waited);
 
 /* Whether the holder may keep the turn after a charge of `expected` ns: tokens are left then, and no process waits.
  * Needs no lock. */

@@ -13,6 +13,12 @@
         return result;                                   \
     } while (0)
 
+EXPORT CUresult cuCtxSynchronize(void) { WAIT(cuCtxSynchronize); }
+
+/* The gate is that of the calling thread's context, which may belong to another card: then the turn of the context's
+ * card is asked for after the time of silence, as for functions without a wrapper. */
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) { WAIT(cuCtxSynchronize_v2, context); }
+
 EXPORT CUresult cuStreamSynchronize(CUstream stream) { WAIT(cuStreamSynchronize, stream); }
 
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) { WAIT(cuStreamSynchronize_ptsz, stream); }
