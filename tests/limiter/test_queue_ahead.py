@@ -115,6 +115,22 @@ def use(container: Container) -> tuple[int, int]:
     return int.from_bytes(row[152:160], "little"), int.from_bytes(row[72:80], "little")
 
 
+def test_an_allocation_is_refused_only_after_queued_work_has_drained(
+    queuing: tuple[Session, Arbiter, Container],
+) -> None:
+    """The work may contain the frees of memory that is still reserved."""
+    session, other, container = queuing
+    before = container.region().cards[0].activity.queued_launches
+    launched(session)
+    session.tell("launches.cuda.cuMemAlloc_v2(launches.ctypes.byref(launches.P()), launches.ctypes.c_size_t(1 << 44))")
+    time.sleep(HELD_S)
+    assert container.region().cards[0].activity.queued_launches == before
+    give(other)
+    assert session.answer() == 2
+    assert container.region().cards[0].activity.queued_launches >= before + 20
+    assert session("launches.cuda.cuStreamQuery(None)") == 0
+
+
 def test_more_launches_than_a_channel_takes(queuing: tuple[Session, Arbiter, Container]) -> None:
     session, other, _ = queuing
     give(other)

@@ -5,6 +5,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "common/nocancel.h"
 #include "compute/gate_measure.h"
 #include "compute/queue_page.h"
 #include "container/container.h"
@@ -27,6 +28,9 @@ enum { BATCH_LAUNCHES = 480 };
 
 /* How much longer than estimated a turn may take while the host waits for it, besides a quarter of its estimates. */
 #define BUSY_SLACK (500 * NS_PER_US)
+
+/* Longest wait of gate_queue_drain for work whose wait is open. */
+#define DRAIN_MAX (100 * NS_PER_MS)
 
 enum { THREAD_STACK = 256 * 1024 };
 
@@ -242,4 +246,16 @@ void gate_queue_flush(struct gate *gate) {
     }
     if (gate->phase == QUEUING) open_batch(gate, turn_limits_alone(0));
     gate_unlock(gate);
+}
+
+void gate_queue_drain(struct gate *gate) {
+    gate_lock(gate);
+    bool is_queued = gate->phase == QUEUING;
+    gate_unlock(gate);
+    if (!is_queued) return;
+    gate_queue_flush(gate);
+    gate_lock(gate);
+    uint64_t rest = turn_remaining(&gate->turn, clock_now());
+    gate_unlock(gate);
+    nocancel_sleep(min_u64(rest + BUSY_SLACK, DRAIN_MAX));
 }

@@ -49,6 +49,10 @@ struct host_wait gate_queue_begin_wait(void);
 /* The wait is over: the card was busy until now. Takes LOCK_GATE. */
 void gate_queue_end_wait(const struct host_wait *wait);
 
+/* If a batch is queued: opens its wait as gate_queue_flush does, and waits until its work should have drained, for 0.1
+ * s at most. Takes LOCK_GATE. */
+void gate_queue_drain(struct gate *gate);
+
 /* Opens the wait of a batch that is queued, before a context ends; waits for the turn for one second at most. Takes
  * LOCK_GATE. */
 void gate_queue_flush(struct gate *gate);
