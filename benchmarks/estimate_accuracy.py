@@ -1,6 +1,6 @@
 """How close `vgpu estimate` is to PyTorch: parameters, gradients, optimizer states, saved activations, peak, NVML.
 
-    python -m benchmarks.estimate_accuracy             # without a GPU: what autograd saves, on tensors without data
+    python -m benchmarks.estimate_accuracy             # without a GPU: on tensors without data, in half an hour
     python -m benchmarks.estimate_accuracy --cuda      # with one: torch.cuda.max_memory_allocated and NVML too
     python -m benchmarks.estimate_accuracy --out FILE  # writes the rows as JSON too
 
@@ -176,6 +176,26 @@ def without_card(case: Case) -> Iterator[Row]:
         gradients = memory.estimate(case.estimate, case.plan).gradients
         yield Row(case.name, "gradients", gradients, sum(each.grad.nbytes for each in parameters))
         yield from _states(case, parameters)
+    yield from _peaks(case)
+
+
+def _peaks(case: Case) -> Iterator[Row]:
+    """The most that two training steps use at once, as PyTorch's MemTracker counts tensors without data."""
+    fake = importlib.import_module("torch._subclasses.fake_tensor")
+    tools = importlib.import_module("torch.distributed._tools.mem_tracker")
+    for name in (Optimizer.SGD, Optimizer.MOMENTUM, Optimizer.ADAMW):
+        with fake.FakeTensorMode():
+            model, inputs = case.build(), case.inputs("cpu")
+            optimizer, tracker = OPTIMIZERS[name](model.parameters()), tools.MemTracker()
+            tracker.track_external(model, optimizer)
+            with tracker:
+                for _ in range(2):
+                    tracker.reset_mod_stats()
+                    _step(case, model, optimizer, inputs)
+        (found,) = (each for device, each in tracker.get_tracker_snapshot("peak").items() if device.type == "cpu")
+        total = next(size for kind, size in found.items() if str(kind).endswith("Total"))
+        wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).peak
+        yield Row(case.name, f"peak with {name}", wanted, total)
 
 
 def _cache_row(case: Case, model: Any, inputs: Any) -> Row:
@@ -225,11 +245,15 @@ def _work(case: Case, name: Optimizer) -> None:
         return
     optimizer = OPTIMIZERS[name](model.parameters())
     for _ in range(3):
-        loss, logits = loss_of(case, model, inputs)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    del logits
+        _step(case, model, optimizer, inputs)
+
+
+def _step(case: Case, model: Any, optimizer: Any, inputs: Any) -> None:
+    loss, logits = loss_of(case, model, inputs)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    del logits  # which a training loop holds until here
 
 
 def nvml_bytes() -> int:
