@@ -207,13 +207,19 @@ def node(raw: bytes) -> KubeNode:
 
 
 def gpunode(raw: bytes) -> GpuNode:
-    """Read a GPUNode, with the admin's settings for each card from its spec."""
+    """Read a GPUNode, with the admin's settings for each card from its spec.
+
+    Raises ValueError where cards are reported without the size of a slice: what is taken of them cannot be counted.
+    """
     obj: Json = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
     wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
     cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
+    slice_mib = status.get("sliceMiB") or 0
+    if cards and not (isinstance(slice_mib, int) and slice_mib >= 1):
+        raise ValueError(f"status.sliceMiB of GPUNode {metadata['name']}: must be 1 at least")
     return GpuNode(
-        node=Node(metadata["name"], status.get("sliceMiB") or 0, cards, status.get("pluginVersion") or ""),
+        node=Node(metadata["name"], slice_mib, cards, status.get("pluginVersion") or ""),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
         version=version(metadata.get("resourceVersion", "")),

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 
 from extender import app, objects
 from tests import strategies
@@ -68,3 +69,12 @@ async def test_a_bound_pod_that_becomes_unreadable_still_holds_its_card(world: W
     pod["status"]["phase"] = "Succeeded"
     watch.upsert(objects.pod_or_none(json.dumps(pod).encode()))
     assert world.used_slices() == [0, 0]
+
+
+@pytest.mark.parametrize("slice_mib", [None, 0, -256, "256", 256.5])
+def test_a_gpunode_with_cards_and_no_size_of_a_slice_is_skipped(slice_mib: object) -> None:
+    card = {"uuid": "GPU-a", "index": 0, "model": "x", "memoryMiB": 81_920, "healthy": True, "heldSlices": 3}
+    status = {"cards": [card], "sliceMiB": slice_mib}
+    with pytest.raises(ValueError, match=r"status\.sliceMiB of GPUNode n1"):
+        objects.gpunode(json.dumps({"metadata": {"name": "n1"}, "status": status}).encode())
+    assert objects.gpunode(b'{"metadata": {"name": "n1"}}').node.cards == ()
