@@ -16,6 +16,8 @@ from typing import Final
 
 from extender import card_owners
 from extender.card_owners import CardOwners
+from extender.demand import DemandKeeper
+from extender.host_usage import HostPod, HostUsage
 from extender.leases import Leases
 from extender.objects import GpuNode, Pod
 from extender.reservations import RecentReleases, Release, Reservation, Reservations
@@ -25,7 +27,7 @@ from vgpu.assignment import Assignment
 from vgpu.device import Card
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import NodeState
+from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -42,6 +44,8 @@ class Cluster:
         self._reservations = Reservations()
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
+        self._hosts = HostUsage()
+        self.demand = DemandKeeper(slice_mib, self._usable_states)
 
     def now(self) -> float:
         """Return the monotonic time in seconds."""
@@ -68,8 +72,27 @@ class Cluster:
         if self._releases.expire(node, self._clock()):
             self._invalidate(node)
         if node not in self._states:
-            self._states[node] = self._derive(self.objects.gpunodes[node])
+            self._states[node] = replace(self._derive(self.objects.gpunodes[node]), host=self._host_room(node))
         return self._states[node]
+
+    def upsert_host_pod(self, pod: HostPod) -> None:
+        """Take what a pod, with GPUs or without, takes of its node's CPU and memory."""
+        self._invalidate(*self._hosts.put(pod))
+
+    def delete_host_pod(self, uid: str) -> None:
+        """Take the deletion of a pod."""
+        self._invalidate(*self._hosts.remove(uid))
+
+    def replace_host_pods(self, pods: Iterable[HostPod]) -> None:
+        """Take the list of all pods."""
+        listed = {pod.uid: pod for pod in pods}
+        self._invalidate(*self._hosts.retain(listed))
+        for pod in listed.values():
+            self.upsert_host_pod(pod)
+
+    def host_changed(self, node: str) -> None:
+        """Take another amount of CPU or memory of a node."""
+        self._invalidate(node)
 
     def reserve(self, reservation: Reservation) -> None:
         """Take what a pod will hold, before its Binding is posted."""
@@ -168,6 +191,14 @@ class Cluster:
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
+
+    def _host_room(self, node: str) -> HostRoom:
+        kubelet = self.objects.nodes.get(node)
+        return self._hosts.room(node, kubelet.host) if kubelet else UNKNOWN_HOST
+
+    def _usable_states(self) -> list[NodeState]:
+        states = (self.usable_state(name) for name in self.objects.gpunodes)
+        return [state for state in states if isinstance(state, NodeState)]
 
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:

@@ -14,5 +14,6 @@ def prioritize(pod: Pod, nodes: Sequence[str], cluster: Cluster, defaults: Defau
     """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
     usable = [state for name in nodes if isinstance(state := cluster.usable_state(name), NodeState)]
     options = pod.parsed.request.options if pod.parsed.request else PodOptions()
-    scores = rank.scores(rank.rank(usable, defaults.node_policy_for(options)))
+    demand = cluster.demand
+    scores = rank.scores(demand.rank(usable, defaults.node_policy_for(options), demand.question(pod)))
     return {name: scores.get(name, 0) for name in nodes}

@@ -47,6 +47,11 @@ class Demand:
     cpu_per_card: int = 0
     version: int = 0
 
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What the typical classes ask for."""
+        return tuple(each.ask for each in self.typical)
+
 
 EMPTY: Final = Demand()
 

@@ -9,6 +9,8 @@ The cost of a node has three terms, in billionths of a card:
 Nodes whose costs differ by less than `TOLERANCE` are equal: the first one in the fixed order is filled first.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from vgpu.placement.demand import Demand
@@ -22,23 +24,54 @@ LEFT_WEIGHT_ALONE: Final = 1000 * MILLI_CARD  # before any pod was seen: the ful
 _NO_TIME: Final = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a pod changes on a node, as long as the pods to come ask for the same; their prices are not part of it.
+
+    Attributes:
+        lost: pods of each typical class for which the node has room no longer, in thousandths.
+        share: thousandths of cards that are free before.
+        cpu_milli: CPU that is free before.
+        left_share: thousandths of cards that are free after.
+        left_cpu_milli: CPU that is free after.
+    """
+
+    lost: Sequence[Ints]
+    share: Ints
+    cpu_milli: Ints
+    left_share: Ints
+    left_cpu_milli: Ints
+
+
 def cost(room: Room, question: Question) -> Ints:
     """Return what a pod costs on a node that has room for it."""
-    ask, demand = question.ask, question.demand
+    return priced(change(room, question.ask, question.demand.asks), question.demand)
+
+
+def change(room: Room, ask: Ask, typical: Sequence[Ask]) -> Change:
+    """Return what a pod changes on a node."""
     left = after(room, ask)
-    prices = (each.price * lost for each, lost in zip(demand.typical, losses(room, left, demand), strict=True))
-    stranded = without_cpu(left.share, left.cpu_milli, demand) - without_cpu(room.share, room.cpu_milli, demand)
-    left_weight = LEFT_WEIGHT if demand.typical else LEFT_WEIGHT_ALONE
-    return sum(prices) + stranded + left_weight * room.share
+    lost = [copies(room, each) - copies(left, each) for each in typical]
+    return Change(lost, room.share, room.cpu_milli, left.share, left.cpu_milli)
 
 
-def losses(room: Room, left: Room, demand: Demand) -> list[Ints]:
-    """Return how many pods of each typical class a node has room for no longer, in thousandths."""
-    return [copies(room, each.ask) - copies(left, each.ask) if each.price else 0 for each in demand.typical]
+def priced(changed: Change, demand: Demand) -> Ints:
+    """Return what a change costs."""
+    room = sum(each.price * lost for each, lost in zip(demand.typical, changed.lost, strict=True))
+    return room + apart(changed, demand)
+
+
+def apart(changed: Change, demand: Demand) -> Ints:
+    """Return what a change costs apart from the room for typical pods."""
+    cpu = without_cpu(changed.left_share, changed.left_cpu_milli, demand)
+    weight = LEFT_WEIGHT if demand.typical else LEFT_WEIGHT_ALONE
+    return cpu - without_cpu(changed.share, changed.cpu_milli, demand) + weight * changed.share
 
 
 def copies(room: Room, ask: Ask) -> Ints:
-    """Return for how many pods of a class that asks for cards a node has room, in thousandths."""
+    """Return for how many pods of a class a node has room, in thousandths; 0 where the class asks for no card."""
+    if ask.gpus == 0:
+        return 0
     return least(by_host(room, ask), by_card(room, ask) if ask.gpus == 1 else by_cards(room, ask))
 
 

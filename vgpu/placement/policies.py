@@ -1,13 +1,16 @@
 """The table of packing policies: each row says which card and which node comes first."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from vgpu.placement import fgd, fragmentation, power, room, topology
+from vgpu.placement import demand, fgd, fragmentation, power, room, topology
+from vgpu.placement.demand import Demand
+from vgpu.placement.models import Models
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ints, Room
 from vgpu.policy import PackingPolicy, PodOptions
+from vgpu.request import PodRequest
 from vgpu.share import CardState, NodeState
 
 CardSet = Callable[[Sequence[CardState], int], list[CardState]]
@@ -31,18 +34,20 @@ class Policy:
     card_set: CardSet | None = None
     node_state: Callable[[NodeState, Question], int] | None = None
 
-    def cost(self, state: NodeState, question: Question) -> int:
-        """Return the cost of one node."""
-        cost = int(self.node(room.room_of(state, question.models), question))
+    def cost(self, state: NodeState, free: Room, question: Question) -> int:
+        """Return the cost of one node; `free` is what is free on it."""
+        cost = int(self.node(free, question))
         return cost + self.node_state(state, question) if self.node_state else cost
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultPolicies:
-    """The cluster's packing policies, for pods that name none."""
+    """The cluster's packing policies, for pods that name none, and what the cluster has learned from the pods seen."""
 
     node_policy: PackingPolicy = PackingPolicy.FRAGMENTATION
     gpu_policy: PackingPolicy = PackingPolicy.FRAGMENTATION
+    demand: Demand = demand.EMPTY
+    models: Models = field(default_factory=Models)
 
     def node_policy_for(self, options: PodOptions) -> PackingPolicy:
         """Return the policy that chooses a pod's node."""
@@ -51,6 +56,10 @@ class DefaultPolicies:
     def gpu_policy_for(self, options: PodOptions) -> PackingPolicy:
         """Return the policy that chooses a pod's cards."""
         return self.gpu_policy if options.gpu_policy is None else options.gpu_policy
+
+    def question(self, request: PodRequest, slice_mib: int) -> Question:
+        """Return the question which node is best for a pod that requests no CPU and no host memory."""
+        return Question(room.ask_of(request, 0, 0, slice_mib, self.models), self.demand, self.models)
 
 
 def _free(node: Room, question: Question) -> Ints:  # noqa: ARG001 - a row of the table

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from vgpu.placement import room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import NO_CARDS, Question
 from vgpu.policy import PackingPolicy
@@ -13,7 +14,8 @@ from vgpu.share import NodeState
 def rank(nodes: Iterable[NodeState], policy: PackingPolicy, question: Question = NO_CARDS) -> list[str]:
     """Return the names of the nodes, best first."""
     row = POLICIES[policy]
-    return by_cost({node.name: row.cost(node, question) for node in nodes}, row.tolerance)
+    costs = {node.name: row.cost(node, room.room_of(node, question.models), question) for node in nodes}
+    return by_cost(costs, row.tolerance)
 
 
 def by_cost(costs: Mapping[str, int], tolerance: int) -> list[str]:
