@@ -16,6 +16,7 @@ MAX_CLASSES: Final = 512  # classes that are counted; the rarest one makes place
 MAX_TYPICAL: Final = 32  # of them that policies keep room for
 COVERED: Final = 0.95  # share of the pods seen that the typical classes cover
 HALF_LIFE: Final = 4000  # pods after which a pod counts half
+SCARCITY: Final = 1.5  # exponent of the scarcity of room in a price
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +117,7 @@ def _prices(asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float],
 
     `room` is the number of pods of each class for which the cluster has room, `free` in thousandths of a card.
     """
-    raw = [
-        count * ask.gpus**GPUS_EXPONENT / (pods + 1) ** SCARCITY
-        for ask, count, pods in zip(asks, counts, room, strict=True)
-    ]
+    raw = [count * ask.gpus / (pods + 1) ** SCARCITY for ask, count, pods in zip(asks, counts, room, strict=True)]
     total = sum(price * pods for price, pods in zip(raw, room, strict=True))
     scale = free * (MILLION // CARD) / total if total else 0.0
     return [int(price * scale) for price in raw]
-
-
-GPUS_EXPONENT: Final = 0.5
-SCARCITY: Final = 1.0
