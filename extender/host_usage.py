@@ -30,7 +30,7 @@ class HostUsage:
         if before == pod:
             return
         yield from self.remove(pod.uid)
-        if pod.node:
+        if pod.node and pod.request != host_request.NOTHING:
             self._pods[pod.uid] = pod
             self._nodes[pod.node] = self._nodes.get(pod.node, host_request.NOTHING) + pod.request
             yield pod.node
