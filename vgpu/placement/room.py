@@ -19,6 +19,7 @@ Ints: TypeAlias = Any  # an int, or an array of int64 over nodes
 
 CARD: Final = 1000  # thousandths of a card
 _NEVER: Final = 1 << 40  # larger than the free slices of any card
+_NO_CARD: Final = 1 << 50  # larger than _NEVER for each card of a pod: padding of arrays comes after every card
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,9 @@ def smallest(numbers: Sequence[Ints]) -> Ints:
 
 def tightness(room: Room, ask: Ask) -> list[Ints]:
     """Return the free slices of each card that has room for a pod's share, and a very large number for the others."""
-    return [card.free_slices + _NEVER * (1 - fits(card, ask)) for card in room.cards]
+    return [
+        card.free_slices + _NEVER * (1 - fits(card, ask)) + _NO_CARD * (card.total_slices == 0) for card in room.cards
+    ]
 
 
 def _without_wholes(room: Room, ask: Ask) -> list[CardRoom]:
