@@ -213,3 +213,23 @@ def test_the_index_answers_as_the_walk(data: st.DataObject) -> None:
 @settings(max_examples=10_000, deadline=None)
 def test_the_index_answers_as_the_walk_in_many_clusters(data: st.DataObject) -> None:
     compare(data)
+
+
+def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
+    """A pod's slices are reported as held after its end: they are not counted for five seconds, then they are."""
+    world = World(DefaultPolicies())
+    obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
+    pod = replace(objects.pod(obj), uid="a", version=2, has_started=True)
+    card = Card("GPU-0", 0, MODELS[0], 1024)
+    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
+    world.cluster.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
+    world.cluster.leases.put(Lease(names.node_lease("n0"), "n0", "", 1000))
+    chosen = world.filter.node(pod, "n0")
+    assert isinstance(chosen, Assignment)
+    world.cluster.upsert_pod(replace(pod, node="n0", assignment=chosen))
+    held = replace(card, held_slices=4)
+    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
+    world.cluster.delete_pod(replace(pod, node="n0", assignment=chosen, version=4))
+    assert world.answered(replace(pod, uid="b"), ["n0"]) == {"n0": None}
+    world.clock.seconds += 6
+    assert world.answered(replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}
