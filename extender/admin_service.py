@@ -44,7 +44,7 @@ def admin_server(
         ready=seen.watches.wait,
         connect=_connect(settings, user_agent),
         why_not_leader=leader.refusal,
-        defaults=settings.defaults,
+        policies=lambda: seen.cluster.demand.policies(settings.defaults),
         clock=clocks.monotonic,
         now=clocks.now,
         token=_token(settings.admin_token_file),

@@ -17,7 +17,10 @@ from typing import Final
 from extender import bound_usage, card_owners
 from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
+from extender.demand import DemandKeeper
+from extender.host_usage import HostPod, HostUsage
 from extender.index.nodes import NodeIndex
+from extender.index.ranking import Ranking
 from extender.index.row import Row
 from extender.leases import Leases
 from extender.node_rows import NodeRows
@@ -27,7 +30,7 @@ from extender.store import ObjectStore
 from vgpu import names, usage
 from vgpu.device import Card, Node
 from vgpu.reasons import Reason
-from vgpu.share import NodeState, Usage
+from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -39,13 +42,16 @@ class Cluster:
         self.slice_mib = slice_mib
         self.objects = ObjectStore()
         self.leases = Leases(clock, self._take_lease)
-        self.rows = NodeRows(self._row, clock)
         self.owners = CardOwners()
         self._clock = clock
         self._bound = BoundUsage()
         self._reservations = Reservations()
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
+        self._hosts = HostUsage()
+        self.demand = DemandKeeper(slice_mib, self._usable_states)
+        self.rows = NodeRows(self._row, clock, self.demand.models)
+        self.ranking = Ranking(self.rows.index, self.state)
 
     def now(self) -> float:
         """Return the monotonic time in seconds."""
@@ -77,8 +83,23 @@ class Cluster:
         if self._releases.expire(node, self._clock()):
             self._invalidate(node)
         if node not in self._states:
-            self._states[node] = self._derive(self.objects.gpunodes[node])
+            self._states[node] = replace(self._derive(self.objects.gpunodes[node]), host=self._host_room(node))
         return self._states[node]
+
+    def upsert_host_pod(self, pod: HostPod) -> None:
+        """Take what a pod, with GPUs or without, takes of its node's CPU and memory."""
+        self._invalidate(*self._hosts.put(pod))
+
+    def delete_host_pod(self, uid: str) -> None:
+        """Take the deletion of a pod."""
+        self._invalidate(*self._hosts.remove(uid))
+
+    def replace_host_pods(self, pods: Iterable[HostPod]) -> None:
+        """Take the list of all pods."""
+        listed = {pod.uid: pod for pod in pods}
+        self._invalidate(*self._hosts.retain(listed))
+        for pod in listed.values():
+            self.upsert_host_pod(pod)
 
     def reserve(self, reservation: Reservation) -> None:
         """Take what a pod will hold, before its Binding is posted."""
@@ -143,13 +164,13 @@ class Cluster:
         """Take Nodes that are new or changed."""
         changed = [node for node in nodes if self.objects.nodes.get(node.name) != node]
         self.objects.nodes.update({node.name: node for node in changed})
-        self.rows.mark(node.name for node in changed)
+        self._invalidate(*(node.name for node in changed))
 
     def delete_nodes(self, *nodes: str) -> None:
         """Take the deletion of Nodes."""
         for node in nodes:
             self.objects.nodes.pop(node, None)
-        self.rows.mark(nodes)
+        self._invalidate(*nodes)
 
     def upsert_gpunodes(self, *gpunodes: GpuNode) -> None:
         """Take GPUNodes that are new or changed.
@@ -206,6 +227,14 @@ class Cluster:
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
+
+    def _host_room(self, node: str) -> HostRoom:
+        kubelet = self.objects.nodes.get(node)
+        return self._hosts.room(node, kubelet.host) if kubelet else UNKNOWN_HOST
+
+    def _usable_states(self) -> list[NodeState]:
+        states = (self.usable_state(name) for name in self.objects.gpunodes)
+        return [state for state in states if isinstance(state, NodeState)]
 
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:

@@ -9,6 +9,7 @@ from typing import Final
 
 from extender.index.nodes import NodeIndex
 from extender.index.row import Row
+from vgpu.placement.models import Models
 
 BATCH: Final = 16  # rows that are written between two looks at the clock; a row takes 0.1 ms
 SLICE_S: Final = 0.005  # for which rows are written before the event loop is given back
@@ -17,11 +18,12 @@ SLICE_S: Final = 0.005  # for which rows are written before the event loop is gi
 class NodeRows:
     """The index, and the nodes whose rows are old.
 
-    `row` makes a node's row, None where the node has no cards. `is_written`: whether `run` has written all rows once.
+    `row` makes a node's row, None where the node has no cards; `models` gives models their bits. `is_written`: whether
+    `run` has written all rows once.
     """
 
-    def __init__(self, row: Callable[[str], Row | None], clock: Callable[[], float]) -> None:
-        self.index = NodeIndex()
+    def __init__(self, row: Callable[[str], Row | None], clock: Callable[[], float], models: Models) -> None:
+        self.index = NodeIndex(models)
         self.is_written = False
         self._row = row
         self._clock = clock

@@ -11,14 +11,16 @@ from typing import Any
 import msgspec
 
 from extender import container_use, lifecycle, refused, scheduling
+from extender.host_usage import HostPod
 from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
-from vgpu import assignment_trust, names, quantity, request
+from vgpu import assignment_trust, host_request, names, quantity, request
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust, DistrustReason
 from vgpu.device import Card, CardMode, Node
+from vgpu.host_request import HostRequest
 from vgpu.placement import fit
 from vgpu.problem import Problem
 from vgpu.request import Parsed
@@ -49,6 +51,7 @@ class Pod:
         version: the object's resourceVersion; of a deleted pod, the version of its deletion.
         lifecycle: when the pod and its containers ran, and what created the pod.
         has_started: whether the kubelet has admitted the pod, so that it held devices.
+        host: what the pod requests of its node's CPU and memory.
     """
 
     uid: str
@@ -65,6 +68,12 @@ class Pod:
     version: int = 0
     has_started: bool = False
     lifecycle: Lifecycle = lifecycle.UNKNOWN
+    host: HostRequest = host_request.NOTHING
+
+    @property
+    def on_host(self) -> HostPod:
+        """What the pod takes of its node's CPU and memory."""
+        return HostPod(self.uid, "" if self.is_terminal else self.node, self.host)
 
     @property
     def reference(self) -> dict[str, str]:
@@ -84,10 +93,17 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class KubeNode:
-    """A Node: how many slices and cards its kubelet would allocate in total, including those in use."""
+    """A Node: what its kubelet would allocate in total, including what is in use.
+
+    Attributes:
+        name: of the node.
+        allocatable: slices and cards.
+        host: CPU and memory.
+    """
 
     name: str
     allocatable: Mapping[str, int]
+    host: HostRequest = host_request.NOTHING
 
     @property
     def offers_nothing(self) -> bool:
@@ -153,9 +169,25 @@ def version(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
 
 
-def pod_or_none(data: bytes) -> Pod | None:
-    """Read a pod from the watch; None for a pod that does not contain our domain, which is not decoded."""
-    return any_pod(data) if _DOMAIN in data else None
+def watched_pod(data: bytes) -> Pod | HostPod | None:
+    """Read a pod from the watch; None for a pod that no node holds and that does not contain our domain.
+
+    Of other pods without our domain only what they take of their nodes' CPU and memory is read.
+    """
+    if _DOMAIN in data:
+        return any_pod(data)
+    return host_pod(data) if b'"nodeName"' in data else None
+
+
+def host_pod(data: bytes) -> HostPod | None:
+    """Read what a pod takes of its node's CPU and memory; None where it cannot be read."""
+    try:
+        obj = pod_json.decode_host(data)
+        spec, is_terminal = obj.get("spec") or {}, (obj.get("status") or {}).get("phase") in _TERMINAL
+        node = "" if is_terminal else spec.get("nodeName") or ""
+        return HostPod(obj["metadata"]["uid"], node, host_request.of_pod(spec))
+    except UNREADABLE:
+        return None
 
 
 def any_pod(data: bytes) -> Pod:
@@ -186,6 +218,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         version=version(metadata.get("resourceVersion", "")),
         has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
         lifecycle=lifecycle.decode(obj),
+        host=host_request.of_pod(obj.get("spec") or {}),
     )
 
 
@@ -203,7 +236,7 @@ def node(raw: bytes) -> KubeNode:
     obj: Json = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
     amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
-    return KubeNode(obj["metadata"]["name"], amounts)
+    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable))
 
 
 def gpunode(raw: bytes) -> GpuNode:

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from extender.cluster import Cluster
-from extender.index import ranking
 from extender.index.ranking import Scores
 from extender.objects import Pod
 from vgpu.placement.policies import DefaultPolicies
@@ -18,6 +17,7 @@ async def prioritize(
     pause: Callable[[float], Awaitable[None]],
 ) -> Scores:
     """Return a score from 0 to 10 for every node named; a node that cannot be used now scores 0."""
-    index = await cluster.index(pause)
+    await cluster.index(pause)
     options = pod.parsed.request.options if pod.parsed.request else PodOptions()
-    return ranking.score(index, names, defaults.node_policy_for(options), cluster.now())
+    policy, question = defaults.node_policy_for(options), cluster.demand.question(pod)
+    return cluster.ranking.score(names, policy, question, cluster.now())

@@ -12,7 +12,9 @@ from vgpu.adapters.settings import Address, Listening
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
 
-Policy = Literal["binpack", "spread"]  # for an enum the command line would take the member's name
+Policy = Literal[  # for an enum the command line would take the member's name
+    "fragmentation", "binpack", "spread", "fgd", "topology", "power"
+]
 
 
 class Settings(Listening):
@@ -37,8 +39,8 @@ class Settings(Listening):
         "", description="common names, DNS names or URIs of certificates that may call the verbs, separated by commas"
     )
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
-    node_policy: Policy = Field("binpack", description="which node is preferred, for pods without a policy")
-    gpu_policy: Policy = Field("binpack", description="which card is preferred, for pods without a policy")
+    node_policy: Policy = Field("fragmentation", description="which node is preferred, for pods without a policy")
+    gpu_policy: Policy = Field("fragmentation", description="which card is preferred, for pods without a policy")
     namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field(
         "", description="this replica's name in the Lease (default: the host's name); each process adds a random part"

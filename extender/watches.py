@@ -12,6 +12,7 @@ from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.history.feed import Feed
+from extender.host_usage import HostPod
 from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
@@ -27,7 +28,7 @@ UNTRUSTED: Final = "AssignmentNotTrusted"
 
 
 class PodWatch:
-    """Takes pods; the reflector passes None for pods that have nothing to do with GPUs."""
+    """Takes pods; of those that have nothing to do with GPUs, what they take of their nodes' CPU and memory."""
 
     def __init__(
         self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker, history: Feed
@@ -38,11 +39,15 @@ class PodWatch:
         self._waker = waker
         self._recorder = recorder
 
-    def replace(self, objects: list[Pod | None], version: str) -> None:
+    def replace(self, objects: list[Pod | HostPod | None], version: str) -> None:
         """Take a full list."""
-        pods = [self._last_readable(pod) for pod in objects if pod is not None]
+        pods = [self._last_readable(pod) for pod in objects if isinstance(pod, Pod)]
         before = dict(self._cluster.objects.pods)
         self._cluster.replace_pods(pods, reading.version(version))
+        others = [other for other in objects if isinstance(other, HostPod)]
+        self._cluster.replace_host_pods([*others, *(pod.on_host for pod in pods)])
+        for pod in pods:
+            self._learn(before.get(pod.uid), pod)
         for uid in before.keys() - {pod.uid for pod in pods}:
             self._waker.forget(uid)
             self._history.pod_gone(before[uid])
@@ -50,13 +55,22 @@ class PodWatch:
             self._history.pod_changed(before.get(pod.uid), pod)
             self._report(pod)
 
-    def upsert(self, obj: Pod | None) -> None:
+    def upsert(self, obj: Pod | HostPod | None) -> None:
         """Take a pod that is new or changed."""
-        if obj is not None:
+        if isinstance(obj, HostPod):
+            self._cluster.upsert_host_pod(obj)
+        elif obj is not None:
             pod = self._last_readable(obj)
-            self._history.pod_changed(self._cluster.objects.pods.get(pod.uid), pod)
+            known = self._cluster.objects.pods.get(pod.uid)
+            self._history.pod_changed(known, pod)
             self._cluster.upsert_pod(pod)
+            self._cluster.upsert_host_pod(pod.on_host)
+            self._learn(known, pod)
             self._report(pod)
+
+    def _learn(self, known: Pod | None, pod: Pod) -> None:
+        if known is None:
+            self._cluster.demand.see(pod)
 
     def _last_readable(self, obj: Pod) -> Pod:
         """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
@@ -65,9 +79,11 @@ class PodWatch:
             return obj
         return replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
 
-    def delete(self, obj: Pod | None) -> None:
+    def delete(self, obj: Pod | HostPod | None) -> None:
         """Take a pod's deletion."""
         if obj is not None:
+            self._cluster.delete_host_pod(obj.uid)
+        if isinstance(obj, Pod):
             self._history.pod_deleted(obj)
             self._cluster.delete_pod(obj)
             self._waker.forget(obj.uid)
@@ -252,7 +268,7 @@ def watches(
     pods = PodWatch(cluster, unschedulable, recorder, waker, history)
     gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history)
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.pod_or_none),
+        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.watched_pod),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=reading.gpunode),
         leases=Reflector(

@@ -21,8 +21,12 @@ E = TypeVar("E", bound=StrEnum)
 class PackingPolicy(StrEnum):
     """How to choose among nodes, or among the cards of one node."""
 
-    BINPACK = "binpack"
-    SPREAD = "spread"
+    BINPACK = "binpack"  # the fullest
+    SPREAD = "spread"  # the emptiest
+    FRAGMENTATION = "fragmentation"  # what takes the least from the pods to come
+    FGD = "fgd"  # the least growth of the expected fragmentation
+    TOPOLOGY = "topology"  # the best connections, by NVLink and NUMA node
+    POWER = "power"  # the fewest cards and nodes in use
 
 
 class ComputePolicy(StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self
 
 from vgpu.device import Card, Node
 from vgpu.quantity import FULL_CORES
@@ -112,17 +112,33 @@ class CardState:
         return CardState(card, self.slice_mib, self.usage + more)
 
 
+PLENTY: Final = 1 << 40  # thousandths of CPU, or MiB: never what a node lacks
+
+
+@dataclass(frozen=True, slots=True)
+class HostRoom:
+    """What pods have not requested of a node: CPU in thousandths, and memory in MiB; plenty where it is not known."""
+
+    cpu_milli: int = PLENTY
+    memory_mib: int = PLENTY
+
+
+UNKNOWN_HOST: Final = HostRoom()
+
+
 @dataclass(frozen=True, slots=True)
 class NodeState:
     """A node's cards with what is taken of them: the input of placement.
 
-    `devices` is what the kubelet counts for the pods on the node, by resource.
+    `devices` is what the kubelet counts for the pods on the node, by resource. `host` ranks nodes; kube-scheduler
+    checks that a pod's CPU and memory fit.
     """
 
     name: str
     slice_mib: int
     cards: tuple[CardState, ...]
     devices: Mapping[str, int] = field(default_factory=dict)
+    host: HostRoom = UNKNOWN_HOST
 
     @classmethod
     def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:

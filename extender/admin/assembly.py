@@ -40,7 +40,7 @@ class Parts:
         ready: returns when the first lists are complete, on the verbs' event loop.
         connect: makes an API client for the admin's own event loop.
         why_not_leader: returns why this replica does not bind; empty where it does.
-        defaults: the cluster's packing policies.
+        policies: returns the cluster's packing policies, with what it has learned by now.
         clock: monotonic, in seconds.
         now: the wall clock.
         token: the static token; empty for none.
@@ -54,7 +54,7 @@ class Parts:
     ready: Callable[[], Awaitable[None]]
     connect: Callable[[], AbstractAsyncContextManager[Client]]
     why_not_leader: Callable[[], str]
-    defaults: DefaultPolicies
+    policies: Callable[[], DefaultPolicies]
     clock: Callable[[], float]
     now: Callable[[], datetime]
     token: str = ""
@@ -117,7 +117,7 @@ def _context(parts: Parts, client: Client, remote: _Remote) -> Context:
         streams=Streams(remote.snapshot),
         cards=CardSettings(client),
         audit=Audit(parts.now, parts.on_action),
-        defaults=parts.defaults,
+        policies=parts.policies,
         now=parts.now,
         reports=parts.open_reports(),
         gpushare_unit_mib=parts.gpushare_unit_mib,

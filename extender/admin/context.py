@@ -42,7 +42,7 @@ class Context:
         streams: event streams.
         cards: changes settings of cards.
         audit: records admin actions.
-        defaults: the cluster's packing policies.
+        policies: returns the cluster's packing policies, with what it has learned by now.
         now: the wall clock.
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
@@ -59,7 +59,7 @@ class Context:
     streams: Streams
     cards: CardSettings
     audit: Audit
-    defaults: DefaultPolicies
+    policies: Callable[[], DefaultPolicies]
     now: Callable[[], datetime]
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB

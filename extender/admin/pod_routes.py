@@ -91,7 +91,7 @@ async def explain_pod(
     request_ = pod.parsed.request
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
-    question = Explain(request_, context.defaults, query.nodes, await context.reserved(pod))
+    question = Explain(request_, context.policies(), query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
@@ -132,7 +132,7 @@ async def _reasons(
         elif pod.parsed.request is not None:
             asked.append((pod, pod.parsed.request))
     if asked:
-        question = Reasons([request for _, request in asked], context.defaults)
+        question = Reasons([request for _, request in asked], context.policies())
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)

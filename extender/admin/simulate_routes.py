@@ -55,7 +55,8 @@ async def simulate(
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
     asked = [each.request for each in wanted for _ in range(each.count)]
-    found = msgspec.json.decode(await context.placement.ask(snapshot, Simulate(asked, context.defaults), caller.name))
+    question = Simulate(asked, context.policies())
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     landings = [{**_named(each, number), **found.pop(0)} for each in wanted for number in range(1, each.count + 1)]
     placed = sum(bool(each["node"]) for each in landings)
     return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, "pods": landings})

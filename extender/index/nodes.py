@@ -6,7 +6,6 @@ that was written after a judgement is judged again.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -15,8 +14,10 @@ from numpy.typing import NDArray
 
 from extender.index import row as rows
 from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
-from extender.index.row import FIELDS, Models, Row
+from extender.index.row import FIELDS, ModelNames, Row
 from vgpu.placement import rank
+from vgpu.placement.models import Models
+from vgpu.placement.room import CardRoom, Room
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64
@@ -28,18 +29,12 @@ Places = NDArray[np.intp]  # rows
 Names = NDArray[np.object_]  # of bytes: JSON
 
 
-@dataclass(frozen=True, slots=True)
-class NodeView:
-    """What a policy's cost of a node is made of: the attributes of `NodeState`, as arrays of many nodes."""
-
-    free_slices: Ints
-
-
 class NodeIndex:
-    """Every node that has cards, as arrays. Times are monotonic seconds."""
+    """Every node that has cards, as arrays. Times are monotonic seconds; `models` gives models their bits."""
 
-    def __init__(self) -> None:
-        self.models = Models()
+    def __init__(self, models: Models) -> None:
+        self.models = ModelNames()
+        self._bits = models
         self.version = 0
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
@@ -51,7 +46,7 @@ class NodeIndex:
         self.amounts: Ints = np.zeros((len(FIELDS), self._columns, size), np.int64)
         self.amounts[_CLOSED] = NO_CARD
         self.cards: Ints = np.zeros(size, np.int64)
-        self.free_slices: Ints = np.zeros(size, np.int64)
+        self.host: Ints = np.zeros((2, size), np.int64)
         self.left: Ints = np.zeros((2, size), np.int64)
         self.blocked: Codes = np.zeros(size, np.uint8)
         self.versions: Ints = np.zeros(size, np.int64)
@@ -77,9 +72,9 @@ class NodeIndex:
         self.amounts[:, :, place] = 0
         self.amounts[_CLOSED, :, place] = NO_CARD
         if states and not is_wide:
-            self.amounts[:, : len(states), place] = np.array(rows.cards(states, self.models), np.int64).T
+            self.amounts[:, : len(states), place] = np.array(rows.cards(states, self.models, self._bits), np.int64).T
         self.cards[place] = len(states)
-        self.free_slices[place] = row.state.free_slices if row.state else 0
+        self.host[:, place] = (row.state.host.cpu_milli, row.state.host.memory_mib) if row.state else (0, 0)
         self.left[:, place] = row.left
         self.blocked[place] = CODES[row.blocked] if row.blocked else UNDECIDED if is_wide else FITS
         self.put_lease(row.name, row.renewed, row.duration_s)
@@ -104,14 +99,20 @@ class NodeIndex:
         """Return a node's row, or None where the node has no cards."""
         return self._rows.get(name)
 
+    def name(self, place: int) -> str:
+        """Return the name of a row's node."""
+        return self._names[place]
+
     def places(self, names: Sequence[str]) -> Places:
         """Return the row of each node named; -1 for a node that has none."""
         find = self._rows.get
         return np.fromiter((find(name, -1) for name in names), np.intp, len(names))
 
-    def view(self, places: Places) -> NodeView:
-        """Return what policies look at."""
-        return NodeView(self.free_slices[places])
+    def room(self, places: Places) -> Room:
+        """Return what policies look at: what is free on these rows, as arrays."""
+        slices, total, cores, bits = (self.amounts[field][:, places] for field in _ROOM)
+        cards = [CardRoom(*each) for each in zip(slices, total, cores, bits, strict=True)]
+        return Room(self.host[0, places], self.host[1, places], cards)
 
     def encode(self, names: Sequence[str], places: Places) -> Names:
         """Return the names as JSON; `places` are their rows."""
@@ -169,6 +170,7 @@ class NodeIndex:
 
 
 _CLOSED: Final = [FIELDS.index("closed_to_shares"), FIELDS.index("closed_to_wholes")]
+_ROOM: Final = [FIELDS.index(name) for name in ("open_slices", "total_slices", "open_cores", "model_bit")]
 _ARRAYS: Final = (
-    "amounts", "cards", "free_slices", "left", "blocked", "versions", "order", "encoded", "_renewed", "_duration",
+    "amounts", "cards", "host", "left", "blocked", "versions", "order", "encoded", "_renewed", "_duration",
 )  # fmt: skip

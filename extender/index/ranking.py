@@ -1,35 +1,69 @@
 """Scores of nodes by a policy's cost. One node alone gets the best score; see `vgpu.placement.rank`."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.index.nodes import Ints, NodeIndex
-from vgpu.placement.policies import COMPARATORS
+from extender.index.changes import Changes
+from extender.index.codes import UNDECIDED
+from extender.index.nodes import Ints, NodeIndex, Places
+from vgpu.placement import room
+from vgpu.placement.policies import POLICIES
+from vgpu.placement.question import Question
 from vgpu.policy import PackingPolicy
+from vgpu.share import NodeState
 
 Scores = dict[int, list[bytes]]  # by score, the names of the nodes as JSON
 
 
-def score(index: NodeIndex, names: Sequence[str], policy: PackingPolicy, now: float) -> Scores:
-    """Score the nodes named: those that can be used at a monotonic time by rank, the others 0."""
-    places = index.places(names)
-    is_usable = index.is_usable(places, now)
-    encoded = index.encode(names, places)
-    usable = places[is_usable]
-    found = np.zeros(len(names), np.int64)
-    if len(usable):
-        view: Any = index.view(usable)  # a policy's cost uses operators only: ints in, int out; arrays in, array out
-        costs: Any = COMPARATORS[policy].node(view)
-        found[is_usable] = by_rank(costs, index.order[usable])
-    return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
+class Ranking:
+    """Ranks the nodes of an index, which must be up to date. `state` returns a node's state by name."""
+
+    def __init__(self, index: NodeIndex, state: Callable[[str], NodeState]) -> None:
+        self._index = index
+        self._state = state
+        self._changes = Changes(index)
+
+    def score(self, names: Sequence[str], policy: PackingPolicy, question: Question, now: float) -> Scores:
+        """Score the nodes named: those that can be used at a monotonic time by rank, the others 0."""
+        index = self._index
+        places = index.places(names)
+        is_usable = index.is_usable(places, now)
+        encoded = index.encode(names, places)
+        usable = places[is_usable]
+        found = np.zeros(len(names), np.int64)
+        if len(usable):
+            costs = self._costs(usable, policy, question)
+            found[is_usable] = by_rank(costs, index.order[usable], POLICIES[policy].tolerance)
+        return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
+
+    def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
+        """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
+        row = POLICIES[policy]
+        if row.node_state is not None:
+            return self._exactly(places, policy, question)
+        if policy is PackingPolicy.FRAGMENTATION:
+            costs = self._changes.costs(question)[places]
+        else:
+            costs = np.broadcast_to(row.node(self._index.room(places), question), len(places)).astype(np.int64)
+        is_wide = np.flatnonzero(self._index.blocked[places] == UNDECIDED)
+        if len(is_wide):
+            costs[is_wide] = self._exactly(places[is_wide], policy, question)
+        return costs
+
+    def _exactly(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
+        row, states = POLICIES[policy], (self._state(self._index.name(place)) for place in places.tolist())
+        costs = [row.cost(state, room.room_of(state, question.models), question) for state in states]
+        return np.array(costs, np.int64)
 
 
-def by_rank(costs: Ints, order: NDArray[np.uint64], best: int = 10) -> Ints:
-    """Return the score of each node: `best` for the smallest cost, and falling with the rank; `order` breaks ties."""
-    ranked = np.lexsort((order, costs))
+def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, best: int = 10) -> Ints:
+    """Return the score of each node: `best` for the smallest cost, and falling with the rank; `order` breaks ties.
+
+    Costs that are above the least by at most the tolerance are equal to it.
+    """
+    ranked = np.lexsort((order, np.maximum(costs, costs.min() + tolerance)))
     rest = max(1, len(ranked) - 1)
     falling = (best - 1) * (rest - np.arange(len(ranked))) // rest
     falling[:1] = best

@@ -6,6 +6,9 @@ from typing import Final
 
 from extender.index.codes import CODES, FITS
 from vgpu.device import CardMode
+from vgpu.placement import room
+from vgpu.placement.models import Models
+from vgpu.placement.room import CardRoom
 from vgpu.reasons import Reason
 from vgpu.share import CardState, NodeState
 
@@ -18,6 +21,9 @@ FIELDS: Final = (
     "closed_to_shares",  # why no share fits on the card, whatever its size; FITS where some may
     "closed_to_wholes",
     "model",  # the number of the model's name
+    "open_slices",  # what policies look at: free, and 0 where the card takes no new pods
+    "open_cores",
+    "model_bit",
 )
 
 
@@ -43,7 +49,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Models:
+class ModelNames:
     """The model names of cards, numbered as they are first seen."""
 
     names: list[str] = field(default_factory=list)
@@ -58,21 +64,25 @@ class Models:
         return found
 
 
-def cards(states: Sequence[CardState], models: Models) -> list[tuple[int, ...]]:
+def cards(states: Sequence[CardState], names: ModelNames, models: Models) -> list[tuple[int, ...]]:
     """Return the fields of each card."""
-    return [
-        (
-            state.free_slices,
-            state.free_mib,
-            state.free_cores,
-            state.total_slices,
-            state.card.memory_mib,
-            _closed_to_shares(state),
-            _closed_to_wholes(state),
-            models.number(state.card.model),
-        )
-        for state in states
-    ]
+    return [_card(state, room.card_room(state, models), names) for state in states]
+
+
+def _card(state: CardState, free: CardRoom, names: ModelNames) -> tuple[int, ...]:
+    return (
+        state.free_slices,
+        state.free_mib,
+        state.free_cores,
+        state.total_slices,
+        state.card.memory_mib,
+        _closed_to_shares(state),
+        _closed_to_wholes(state),
+        names.number(state.card.model),
+        free.free_slices,
+        free.free_cores,
+        free.model,
+    )
 
 
 def _closed_to_shares(state: CardState) -> int:

@@ -51,8 +51,8 @@ def bound_pod() -> dict[str, Any]:
 def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_trusted() -> None:
     pod = bound_pod()
     pod["spec"]["containers"][0]["resources"] = "many"
-    read = objects.pod_or_none(json.dumps(pod).encode())
-    assert read is not None
+    read = objects.watched_pod(json.dumps(pod).encode())
+    assert isinstance(read, objects.Pod)
     assert (read.uid, read.node, read.is_readable) == ("u1", "n1", False)
     assert read.parsed.problems
     assert isinstance(read.assignment, Distrust)
@@ -61,13 +61,13 @@ def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_truste
 async def test_a_bound_pod_that_becomes_unreadable_still_holds_its_card(world: World) -> None:
     watch = world.watches.pods._handler
     pod = bound_pod()
-    watch.upsert(objects.pod_or_none(json.dumps(pod).encode()))
+    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
     assert world.used_slices() == [4, 0]
     pod["spec"]["containers"] = "none"
-    watch.upsert(objects.pod_or_none(json.dumps(pod).encode()))
+    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
     assert world.used_slices() == [4, 0]
     pod["status"]["phase"] = "Succeeded"
-    watch.upsert(objects.pod_or_none(json.dumps(pod).encode()))
+    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
     assert world.used_slices() == [0, 0]
 
 

@@ -16,12 +16,14 @@ from extender.prioritize import prioritize
 from extender.scheduling import Scheduling
 from tests import strategies
 from tests.extender.conftest import Clock
-from vgpu import names
+from vgpu import host_request, names
 from vgpu.assignment import Assignment
 from vgpu.device import Card, CardMode, Node
+from vgpu.host_request import HostRequest
 from vgpu.placement import rank
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.question import Question
 from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
@@ -59,7 +61,8 @@ def pods(draw: st.DrawFn, uid: str) -> Pod:
         obj = strategies.pod(strategies.container(**amounts))
     obj["metadata"]["uid"] = uid
     obj["metadata"]["annotations"] |= draw(annotations())
-    return objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj)
+    host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
+    return replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
 
 
 @st.composite
@@ -98,7 +101,8 @@ class World:
 
     def put_kubelet(self, data: st.DataObject, name: str) -> None:
         slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}))
+        host = data.draw(st.sampled_from([host_request.NOTHING, HostRequest(4000, 4096), HostRequest(64000, 65536)]))
+        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host))
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
@@ -109,6 +113,7 @@ class World:
         self.version += 1
         uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
         pod = replace(data.draw(pods(uid)), version=self.version, has_started=True)
+        self.cluster.demand.see(pod)
         state = self.cluster.usable_state(name)
         known = self.cluster.objects.pods.get(uid)
         if known is not None and data.draw(st.booleans()):
@@ -150,7 +155,9 @@ class World:
         usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
-        scores = rank.scores(rank.rank(usable, policy))
+        demand = self.cluster.demand
+        question = Question(demand._ask(pod), demand.demand, demand.models)  # as the last call of prioritize
+        scores = rank.scores(rank.rank(usable, policy, question))
         return {name: scores.get(name, 0) for name in asked}
 
     def scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
@@ -190,7 +197,8 @@ def compare(data: st.DataObject) -> None:
             if not is_alike(expected[name], answered[name], asking)
         }
         assert wrong == {}
-        assert world.scores(asking, asked) == world.expected_scores(asking, asked)
+        scored = world.scores(asking, asked)
+        assert scored == world.expected_scores(asking, asked)
 
 
 @given(st.data())

@@ -1,27 +1,53 @@
 """The table of packing policies: each row says which card and which node comes first."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from vgpu.placement import demand, fgd, fragmentation, power, room, topology
+from vgpu.placement.demand import Demand
+from vgpu.placement.models import Models
+from vgpu.placement.question import Question
+from vgpu.placement.room import Ints, Room
 from vgpu.policy import PackingPolicy, PodOptions
+from vgpu.request import PodRequest
 from vgpu.share import CardState, NodeState
+
+CardSet = Callable[[Sequence[CardState], int], list[CardState]]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparator:
-    """A policy's sort keys. The smallest key comes first; `choose` and `rank` break ties in one fixed order."""
+class Policy:
+    """One policy.
+
+    Attributes:
+        card: sort key of a card; `choose` breaks ties by the most free time, then by NVML's index.
+        node: cost of a node that has room for the pod, from ints or from arrays over nodes.
+        tolerance: nodes whose costs are above the least cost by at most this are equal; `rank` orders equal nodes.
+        card_set: chooses the cards of a container together, instead of one after the other.
+        node_state: cost of a node that arrays cannot give, added to that of `node`.
+    """
 
     card: Callable[[CardState], int]
-    node: Callable[[NodeState], int]
+    node: Callable[[Room, Question], Ints]
+    tolerance: int = 0
+    card_set: CardSet | None = None
+    node_state: Callable[[NodeState, Question], int] | None = None
+
+    def cost(self, state: NodeState, free: Room, question: Question) -> int:
+        """Return the cost of one node; `free` is what is free on it."""
+        cost = int(self.node(free, question))
+        return cost + self.node_state(state, question) if self.node_state else cost
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultPolicies:
-    """The cluster's packing policies, for pods that name none."""
+    """The cluster's packing policies, for pods that name none, and what the cluster has learned from the pods seen."""
 
-    node_policy: PackingPolicy = PackingPolicy.BINPACK
-    gpu_policy: PackingPolicy = PackingPolicy.BINPACK
+    node_policy: PackingPolicy = PackingPolicy.FRAGMENTATION
+    gpu_policy: PackingPolicy = PackingPolicy.FRAGMENTATION
+    demand: Demand = demand.EMPTY
+    models: Models = field(default_factory=Models)
 
     def node_policy_for(self, options: PodOptions) -> PackingPolicy:
         """Return the policy that chooses a pod's node."""
@@ -31,8 +57,28 @@ class DefaultPolicies:
         """Return the policy that chooses a pod's cards."""
         return self.gpu_policy if options.gpu_policy is None else options.gpu_policy
 
+    def question(self, request: PodRequest, slice_mib: int) -> Question:
+        """Return the question which node is best for a pod that requests no CPU and no host memory."""
+        return Question(room.ask_of(request, 0, 0, slice_mib, self.models), self.demand, self.models)
 
-COMPARATORS: Final[Mapping[PackingPolicy, Comparator]] = {
-    PackingPolicy.BINPACK: Comparator(card=lambda card: card.free_slices, node=lambda node: node.free_slices),
-    PackingPolicy.SPREAD: Comparator(card=lambda card: -card.free_slices, node=lambda node: -node.free_slices),
+
+def _free(node: Room, question: Question) -> Ints:  # noqa: ARG001 - a row of the table
+    return sum(card.free_slices for card in node.cards)
+
+
+def _taken(node: Room, question: Question) -> Ints:
+    return -_free(node, question)
+
+
+def _tightest(card: CardState) -> int:
+    return card.free_slices
+
+
+POLICIES: Final[Mapping[PackingPolicy, Policy]] = {
+    PackingPolicy.BINPACK: Policy(card=_tightest, node=_free),
+    PackingPolicy.SPREAD: Policy(card=lambda card: -card.free_slices, node=_taken),
+    PackingPolicy.FRAGMENTATION: Policy(_tightest, fragmentation.cost, tolerance=fragmentation.TOLERANCE),
+    PackingPolicy.FGD: Policy(_tightest, fgd.cost),
+    PackingPolicy.TOPOLOGY: Policy(_tightest, _free, card_set=topology.best_cards, node_state=topology.node_cost),
+    PackingPolicy.POWER: Policy(power.card_order, power.cost),
 }

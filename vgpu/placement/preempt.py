@@ -126,7 +126,7 @@ def without(state: NodeState, leaving: Iterable[Candidate]) -> NodeState:
     for each in left:
         devices.subtract(each.devices)
     cards = tuple(_without(card, freed.get(card.card.uuid, NO_USAGE)) for card in state.cards)
-    return NodeState(state.name, state.slice_mib, cards, dict(devices))
+    return replace(state, cards=cards, devices=dict(devices))
 
 
 def usage_if_placed(request: PodRequest, state: NodeState, policy: PackingPolicy) -> dict[str, Usage] | None:

@@ -1,21 +1,30 @@
 """In which order kube-scheduler should prefer the nodes that can take a pod."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from vgpu.placement.policies import COMPARATORS
+from vgpu.placement import room
+from vgpu.placement.policies import POLICIES
+from vgpu.placement.question import NO_CARDS, Question
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
 
-def rank(nodes: Iterable[NodeState], policy: PackingPolicy) -> list[str]:
-    """Return the names of the nodes, best first. Nodes that the policy finds equal come in a fixed order.
+def rank(nodes: Iterable[NodeState], policy: PackingPolicy, question: Question = NO_CARDS) -> list[str]:
+    """Return the names of the nodes, best first."""
+    row = POLICIES[policy]
+    costs = {node.name: row.cost(node, room.room_of(node, question.models), question) for node in nodes}
+    return by_cost(costs, row.tolerance)
 
-    The fixed order is a hash of the names: it mixes racks, and it fills one node before the next where scores tie.
+
+def by_cost(costs: Mapping[str, int], tolerance: int) -> list[str]:
+    """Return names by their costs. Costs that are above the least by at most the tolerance are equal to it.
+
+    Equal nodes come in a fixed order, a hash of the names: it mixes racks, and it fills one node before the next.
     """
-    key = COMPARATORS[policy].node
-    return [node.name for node in sorted(nodes, key=lambda node: (key(node), fixed_order(node.name)))]
+    equal = min(costs.values(), default=0) + tolerance
+    return sorted(costs, key=lambda name: (max(costs[name], equal), fixed_order(name)))
 
 
 def scores(ranked: Sequence[str], best: int = 10) -> dict[str, int]:

@@ -49,6 +49,7 @@ class _Judged:
 
     def __init__(self, request: PodRequest, defaults: DefaultPolicies) -> None:
         self._request = request
+        self._defaults = defaults
         self._gpu_policy = defaults.gpu_policy_for(request.options)
         self._node_policy = defaults.node_policy_for(request.options)
         self._seen: dict[str, tuple[NodeView, Assignment | Reason]] = {}
@@ -64,7 +65,9 @@ class _Judged:
                 counts[outcome] = counts.get(outcome, 0) + 1
         if not fitting:
             return Landing(counts=counts, nearest=explain.nearest(self._request, fleet.values()))
-        best = rank.rank([fleet[name].state for name in fitting], self._node_policy)[0]
+        states = [fleet[name].state for name in fitting]
+        question = self._defaults.question(self._request, states[0].slice_mib)
+        best = rank.rank(states, self._node_policy, question)[0]
         return Landing(best, fitting[best])
 
     def _on(self, view: NodeView, pause: Callable[[], None]) -> Assignment | Reason:

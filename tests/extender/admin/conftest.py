@@ -63,7 +63,7 @@ def opened(world: World) -> Opened:
             ready=world.watches.wait,
             connect=connect,
             why_not_leader=world.leader.refusal,
-            defaults=defaults,
+            policies=DefaultPolicies,
             clock=world.clock,
             now=lambda: datetime.now(UTC),
             on_action=actions.append,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import card, node_state
 from vgpu.placement import rank
-from vgpu.placement.policies import COMPARATORS, DefaultPolicies
+from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.policy import PackingPolicy, PodOptions
 from vgpu.share import NodeState
 
@@ -41,4 +41,4 @@ def test_exactly_one_node_has_the_best_score_and_all_scores_are_in_range(count: 
 
 
 def test_every_policy_has_a_row_in_the_table() -> None:
-    assert COMPARATORS.keys() == set(PackingPolicy)
+    assert POLICIES.keys() == set(PackingPolicy)

@@ -51,6 +51,7 @@ class Spec(TypedDict, total=False):
     priorityClassName: str | None
     priority: int | None
     preemptionPolicy: str | None
+    overhead: dict[str, str | int] | None
 
 
 class Owner(TypedDict, total=False):
@@ -126,5 +127,30 @@ class UnreadablePod(TypedDict, total=False):
     status: _Phase
 
 
+class HostContainer(TypedDict, total=False):
+    """What a container requests of its node's CPU and memory."""
+
+    resources: Resources | None
+    restartPolicy: str | None
+
+
+class HostSpec(TypedDict, total=False):
+    """What a pod requests of its node's CPU and memory, and which node that is."""
+
+    containers: list[HostContainer] | None
+    initContainers: list[HostContainer] | None
+    overhead: dict[str, str | int] | None
+    nodeName: str | None
+
+
+class HostPod(TypedDict, total=False):
+    """What is read of a pod that has nothing to do with GPUs."""
+
+    metadata: _Identity
+    spec: HostSpec
+    status: _Phase
+
+
 decode = msgspec.json.Decoder(Pod).decode
+decode_host = msgspec.json.Decoder(HostPod).decode
 decode_unreadable = msgspec.json.Decoder(UnreadablePod).decode

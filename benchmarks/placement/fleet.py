@@ -1,0 +1,74 @@
+"""The nodes of a simulation as arrays: what is free, and the views that the policies' cost functions calculate with."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.placement.traces import Machine, size
+from vgpu.placement import rank
+from vgpu.placement.room import CARD, Ask, CardRoom, Room
+from vgpu.quantity import FULL_CORES
+
+Array = Any  # of int64 or bool
+ALL_ROWS = slice(None)
+
+
+class Fleet:
+    """What is free on each node. A card has 1,000 slices, so that a slice is a thousandth."""
+
+    def __init__(self, machines: Sequence[Machine]) -> None:
+        shape = len(machines), max(each.cards for each in machines)
+        self.free, self.total, self.cores, self.model = (np.zeros(shape, np.int64) for _ in range(4))
+        for row, each in enumerate(machines):
+            self.free[row, : each.cards] = self.total[row, : each.cards] = CARD
+            self.cores[row, : each.cards] = FULL_CORES
+            self.model[row, : each.cards] = each.model
+        self.cpu = np.array([each.cpu_milli for each in machines], np.int64)
+        self.memory = np.array([each.memory_mib for each in machines], np.int64)
+        order = [int.from_bytes(rank.fixed_order(each.name)) for each in machines]
+        self.order = np.argsort(np.argsort(np.array(order, np.uint64)))
+        self.capacity = int(self.total.sum())
+        self.used = 0
+
+    def room(self, rows: Any = ALL_ROWS, *, by_class: bool = False) -> Room:
+        """Return what is free on some nodes; with `by_class` as columns, beside rows that are classes of pods."""
+        place = (rows, None) if by_class else rows
+        cards = [
+            CardRoom(*(each[:, card][place] for each in (self.free, self.total, self.cores, self.model)))
+            for card in range(self.free.shape[1])
+        ]
+        return Room(self.cpu[place], self.memory[place], cards)
+
+    def card_fits(self, ask: Ask, rows: Any = ALL_ROWS) -> Array:
+        """Return which cards of some nodes have room for a pod's share."""
+        return (self.free[rows] >= (CARD if ask.whole else ask.slices)) & ((self.model[rows] & ask.models) > 0)
+
+    def fits(self, ask: Ask, rows: Any = ALL_ROWS) -> Array:
+        """Return which of some nodes have room for a pod."""
+        has_host = (self.cpu[rows] >= ask.cpu_milli) & (self.memory[rows] >= ask.memory_mib)
+        return has_host & (self.card_fits(ask, rows).sum(1) >= ask.gpus) if ask.gpus else has_host
+
+    def put(self, ask: Ask, node: int, cards: Sequence[int], sign: int = 1) -> None:
+        """Place a pod, or with `sign` -1 remove it."""
+        self.cpu[node] -= sign * ask.cpu_milli
+        self.memory[node] -= sign * ask.memory_mib
+        for card in cards:
+            self.free[node, card] -= sign * (CARD if ask.whole else ask.slices)
+            self.cores[node, card] -= sign * FULL_CORES * ask.whole
+        self.used += sign * size(ask)
+
+    def first(self, fitting: Array, costs: Array, tolerance: int = 0) -> int | None:
+        """Return the node that the tie rule of `rank.by_cost` takes; None where none fits."""
+        if not fitting.any():
+            return None
+        costs = np.where(fitting, costs, np.iinfo(np.int64).max // 2)
+        equal = np.flatnonzero(costs <= costs.min() + tolerance)
+        return int(equal[np.argmin(self.order[equal])])
+
+    def cards(self, ask: Ask, node: int, key: Any = None) -> list[int]:
+        """Return the cards of a node for a pod: the tightest, or the smallest by a key of what is free."""
+        fitting = np.flatnonzero(self.card_fits(ask, slice(node, node + 1))[0])
+        free = self.free[node, fitting]
+        order = np.argsort(free if key is None else key(free), kind="stable")
+        return [int(each) for each in fitting[order[: ask.gpus]]]

@@ -1,0 +1,58 @@
+"""What all pods, with cards or without, request of their nodes' CPU and memory. It ranks nodes and refuses nothing."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from vgpu import host_request
+from vgpu.host_request import HostRequest
+from vgpu.share import HostRoom
+
+
+@dataclass(frozen=True, slots=True)
+class HostPod:
+    """What is kept of a pod that has nothing to do with GPUs: `node` is empty where it holds nothing."""
+
+    uid: str
+    node: str
+    request: HostRequest
+
+
+class HostUsage:
+    """The requests of running pods, added up by node."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, HostPod] = {}
+        self._nodes: dict[str, HostRequest] = {}
+
+    def put(self, pod: HostPod) -> Iterator[str]:
+        """Take a pod that is new or changed; yields the nodes whose sums change."""
+        before = self._pods.get(pod.uid)
+        if before == pod:
+            return
+        yield from self.remove(pod.uid)
+        if pod.node and pod.request != host_request.NOTHING:
+            self._pods[pod.uid] = pod
+            self._nodes[pod.node] = self._nodes.get(pod.node, host_request.NOTHING) + pod.request
+            yield pod.node
+
+    def remove(self, uid: str) -> Iterator[str]:
+        """Take the deletion of a pod; yields its node."""
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            left = self._nodes[known.node] - known.request
+            self._nodes[known.node] = left
+            if left == host_request.NOTHING:
+                del self._nodes[known.node]
+            yield known.node
+
+    def retain(self, uids: Iterable[str]) -> Iterator[str]:
+        """Remove every pod that a list of all pods does not show; yields the nodes whose sums change."""
+        for uid in self._pods.keys() - set(uids):
+            yield from self.remove(uid)
+
+    def room(self, node: str, allocatable: HostRequest) -> HostRoom:
+        """Return what is free on a node; plenty where the node does not say what it has."""
+        if allocatable == host_request.NOTHING:
+            return HostRoom()
+        free = allocatable - self._nodes.get(node, host_request.NOTHING)
+        return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))

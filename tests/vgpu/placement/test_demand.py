@@ -1,0 +1,53 @@
+"""What is learned from the pods seen."""
+
+from vgpu.placement import demand
+from vgpu.placement.demand import TypicalPods
+from vgpu.placement.models import ALL, MAX_MODELS, Models
+from vgpu.placement.room import Ask
+from vgpu.policy import CardSelector
+
+
+def share(slices: int, cpu: int = 1000) -> Ask:
+    return Ask(1, slices, 0, 0, cpu, 0, ALL)
+
+
+def test_rare_classes_are_not_typical_but_pods_of_several_cards_are() -> None:
+    typical, pair = TypicalPods(), Ask(2, 0, 0, 1, 0, 0, ALL)
+    for ask in (*[share(1)] * 60, *[share(2)] * 38, pair, share(3)):
+        typical.see(ask)
+    assert set(typical.asks()) == {share(1), share(2), pair}
+
+
+def test_earlier_pods_count_less() -> None:
+    typical = TypicalPods()
+    for ask in (*[share(1)] * 20 * demand.HALF_LIFE, *[share(2)] * 6 * demand.HALF_LIFE):
+        typical.see(ask)
+    assert typical.asks() == (share(2),)
+
+
+def test_the_number_of_classes_is_bounded() -> None:
+    typical = TypicalPods()
+    for size in range(demand.MAX_CLASSES + 50):
+        typical.see(share(size))
+    assert len(typical._counts) == demand.MAX_CLASSES
+    assert len(typical.asks()) == demand.MAX_TYPICAL
+
+
+def test_a_class_is_worth_more_where_little_room_is_left_for_it() -> None:
+    typical, scarce = TypicalPods(), Ask(1, 1, 0, 0, 0, 0, 1)
+    typical.see(share(1))
+    typical.see(scarce)
+    found = typical.demand(lambda ask: 1000 if ask == scarce else 99_000, 50_000, 8)
+    prices = {each.ask: each.price for each in found.typical}
+    assert prices[scarce] // prices[share(1)] == 50**1.5 // 1
+    assert found.version != typical.demand(lambda _: 0, 0, 8).version
+
+
+def test_models_keep_their_bits_and_the_last_bit_is_shared() -> None:
+    models = Models()
+    bits = [models.bit(f"M{n}") for n in range(MAX_MODELS + 5)]
+    assert bits == [models.bit(f"M{n}") for n in range(MAX_MODELS + 5)]
+    assert len(set(bits)) == MAX_MODELS
+    assert models.accepted(CardSelector()) == ALL
+    assert models.accepted(CardSelector(use_models=("m3",), avoid_models=("m30",))) & models.bit("M3")
+    assert not models.accepted(CardSelector(avoid_models=("m3",))) & models.bit("M3")

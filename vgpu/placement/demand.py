@@ -1,0 +1,123 @@
+"""Which pods a cluster gets, learned from the pods seen: what `fragmentation` and `fgd` keep room for.
+
+A class of pods is an `Ask`. Each pod seen counts for its class, earlier pods less and less, so that the distribution
+follows the cluster. A class has a price: what the room for one more of its pods is worth. It is high for pods that are
+seen often, and where little such room is left (ADR 56).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.placement.room import CARD, Ask
+
+MILLION: Final = 1_000_000
+MAX_CLASSES: Final = 512  # classes that are counted; the rarest one makes place for a new one
+MAX_TYPICAL: Final = 32  # of them that policies keep room for
+COVERED: Final = 0.95  # share of the pods seen that the typical classes cover
+HALF_LIFE: Final = 4000  # pods after which a pod counts half
+SCARCITY: Final = 1.5  # exponent of the scarcity of room in a price
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """A class of pods that is often seen.
+
+    Attributes:
+        ask: what each pod of the class asks for.
+        popularity: pods of the class in a million pods.
+        price: what the room for one more such pod is worth, in millionths of a card; 0 where it asks for no card.
+    """
+
+    ask: Ask
+    popularity: int
+    price: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The pods to come.
+
+    Attributes:
+        typical: the classes that policies keep room for.
+        cpu_per_card: CPU that pods ask for beside each card, in thousandths; 0 where it is not known.
+        version: another one for each value that differs.
+    """
+
+    typical: tuple[Typical, ...] = ()
+    cpu_per_card: int = 0
+    version: int = 0
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What the typical classes ask for."""
+        return tuple(each.ask for each in self.typical)
+
+
+EMPTY: Final = Demand()
+
+
+class TypicalPods:
+    """Counts the pods seen."""
+
+    def __init__(self) -> None:
+        self._counts: dict[Ask, float] = {}
+        self._weight = 1.0  # of the next pod: it grows, so that the pods before count less
+        self._version = 0
+
+    def see(self, ask: Ask) -> None:
+        """Count a new pod, with cards or without."""
+        if ask not in self._counts and len(self._counts) >= MAX_CLASSES:
+            del self._counts[min(self._counts, key=lambda each: self._counts[each])]
+        self._counts[ask] = self._counts.get(ask, 0.0) + self._weight
+        self._weight *= 2 ** (1 / HALF_LIFE)
+        if self._weight > MILLION:
+            self._counts = {each: count / self._weight for each, count in self._counts.items()}
+            self._weight = 1.0
+
+    def asks(self) -> tuple[Ask, ...]:
+        """Return the typical classes: the most popular ones that cover most pods, and those that ask for several cards.
+
+        Their order is fixed as long as the set is the same.
+        """
+        ranked = sorted(self._counts.items(), key=lambda each: -each[1])
+        total, covered = sum(self._counts.values()), 0.0
+        chosen: list[Ask] = []
+        for ask, count in ranked:
+            if covered < COVERED * total or ask.gpus > 1:
+                chosen.append(ask)
+            covered += count
+        typical = set(chosen[:MAX_TYPICAL])
+        return tuple(ask for ask in self._counts if ask in typical)
+
+    def demand(self, copies: Callable[[Ask], int], free: int, slices: int) -> Demand:
+        """Return the demand now.
+
+        Args:
+            copies: returns for how many pods of a class all nodes together have room, in thousandths.
+            free: what is free on all cards, in thousandths of a card.
+            slices: of the mean card.
+        """
+        asks = self.asks()
+        counts = [self._counts[ask] for ask in asks]
+        prices = _prices(asks, counts, [copies(ask) / 1000 if ask.gpus else 0.0 for ask in asks], free)
+        total = sum(counts) or 1.0
+        popularity = [int(count / total * MILLION) for count in counts]
+        self._version += 1
+        return Demand(tuple(map(Typical, asks, popularity, prices)), self._cpu_per_card(slices), self._version)
+
+    def _cpu_per_card(self, slices: int) -> int:
+        cards = sum(count * ask.gpus * (ask.whole or ask.slices / slices) for ask, count in self._counts.items())
+        cpu = sum(count * ask.cpu_milli for ask, count in self._counts.items())
+        return int(cpu / cards) if cards else 0
+
+
+def _prices(asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float], free: int) -> list[int]:
+    """Return the price of each class: by popularity, cards and scarcity, such that all room is worth what is free.
+
+    `room` is the number of pods of each class for which the cluster has room, `free` in thousandths of a card.
+    """
+    raw = [count * ask.gpus / (pods + 1) ** SCARCITY for ask, count, pods in zip(asks, counts, room, strict=True)]
+    total = sum(price * pods for price, pods in zip(raw, room, strict=True))
+    scale = free * (MILLION // CARD) / total if total else 0.0
+    return [int(price * scale) for price in raw]

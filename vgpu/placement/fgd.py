@@ -1,0 +1,37 @@
+"""The policy `fgd`: the least growth of the expected fragmentation (Weng et al., USENIX ATC 2023).
+
+https://www.usenix.org/conference/atc23/presentation/weng. The authors' scheduler
+(https://github.com/hkust-adsl/kubernetes-scheduler-simulator) rounds scores down to whole numbers, 25 of them for one
+card, and takes the first name of equal nodes. Here the cards are the tightest that fit.
+"""
+
+from typing import Final
+
+from vgpu.placement.demand import MILLION, Demand
+from vgpu.placement.question import Question
+from vgpu.placement.room import CARD, Ask, Ints, Room, after, fits
+
+STEP: Final = CARD // 25 * MILLION
+
+
+def cost(room: Room, question: Question) -> Ints:
+    """Return the growth of the expected fragmentation, in steps of a 25th of a card."""
+    left = after(room, question.ask)
+    return (fragmentation(left, question.demand) - fragmentation(room, question.demand)) // STEP
+
+
+def fragmentation(room: Room, demand: Demand) -> Ints:
+    """Return the expected fragmentation of a node, in billionths of a card."""
+    return sum(each.popularity * stranded(room, each.ask) for each in demand.typical)
+
+
+def stranded(room: Room, ask: Ask) -> Ints:
+    """Return how much of a node's cards a class of pods cannot use, in thousandths of a card: F_n(m) of the paper.
+
+    All that is free, where the node cannot run such a pod and for pods without cards.
+    """
+    fitting = [fits(card, ask) * 1 for card in room.cards]
+    has_host = (room.cpu_milli >= ask.cpu_milli) & (room.memory_mib >= ask.memory_mib)
+    runs = has_host & (sum(fitting) >= ask.gpus) & (ask.gpus > 0)
+    unfit = sum(card.share * (1 - each) for card, each in zip(room.cards, fitting, strict=True))
+    return room.share + (unfit - room.share) * runs
