@@ -12,7 +12,7 @@ from typing import Final
 
 from extender.objects import Pod
 from vgpu.placement import fragmentation, rank, room
-from vgpu.placement.demand import EMPTY, Demand, TypicalPods
+from vgpu.placement.demand import EMPTY, REFRESH, Demand, TypicalPods
 from vgpu.placement.fragmentation import Change
 from vgpu.placement.models import Models
 from vgpu.placement.policies import POLICIES, DefaultPolicies
@@ -21,7 +21,6 @@ from vgpu.placement.room import Ask, Room
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
-REFRESH: Final = 64  # questions between two prices
 MAX_CHANGES: Final = 100_000  # computed changes that are kept, about 100 MB
 MAX_SAMPLE: Final = 512  # nodes that are looked at for prices; of more nodes every n-th
 

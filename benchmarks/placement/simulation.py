@@ -11,7 +11,7 @@ from benchmarks.placement.traces import Trace, size
 
 ARRIVED: Final = 1.3  # load that arrives, as a share of the capacity
 WARM_UP: Final = 2.0  # lifetimes before a steady load is measured
-MEASURED: Final = 3.0  # lifetimes
+MEASURED: Final = 6.0  # lifetimes
 CHUNK: Final = 4096
 
 

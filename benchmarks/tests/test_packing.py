@@ -33,10 +33,10 @@ def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None
     for n in rng.choice(len(trace.asks), size=150, p=trace.weights):
         ask = trace.asks[n]
         policy.see(ask)
+        chosen = policy.choose(ask)
         fitting = np.flatnonzero(fleet.fits(ask)).tolist()
         question = Question(ask, policy.demand)
         costs = {trace.machines[k].name: fragmentation.cost(on_node(fleet, k), question) for k in fitting}
-        chosen = policy.choose(ask)
         if chosen is None:
             assert not costs
             continue

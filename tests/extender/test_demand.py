@@ -89,6 +89,6 @@ def test_what_is_cached_of_a_node_is_what_the_cost_function_returns() -> None:
         question = known.question(new)
         assert known.rank(states, FRAGMENTATION, question) == rank.rank(states, FRAGMENTATION, question)
         if n % 50 == 0:
-            states[0] = replace(states[0], host=HostRoom(100_000 - 1000 * n, 1 << 20))
+            states[0] = replace(states[0], host=HostRoom(100_000 - 300 * n, 1 << 20))
     assert known.demand.version > 4
     assert known.policies(DefaultPolicies()).demand is known.demand
