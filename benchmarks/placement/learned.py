@@ -84,6 +84,10 @@ class Fragmentation:
         for each in self._known.values():
             each.stale[node] = True
 
+    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - as a baseline's
+        """Take a pod that ended."""
+        self.changed(node)
+
     def _ask(self) -> None:
         """Make new prices when `DemandKeeper.question` does."""
         if self._questions % REFRESH == 0 or self._seen > 2 * self._priced:

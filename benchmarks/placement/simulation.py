@@ -60,7 +60,7 @@ def steady(trace: Trace, fleet: Fleet, policy: Any, load: float, seed: int) -> S
             end, _, ask, node, cards = heapq.heappop(ends)
             area, since = area + fleet.used * max(0.0, end - max(since, WARM_UP)), end
             fleet.put(ask, node, cards, -1)
-            policy.changed(node)
+            policy.left(ask, node, cards)
         area, since = area + fleet.used * max(0.0, now - max(since, WARM_UP)), now
         ask = trace.asks[rng.choice(len(trace.asks), p=trace.weights)]
         end = now + rng.exponential(1.0)
