@@ -34,7 +34,7 @@ def main() -> None:
         for policy in asked.policy:
             began = time.process_time()
             runs = [once(asked, name, policy, seed) for seed in range(asked.seeds)]
-            made = row(name, policy, asked.steady, runs)
+            made = row(f"verbs-{name}" if asked.verbs else name, policy, asked.steady, runs)
             record.add(made)
             took = f"{time.process_time() - began:6.1f} s"
             print(f"{name:14} {policy:14} {made.value:6.2f} {median(runs, 1):6.2f} {took}", flush=True)
