@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from extender import objects
-from extender.demand import DemandKeeper
+from extender.demand import DemandKeeper, described
 from extender.host_usage import HostPod, HostUsage
 from extender.objects import KubeNode, Pod
 from tests import strategies
@@ -92,3 +92,9 @@ def test_what_is_cached_of_a_node_is_what_the_cost_function_returns() -> None:
             states[0] = replace(states[0], host=HostRoom(100_000 - 300 * n, 1 << 20))
     assert known.demand.version > 4
     assert known.policies(DefaultPolicies()).demand is known.demand
+
+
+def test_the_effective_policies_and_weights_are_logged() -> None:
+    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY))
+    assert said.startswith("nodes by spread, cards by topology; ")
+    assert "at most 30 thousandths of a card are equal" in said
