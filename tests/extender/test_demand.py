@@ -56,6 +56,14 @@ def test_the_sums_of_nodes_that_are_empty_are_forgotten() -> None:
     assert not usage._nodes
 
 
+def test_pods_that_request_nothing_come_and_go() -> None:
+    usage, nothing = HostUsage(), HostRequest()
+    for uid in ("a", "b"):
+        list(usage.put(HostPod(uid, "n1", nothing)))
+    assert [list(usage.remove(uid)) for uid in ("a", "b", "a")] == [["n1"], ["n1"], []]
+    assert not usage._nodes
+
+
 def pod(uid: str, **amounts: int | str) -> Pod:
     return objects.pod(strategies.pod(strategies.container(**amounts), uid=uid))
 
