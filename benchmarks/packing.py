@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.placement import baselines, simulation, traces
 from benchmarks.placement.fleet import Fleet
 from benchmarks.placement.traces import Trace
+from benchmarks.placement.verbs import ThroughVerbs
 from benchmarks.record import recorder
 from benchmarks.record.recorder import Recorder
 from benchmarks.record.result import Row
@@ -33,7 +34,7 @@ def main() -> None:
         for policy in asked.policy:
             began = time.process_time()
             runs = [once(asked, name, policy, seed) for seed in range(asked.seeds)]
-            made = row(name, policy, asked.steady, runs)
+            made = row(f"verbs-{name}" if asked.verbs else name, policy, asked.steady, runs)
             record.add(made)
             took = f"{time.process_time() - began:6.1f} s"
             print(f"{name:14} {policy:14} {made.value:6.2f} {median(runs, 1):6.2f} {took}", flush=True)
@@ -50,6 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--policy", nargs="*", choices=baselines.names(), default=list(baselines.names()))
     parser.add_argument("--seeds", type=int, default=10, help="number of runs; the figure is their median")
     parser.add_argument("--steady", type=float, help="load of a steady state, as a share of the capacity: 0.95")
+    parser.add_argument("--verbs", action="store_true", help="through the extender's verbs; no pods without cards")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     if (asked.nodes is None) != (asked.pods is None):
@@ -59,12 +61,17 @@ def arguments() -> argparse.Namespace:
 
 def once(asked: argparse.Namespace, mix: str, policy: str, seed: int) -> tuple[float, ...]:
     """Return the two figures of one run."""
-    trace = (
-        traces.read(asked.nodes, asked.pods) if asked.nodes else traces.generate(traces.MIXES[mix], asked.cards, seed)
-    )
+    trace = read(asked, mix, seed)
     fleet = Fleet(trace.machines)
-    chooser = baselines.POLICIES[policy](fleet, trace, seed)
+    chooser = ThroughVerbs(fleet, trace, policy) if asked.verbs else baselines.POLICIES[policy](fleet, trace, seed)
     return astuple(_run(trace, fleet, chooser, asked.steady, seed))
+
+
+def read(asked: argparse.Namespace, mix: str, seed: int) -> Trace:
+    """Return the trace of one run."""
+    if asked.nodes:
+        return traces.read(asked.nodes, asked.pods)
+    return traces.generate(traces.MIXES[mix], asked.cards, seed, cpu_only=not asked.verbs)
 
 
 def _run(

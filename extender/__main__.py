@@ -17,7 +17,7 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
-    from extender import admin_service, assembly, client_names
+    from extender import admin_service, assembly, client_names, demand
     from extender.admin.server import AdminServer
     from extender.app import Verbs, app
     from extender.assembly import Observers, Run
@@ -58,6 +58,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
+        log.info("packing: %s", demand.described(settings.defaults))
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)

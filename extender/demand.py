@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from extender.objects import Pod
-from vgpu.placement import fragmentation, rank, room
-from vgpu.placement.demand import EMPTY, Demand, TypicalPods
+from vgpu.placement import demand, fragmentation, rank, room, topology
+from vgpu.placement.demand import EMPTY, REFRESH, Demand, TypicalPods
 from vgpu.placement.fragmentation import Change
 from vgpu.placement.models import Models
 from vgpu.placement.policies import POLICIES, DefaultPolicies
@@ -21,7 +21,6 @@ from vgpu.placement.room import Ask, Room
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
-REFRESH: Final = 64  # questions between two prices
 MAX_CHANGES: Final = 100_000  # computed changes that are kept, about 100 MB
 MAX_SAMPLE: Final = 512  # nodes that are looked at for prices; of more nodes every n-th
 
@@ -65,8 +64,8 @@ class DemandKeeper:
         return rank.by_cost({node.name: cost(node) for node in nodes}, POLICIES[policy].tolerance)
 
     def _fragmentation(self, question: Question) -> Callable[[NodeState], int]:
-        known, demand = self._known(question.ask), question.demand
-        return lambda node: int(fragmentation.priced(self._change(known, node, question), demand))
+        known = self._known(question.ask)
+        return lambda node: int(fragmentation.priced(self._change(known, node, question), question.demand))
 
     def _cost(self, policy: PackingPolicy, question: Question) -> Callable[[NodeState], int]:
         row = POLICIES[policy]
@@ -109,6 +108,18 @@ class DemandKeeper:
         if self.demand.asks != self._asks:
             self._asks = self.demand.asks
             self._changes.clear()
+
+
+def described(defaults: DefaultPolicies) -> str:
+    """Return the cluster's policies and their weights in words, for the log."""
+    tolerance = fragmentation.TOLERANCE // fragmentation.MILLI_CARD
+    return (
+        f"nodes by {defaults.node_policy}, cards by {defaults.gpu_policy}; "
+        f"fragmentation: costs that differ by at most {tolerance} thousandths of a card are equal, prices by "
+        f"room^-{demand.SCARCITY}, made after {REFRESH} questions from at most {demand.MAX_TYPICAL} of "
+        f"{demand.MAX_CLASSES} classes, half-life {demand.HALF_LIFE} pods; "
+        f"topology: NVLink {topology.NVLINK}, same NUMA node {topology.SAME_NUMA}, other {topology.OTHER_NUMA}"
+    )
 
 
 def _copies(sample: Iterable[tuple[Room, dict[Ask, int]]], ask: Ask) -> int:

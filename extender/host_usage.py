@@ -18,7 +18,7 @@ class HostPod:
 
 
 class HostUsage:
-    """The requests of running pods, added up by node."""
+    """The requests of running pods, added up by node. Pods that request nothing are not kept."""
 
     def __init__(self) -> None:
         self._pods: dict[str, HostPod] = {}
@@ -39,10 +39,9 @@ class HostUsage:
         """Take the deletion of a pod; yields its node."""
         known = self._pods.pop(uid, None)
         if known is not None:
-            left = self._nodes[known.node] - known.request
-            self._nodes[known.node] = left
-            if left == host_request.NOTHING:
-                del self._nodes[known.node]
+            left = self._nodes.pop(known.node) - known.request
+            if left != host_request.NOTHING:
+                self._nodes[known.node] = left
             yield known.node
 
     def retain(self, uids: Iterable[str]) -> Iterator[str]:

@@ -28,6 +28,10 @@ class Baseline:
     def changed(self, node: int) -> None:
         """Take a node on which a pod was placed or removed."""
 
+    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - for policies that keep pods
+        """Take a pod that ended."""
+        self.changed(node)
+
     def choose(self, ask: Ask) -> Choice:
         """Return the node and the cards for a pod; None where no node has room."""
         raise NotImplementedError

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from benchmarks.placement.fleet import Array, Fleet
 from vgpu.placement import fragmentation
-from vgpu.placement.demand import EMPTY, Demand, TypicalPods
+from vgpu.placement.demand import EMPTY, REFRESH, Demand, TypicalPods
 from vgpu.placement.fragmentation import Change
 from vgpu.placement.room import Ask, CardRoom, Room, after, least
-
-REFRESH: Final = 64  # pods between two prices
 
 
 class Classes:
@@ -53,26 +51,26 @@ class Known:
 class Fragmentation:
     """Chooses nodes by `fragmentation`, learning from nothing."""
 
-    def __init__(self, fleet: Fleet, every: int = REFRESH) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._every = every
         self._typical = TypicalPods()
         self._classes = Classes(())
         self._copies = np.zeros((len(fleet.cpu), 0), np.int64)
         self._known: dict[Ask, Known] = {}
-        self._seen = 0
+        self._seen = self._priced = self._questions = 0
         self.demand: Demand = EMPTY
         self._prices = np.zeros(0, np.int64)
 
     def see(self, ask: Ask) -> None:
-        """Count a pod that arrives."""
-        self._typical.see(ask)
-        self._seen += 1
-        if self._seen % self._every == 1 or (self._seen < self._every and self._seen & (self._seen - 1) == 0):
-            self._refresh()
+        """Count a pod that arrives; the extender learns nothing from pods without cards."""
+        if ask.gpus:
+            self._typical.see(ask)
+            self._seen += 1
 
     def choose(self, ask: Ask) -> tuple[int, list[int]] | None:
         """Return the node and the cards for a pod; None where no node has room."""
+        if ask.gpus:
+            self._ask()
         fleet, known = self._fleet, self._update(ask)
         room = fleet.room()
         change = Change((), room.share, room.cpu_milli, known.left_share, known.left_cpu)
@@ -85,6 +83,17 @@ class Fragmentation:
         self._copies[node] = self._classes.copies(self._fleet.room(slice(node, node + 1), by_class=True), 1)[0]
         for each in self._known.values():
             each.stale[node] = True
+
+    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - as a baseline's
+        """Take a pod that ended."""
+        self.changed(node)
+
+    def _ask(self) -> None:
+        """Make new prices when `DemandKeeper.question` does."""
+        if self._questions % REFRESH == 0 or self._seen > 2 * self._priced:
+            self._priced = self._seen
+            self._refresh()
+        self._questions += 1
 
     def _refresh(self) -> None:
         asks = self._typical.asks()

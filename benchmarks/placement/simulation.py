@@ -11,7 +11,7 @@ from benchmarks.placement.traces import Trace, size
 
 ARRIVED: Final = 1.3  # load that arrives, as a share of the capacity
 WARM_UP: Final = 2.0  # lifetimes before a steady load is measured
-MEASURED: Final = 3.0  # lifetimes
+MEASURED: Final = 6.0  # lifetimes
 CHUNK: Final = 4096
 
 
@@ -60,7 +60,7 @@ def steady(trace: Trace, fleet: Fleet, policy: Any, load: float, seed: int) -> S
             end, _, ask, node, cards = heapq.heappop(ends)
             area, since = area + fleet.used * max(0.0, end - max(since, WARM_UP)), end
             fleet.put(ask, node, cards, -1)
-            policy.changed(node)
+            policy.left(ask, node, cards)
         area, since = area + fleet.used * max(0.0, now - max(since, WARM_UP)), now
         ask = trace.asks[rng.choice(len(trace.asks), p=trace.weights)]
         end = now + rng.exponential(1.0)

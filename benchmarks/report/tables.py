@@ -7,6 +7,7 @@ from typing import Final
 from benchmarks import arbiter, limiter_compute, limiter_races
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.memory import costs, process_ends, torch_step
+from benchmarks.placement import traces
 from benchmarks.record.result import Row, slug
 
 HEADLINES, DETAILS = "README.md", "benchmarks/README.md"
@@ -265,6 +266,30 @@ HISTORY_FAULTS: Final = Table(
     ),
 )
 
+PACKED: Final = ("fragmentation", "fgd", "binpack", "best-fit", "first-fit", "spread")
+
+
+def rejected(row: Row) -> str:
+    """Return the percent of the offered load that was rejected."""
+    return number(row.details["rejected"], 1)
+
+
+PACKING: Final = Table(
+    "packing",
+    DETAILS,
+    "mix",
+    {", ".join(PACKED): median(2)},
+    tuple(Line(mix, tuple(f"fill.{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES),
+)
+
+PACKING_STEADY: Final = Table(
+    "packing-steady",
+    DETAILS,
+    "mix",
+    {f"allocated: {', '.join(PACKED)}": median(2), "rejected": rejected},
+    tuple(Line(mix, tuple(f"steady-95.{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES),
+)
+
 TABLES: Final = (
     HEADLINE,
     HEADLINE_COSTS,
@@ -276,4 +301,6 @@ TABLES: Final = (
     SCHEDULE,
     HISTORY,
     HISTORY_FAULTS,
+    PACKING,
+    PACKING_STEADY,
 )

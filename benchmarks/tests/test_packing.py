@@ -13,6 +13,7 @@ from benchmarks.placement.baselines import Fgd
 from benchmarks.placement.fleet import Fleet
 from benchmarks.placement.learned import Fragmentation
 from benchmarks.placement.traces import MIXES, Machine, Mix, Trace
+from benchmarks.placement.verbs import VerbsFleet
 from vgpu.placement import fgd, fragmentation, rank
 from vgpu.placement.question import Question
 from vgpu.placement.room import CARD, Ask, CardRoom, Room
@@ -33,10 +34,10 @@ def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None
     for n in rng.choice(len(trace.asks), size=150, p=trace.weights):
         ask = trace.asks[n]
         policy.see(ask)
+        chosen = policy.choose(ask)
         fitting = np.flatnonzero(fleet.fits(ask)).tolist()
         question = Question(ask, policy.demand)
         costs = {trace.machines[k].name: fragmentation.cost(on_node(fleet, k), question) for k in fitting}
-        chosen = policy.choose(ask)
         if chosen is None:
             assert not costs
             continue
@@ -72,7 +73,7 @@ def test_at_a_steady_load_all_that_does_not_leave_is_accounted() -> None:
     trace = Trace([Machine("n", 4, 100_000, 100_000, 1)], [Ask(1, 500, 0, 0, 1, 1, 1)], np.ones(1))
     fleet = Fleet(trace.machines)
     found = simulation.steady(trace, fleet, baselines.POLICIES["binpack"](fleet, trace, 0), 0.5, 1)
-    assert 35 < found.allocated < 65
+    assert 30 < found.allocated < 70
     assert fleet.used == CARD * 4 - fleet.free.sum()
 
 
@@ -104,3 +105,19 @@ def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> No
     nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,many,262144,2,T4\n")
     with pytest.raises(ValueError, match="cpu_milli: 'many'"):
         traces.read(nodes, pods)
+
+
+async def test_the_verbs_choose_the_nodes_and_cards_that_the_arrays_choose() -> None:
+    trace = traces.generate(MIX, cards=30, seed=4, cpu_only=False)
+    fleet, verbs = Fleet(trace.machines), VerbsFleet(trace.machines, "fragmentation")
+    policy = Fragmentation(fleet)
+    for n in np.random.default_rng(2).choice(len(trace.asks), size=100, p=trace.weights):
+        ask = trace.asks[n]
+        policy.see(ask)
+        chosen = policy.choose(ask)
+        placed = await verbs.place(ask)
+        assert placed == (None if chosen is None else (trace.machines[chosen[0]].name, sorted(chosen[1])))
+        if chosen is not None:
+            fleet.put(ask, *chosen)
+            policy.changed(chosen[0])
+    assert fleet.used > fleet.capacity // 2

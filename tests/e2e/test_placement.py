@@ -16,6 +16,8 @@ EXPECTED = {
     ("binpack", "spread"): (0, 2),
     ("spread", "binpack"): (1, 3),
     ("spread", "spread"): (1, 0),
+    ("power", "power"): (0, 0),
+    ("fgd", "topology"): (0, 0),
 }
 LOAD = ((0, 0, 30), (0, 1, 10), (1, 3, 5))
 

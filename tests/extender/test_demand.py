@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from extender import objects
-from extender.demand import DemandKeeper
-from extender.host_usage import HostPod, HostUsage
+from extender.demand import DemandKeeper, described
 from extender.objects import KubeNode, Pod
 from tests import strategies
 from tests.extender.conftest import World
@@ -27,7 +26,7 @@ def other_pod(uid: str = "o1", cpu: str = "1500m", **status: Any) -> bytes:
 
 
 async def test_pods_without_gpus_take_cpu_and_memory_of_a_node_until_they_end(world: World) -> None:
-    nodes, pods = world.watches.nodes._handler, world.watches.pods._handler
+    nodes, pods = world.watches.nodes.handler, world.watches.pods.handler
     known = world.cluster.objects.nodes["n1"]
     nodes.upsert(replace(known, host=HostRequest(4000, 8192)))
     pods.upsert(objects.watched_pod(other_pod()))
@@ -46,14 +45,6 @@ def test_a_pod_that_cannot_be_read_or_is_on_no_node_takes_nothing() -> None:
     assert objects.watched_pod(b'{"metadata":{"uid":"a"},"spec":{"nodeName":7}}') is None
     assert objects.watched_pod(b'{"metadata":{"uid":"a"},"spec":{}}') is None
     assert objects.watched_pod(b'{"spec":{"nodeName":"n1"}}') is None
-
-
-def test_the_sums_of_nodes_that_are_empty_are_forgotten() -> None:
-    usage = HostUsage()
-    assert list(usage.put(HostPod("a", "n1", HostRequest(100, 1)))) == ["n1"]
-    assert list(usage.put(HostPod("a", "n2", HostRequest(100, 1)))) == ["n1", "n2"]
-    assert list(usage.retain([])) == ["n2"]
-    assert not usage._nodes
 
 
 def pod(uid: str, **amounts: int | str) -> Pod:
@@ -89,6 +80,12 @@ def test_what_is_cached_of_a_node_is_what_the_cost_function_returns() -> None:
         question = known.question(new)
         assert known.rank(states, FRAGMENTATION, question) == rank.rank(states, FRAGMENTATION, question)
         if n % 50 == 0:
-            states[0] = replace(states[0], host=HostRoom(100_000 - 1000 * n, 1 << 20))
+            states[0] = replace(states[0], host=HostRoom(100_000 - 300 * n, 1 << 20))
     assert known.demand.version > 4
     assert known.policies(DefaultPolicies()).demand is known.demand
+
+
+def test_the_effective_policies_and_weights_are_logged() -> None:
+    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY))
+    assert said.startswith("nodes by spread, cards by topology; ")
+    assert "at most 30 thousandths of a card are equal" in said

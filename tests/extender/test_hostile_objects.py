@@ -59,7 +59,7 @@ def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_truste
 
 
 async def test_a_bound_pod_that_becomes_unreadable_still_holds_its_card(world: World) -> None:
-    watch = world.watches.pods._handler
+    watch = world.watches.pods.handler
     pod = bound_pod()
     watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
     assert world.used_slices() == [4, 0]

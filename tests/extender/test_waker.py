@@ -87,7 +87,7 @@ async def test_ten_thousand_waiting_pods_hold_up_no_verb_and_cost_few_writes(wor
     for n in range(10_000):
         copy = replace(pod, uid=f"u{n}", name=f"copy{n}")
         world.cluster.objects.put_pod(copy, copy.version)
-        world.watches.pods._handler._waker.take(copy)  # type: ignore[attr-defined]
+        world.watches.pods.handler._waker.take(copy)  # type: ignore[attr-defined]
     latest = 0.0
 
     async def measure() -> None:

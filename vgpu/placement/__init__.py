@@ -7,5 +7,6 @@ A scheduling decision for one pod takes these steps:
    for the node and one for each card. Where that order leaves no room, `packing` searches for any cards that do.
 2. `fit` answers for one card: does it accept the container, and is enough memory and time left on it?
 3. `rank` orders the nodes that can take the pod, and scores them for kube-scheduler.
-4. `policies` is the table that both use: each packing policy says which card and which node comes first.
+4. `policies` is the table that both use: each packing policy says which card and which node comes first. A cost of a
+   node is calculated from its `room`, for a `question`: a pod, and the `demand`, which are the pods to come.
 """

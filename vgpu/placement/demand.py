@@ -16,6 +16,8 @@ MAX_CLASSES: Final = 512  # classes that are counted; the rarest one makes place
 MAX_TYPICAL: Final = 32  # of them that policies keep room for
 COVERED: Final = 0.95  # share of the pods seen that the typical classes cover
 HALF_LIFE: Final = 4000  # pods after which a pod counts half
+REFRESH: Final = 64  # questions between two prices
+MAX_PRICE: Final = 10**9  # a thousand cards: costs stay below 63 bits
 SCARCITY: Final = 1.5  # exponent of the scarcity of room in a price
 
 
@@ -66,7 +68,7 @@ class TypicalPods:
         self._version = 0
 
     def see(self, ask: Ask) -> None:
-        """Count a new pod, with cards or without."""
+        """Count a new pod."""
         if ask not in self._counts and len(self._counts) >= MAX_CLASSES:
             del self._counts[min(self._counts, key=lambda each: self._counts[each])]
         self._counts[ask] = self._counts.get(ask, 0.0) + self._weight
@@ -120,4 +122,4 @@ def _prices(asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float],
     raw = [count * ask.gpus / (pods + 1) ** SCARCITY for ask, count, pods in zip(asks, counts, room, strict=True)]
     total = sum(price * pods for price, pods in zip(raw, room, strict=True))
     scale = free * (MILLION // CARD) / total if total else 0.0
-    return [int(price * scale) for price in raw]
+    return [int(min(price * scale, MAX_PRICE)) for price in raw]

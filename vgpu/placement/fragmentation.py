@@ -19,7 +19,7 @@ from vgpu.placement.room import CARD, Ask, CardRoom, Ints, Room, after, fits, le
 
 MILLI_CARD: Final = 1_000_000  # billionths of a card
 TOLERANCE: Final = 30 * MILLI_CARD
-LEFT_WEIGHT: Final = MILLI_CARD // 100  # for each thousandth of a card that is free
+LEFT_WEIGHT: Final = MILLI_CARD // 20  # for each thousandth of a card that is free
 LEFT_WEIGHT_ALONE: Final = 1000 * MILLI_CARD  # before any pod was seen: the fullest node, as binpack
 _NO_TIME: Final = 1 << 20
 

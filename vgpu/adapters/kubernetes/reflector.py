@@ -112,7 +112,7 @@ class Reflector:
         """
         self._client = client
         self._path = path
-        self._handler = handler
+        self.handler = handler
         self._jitter = jitter
         self._params = dict(params or {})
         self._decode = decode
@@ -190,7 +190,7 @@ class Reflector:
                 break
         objects, self._listed = self._listed, []
         self._hear()
-        self._handler.replace(objects, page.metadata.resource_version)
+        self.handler.replace(objects, page.metadata.resource_version)
         if wanted == self._lists_wanted:
             self._version = page.metadata.resource_version
             self.synced.set()
@@ -217,9 +217,9 @@ class Reflector:
             raise KubernetesError(stamp.code or HTTPStatus.GONE, "Watch", stamp.message)
         obj = await self._read(event.object) if event.type in _CHANGES else UNREADABLE
         if obj is not UNREADABLE and event.type == "DELETED":
-            self._handler.delete(obj)
+            self.handler.delete(obj)
         elif obj is not UNREADABLE:
-            self._handler.upsert(obj)
+            self.handler.upsert(obj)
         self._version = stamp.metadata.resource_version
         self._pause = FIRST_PAUSE_S
 
