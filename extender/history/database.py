@@ -1,6 +1,7 @@
 """The database: SQLite in WAL mode, or PostgreSQL, from a URL; its tables are migrated when the drain starts."""
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,7 @@ MIGRATION_LOCK: Final = 0x76677075  # "vgpu": the number of an advisory lock
 CONNECT_TIMEOUT_S: Final = 5
 STATEMENT_TIMEOUT_S: Final = 60
 BUSY_TIMEOUT_S: Final = 10.0
+PRAGMA_TRIES: Final = 50
 SQLITE_PRAGMAS: Final = (
     "auto_vacuum = INCREMENTAL",  # takes effect only before the first table is created
     "journal_mode = WAL",
@@ -121,7 +123,18 @@ def _sqlite(url: URL) -> Engine:
 
 def _prepare_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:
     for pragma in SQLITE_PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
+        _set_pragma(connection, pragma)
+
+
+def _set_pragma(connection: Any, pragma: str) -> None:
+    """Set a pragma. The journal mode cannot be set while another connection writes, whatever the busy timeout is."""
+    for _ in range(PRAGMA_TRIES):
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute(f"PRAGMA {pragma}")
+            return
+        connection.execute("BEGIN IMMEDIATE")  # waits for the other connection, by the busy timeout
+        connection.execute("ROLLBACK")
+    connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -61,7 +61,7 @@ def test_tables_of_a_later_version_are_left_alone(engine: Engine) -> None:
 
 
 def test_replicas_that_start_at_once_wait_for_each_other(url: str) -> None:
-    engines = [database.engine(url) for _ in range(4)]
+    engines = [database.engine(url) for _ in range(8)]
     errors: list[BaseException] = []
 
     def migrate(engine: Engine) -> None:

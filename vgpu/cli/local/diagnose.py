@@ -63,7 +63,7 @@ def show(subject: str, findings: Sequence[Finding], output: Output, console: Con
         console.file.write(f"{json.dumps({'subject': subject, 'findings': [each.as_json() for each in findings]})}\n")
         return
     if not findings:
-        console.print(f"{subject}: no findings", highlight=False, markup=False)
+        console.print(f"{subject}: no findings", highlight=False, markup=False, soft_wrap=True)
     for each in findings:
         where = f"{subject}:{each.lines[0]}" if each.lines else subject
         more = f" (also lines {', '.join(map(str, each.lines[1:]))})" if len(each.lines) > 1 else ""
