@@ -19,9 +19,11 @@ from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
 from extender.demand import DemandKeeper
 from extender.host_usage import HostPod, HostUsage
+from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
 from extender.index.ranking import Ranking
 from extender.index.row import Row
+from extender.index.supply import Supplies, Supply
 from extender.leases import Leases
 from extender.node_rows import NodeRows
 from extender.objects import GpuNode, KubeNode, Pod
@@ -29,6 +31,8 @@ from extender.reservations import RecentReleases, Release, Reservation, Reservat
 from extender.store import ObjectStore
 from vgpu import names, usage
 from vgpu.device import Card, Node
+from vgpu.placement.models import Models
+from vgpu.placement.room import Ask
 from vgpu.reasons import Reason
 from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
 
@@ -49,9 +53,12 @@ class Cluster:
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
         self._hosts = HostUsage()
-        self.demand = DemandKeeper(slice_mib, self._usable_states)
-        self.rows = NodeRows(self._row, clock, self.demand.models)
-        self.ranking = Ranking(self.rows.index, self.state)
+        models = Models()
+        self.rows = NodeRows(self._row, clock, models)
+        room_for = Copies(self.rows.index)
+        self.ranking = Ranking(self.rows.index, room_for, self.state)
+        self._supplies = Supplies(self.rows.index, room_for, self.state, models)
+        self.demand = DemandKeeper(slice_mib, models, self.supply)
 
     def now(self) -> float:
         """Return the monotonic time in seconds."""
@@ -72,6 +79,10 @@ class Cluster:
         """Return every node as arrays, up to date until the next change; long work is done in slices with pauses."""
         self._invalidate(*self._releases.due(self._clock()))
         return await self.rows.update(pause)
+
+    def supply(self, typical: tuple[Ask, ...]) -> Supply:
+        """Return the room that all usable nodes have for classes of pods; the index must be up to date."""
+        return self._supplies.of(typical, self._clock())
 
     def is_plugin_away(self, node: str) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
@@ -231,10 +242,6 @@ class Cluster:
     def _host_room(self, node: str) -> HostRoom:
         kubelet = self.objects.nodes.get(node)
         return self._hosts.room(node, kubelet.host) if kubelet else UNKNOWN_HOST
-
-    def _usable_states(self) -> list[NodeState]:
-        states = (self.usable_state(name) for name in self.objects.gpunodes)
-        return [state for state in states if isinstance(state, NodeState)]
 
     def _invalidate(self, *nodes: str) -> None:
         for node in nodes:

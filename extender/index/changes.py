@@ -9,11 +9,12 @@ from typing import Final
 
 import numpy as np
 
+from extender.index.copies import BLOCK, Copies, copies
 from extender.index.nodes import Ints, NodeIndex, Places
 from vgpu.placement import fragmentation
 from vgpu.placement.fragmentation import Change
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ask
+from vgpu.placement.room import Ask, after
 
 MAX_ASKS: Final = 32  # of 1.5 MB each, for 32 typical pods and 5,000 nodes
 
@@ -27,21 +28,21 @@ class _Known:
     version: int
     typical: tuple[Ask, ...]
 
-    def write(self, index: NodeIndex, ask: Ask, places: Places) -> None:
-        """Look at these rows again."""
-        found = fragmentation.change(index.room(places), ask, self.typical)
-        for number, lost in enumerate(found.lost):
-            self.lost[number, places] = lost
-        for number, each in enumerate((found.share, found.cpu_milli, found.left_share, found.left_cpu_milli)):
+    def write(self, index: NodeIndex, ask: Ask, before: Ints, places: Places) -> None:
+        """Look at these rows again; `before` is the room of all rows for typical pods."""
+        room = index.room(places)
+        left = after(room, ask)
+        self.lost[:, places] = before[:, places] - copies(left, self.typical, len(places))
+        for number, each in enumerate((room.share, room.cpu_milli, left.share, left.cpu_milli)):
             self.rest[number, places] = each
-        self.version = index.version
 
 
 class Changes:
     """The changes of the pod classes that were asked about last."""
 
-    def __init__(self, index: NodeIndex) -> None:
+    def __init__(self, index: NodeIndex, room: Copies) -> None:
         self._index = index
+        self._room = room
         self._known: OrderedDict[Ask, _Known] = OrderedDict()
 
     def costs(self, question: Question) -> Ints:
@@ -59,7 +60,11 @@ class Changes:
             known = _Known(np.zeros((len(typical), size), np.int64), np.zeros((4, size), np.int64), -1, typical)
             self._known[ask] = known
         if known.version != index.version:
-            known.write(index, ask, np.flatnonzero(index.versions > known.version))
+            before = self._room.of(typical)
+            changed = np.flatnonzero(index.versions > known.version)
+            for places in np.split(changed, range(BLOCK, len(changed), BLOCK)):
+                known.write(index, ask, before, places)
+            known.version = index.version
         self._known.move_to_end(ask)
         if len(self._known) > MAX_ASKS:
             self._known.popitem(last=False)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from extender.index.changes import Changes
 from extender.index.codes import UNDECIDED
+from extender.index.copies import Copies
 from extender.index.nodes import Ints, NodeIndex, Places
 from vgpu.placement import room
 from vgpu.placement.policies import POLICIES
@@ -20,10 +21,10 @@ Scores = dict[int, list[bytes]]  # by score, the names of the nodes as JSON
 class Ranking:
     """Ranks the nodes of an index, which must be up to date. `state` returns a node's state by name."""
 
-    def __init__(self, index: NodeIndex, state: Callable[[str], NodeState]) -> None:
+    def __init__(self, index: NodeIndex, room_for: Copies, state: Callable[[str], NodeState]) -> None:
         self._index = index
         self._state = state
-        self._changes = Changes(index)
+        self._changes = Changes(index, room_for)
 
     def score(self, names: Sequence[str], policy: PackingPolicy, question: Question, now: float) -> Scores:
         """Score the nodes named: those that can be used at a monotonic time by rank, the others 0."""

@@ -1,18 +1,22 @@
 """What the extender learns: the CPU that all pods take, and which pods the cluster gets."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from extender import objects
 from extender.demand import DemandKeeper, described
+from extender.index.supply import Supply
 from extender.objects import KubeNode, Pod
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.host_request import HostRequest
-from vgpu.placement import rank
+from vgpu.placement import fragmentation, rank, room
+from vgpu.placement.demand import REFRESH
+from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.room import Ask
 from vgpu.policy import PackingPolicy
 from vgpu.share import HostRoom, NodeState
 
@@ -57,8 +61,15 @@ def nodes() -> list[NodeState]:
     return [pair, single]
 
 
-def keeper(states: Iterable[NodeState]) -> DemandKeeper:
-    return DemandKeeper(strategies.SLICE_MIB, lambda: states)
+def keeper(states: Sequence[NodeState]) -> DemandKeeper:
+    models = Models()
+    rooms = [room.room_of(state, models) for state in states]
+
+    def supply(typical: tuple[Ask, ...]) -> Supply:
+        copies = {ask: sum(int(fragmentation.copies(each, ask)) for each in rooms) for ask in typical}
+        return Supply(copies, sum(int(each.share) for each in rooms), 8)
+
+    return DemandKeeper(strategies.SLICE_MIB, models, supply)
 
 
 def test_a_share_leaves_pairs_for_pods_like_those_seen() -> None:
@@ -67,21 +78,18 @@ def test_a_share_leaves_pairs_for_pods_like_those_seen() -> None:
         known.see(pod(f"u{n}", gpu=2))
     small = pod("s", gpu_mem=512)
     known.see(small)
-    assert known.rank(nodes(), FRAGMENTATION, known.question(small))[0] == "single"
+    assert rank.rank(nodes(), FRAGMENTATION, known.question(small))[0] == "single"
 
 
-def test_what_is_cached_of_a_node_is_what_the_cost_function_returns() -> None:
-    """Also after new prices, other typical pods, and a change of a node."""
-    states = nodes()
-    known = keeper(states)
-    for n in range(300):
-        new = pod(f"u{n}", gpu_mem=256 * (1 + n % 5)) if n % 3 else pod(f"u{n}", gpu=1 + n % 2)
-        known.see(new)
-        question = known.question(new)
-        assert known.rank(states, FRAGMENTATION, question) == rank.rank(states, FRAGMENTATION, question)
-        if n % 50 == 0:
-            states[0] = replace(states[0], host=HostRoom(100_000 - 300 * n, 1 << 20))
-    assert known.demand.version > 4
+def test_prices_are_made_again_while_pods_are_few_and_then_after_questions() -> None:
+    known, versions = keeper(nodes()), []
+    for n in range(40):
+        known.see(pod(f"u{n}", gpu_mem=512))
+        versions.append(known.question(pod("s", gpu_mem=512)).demand.version)
+    assert [n for n in range(1, 40) if versions[n] > versions[n - 1]] == [2, 6, 14, 30]
+    for _ in range(REFRESH):
+        known.question(pod("s", gpu_mem=512))
+    assert known.demand.version == versions[-1] + 1
     assert known.policies(DefaultPolicies()).demand is known.demand
 
 

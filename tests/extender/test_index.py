@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from extender import objects
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.index.supply import Supply
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.prioritize import prioritize
 from extender.scheduling import Scheduling
@@ -20,10 +21,10 @@ from vgpu import host_request, names
 from vgpu.assignment import Assignment
 from vgpu.device import Card, CardMode, Node
 from vgpu.host_request import HostRequest
-from vgpu.placement import rank
+from vgpu.placement import fragmentation, rank, room
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.question import Question
+from vgpu.placement.room import Ask
 from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
@@ -155,10 +156,18 @@ class World:
         usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
-        demand = self.cluster.demand
-        question = Question(demand._ask(pod), demand.demand, demand.models)  # as the last call of prioritize
+        question = self.cluster.demand.asked(pod)  # as the last call of prioritize
         scores = rank.scores(rank.rank(usable, policy, question))
         return {name: scores.get(name, 0) for name in asked}
+
+    def expected_supply(self, typical: tuple[Ask, ...]) -> Supply:
+        """Add up the room of all usable nodes, one by one."""
+        models = self.cluster.demand.policies(self.defaults).models
+        states = [self.cluster.usable_state(name) for name in self.cluster.objects.gpunodes]
+        rooms = [room.room_of(state, models) for state in states if isinstance(state, NodeState)]
+        cards = [card.total_slices for each in rooms for card in each.cards]
+        copies = {ask: sum(fragmentation.copies(each, ask) for each in rooms) for ask in typical}
+        return Supply(copies, sum(each.share for each in rooms), max(1, sum(cards) // max(1, len(cards))))
 
     def scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
         found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
@@ -199,6 +208,32 @@ def compare(data: st.DataObject) -> None:
         assert wrong == {}
         scored = world.scores(asking, asked)
         assert scored == world.expected_scores(asking, asked)
+        typical = world.cluster.demand.demand.asks
+        assert world.cluster.supply(typical) == world.expected_supply(typical)
+
+
+def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes() -> None:
+    world, sizes = World(DefaultPolicies(PackingPolicy.FRAGMENTATION)), (1, 2, 3, 4, 18)
+
+    def change(number: int, version: int) -> None:
+        name = NAMES[number]
+        held = [version * (n + 1) % 9 for n in range(sizes[number])]
+        found = tuple(Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=h) for n, h in enumerate(held))
+        world.cluster.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
+
+    for number, name in enumerate(NAMES):
+        change(number, 1)
+        world.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16)))
+        world.cluster.leases.put(Lease(names.node_lease(name), name, "", 1000))
+    for n in range(200):
+        amounts: dict[str, int | str] = {"gpu_mem": 256 * (1 + n % 5)} if n % 3 else {"gpu": 1 + n % 2}
+        pod = replace(objects.pod(strategies.admit(strategies.pod(strategies.container(**amounts)))), uid=f"u{n}")
+        world.cluster.demand.see(pod)
+        assert world.scores(pod, NAMES) == world.expected_scores(pod, NAMES)
+        typical = world.cluster.demand.demand.asks
+        assert world.cluster.supply(typical) == world.expected_supply(typical)
+        change(n % 5, n + 2)
+    assert world.cluster.demand.demand.version > 4
 
 
 @given(st.data())
