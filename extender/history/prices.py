@@ -9,16 +9,15 @@ default = 1.0          # for models that are not listed; without it their cost i
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from extender import toml_file
 from vgpu.errors import UnusableSetting
 
 DEFAULT: Final = "default"
-MAX_BYTES: Final = 1 << 20
 MAX_MODELS: Final = 1_000
 HOUR_S: Final = 3_600.0
 
@@ -42,15 +41,7 @@ def read(path: Path) -> Prices:
     Raises:
         UnusableSetting: the file cannot be read; the message names the field.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise UnusableSetting(f"{path}: longer than {MAX_BYTES} bytes")
-        found = tomllib.loads(data.decode())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnusableSetting(f"{path}: {error}") from None
-    return _prices(path, found)
+    return _prices(path, toml_file.load(path))
 
 
 def _prices(path: Path, found: Mapping[str, Any]) -> Prices:
