@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from extender import metrics
+from extender import metrics, weights_file
 from extender import watches as watching
 from extender.app import Verbs
 from extender.bind import Binder
@@ -103,8 +103,11 @@ def observers(
     """Connect the watches with what they feed.
 
     `jitter` returns a random number from 0 to 1. `history` takes what happens; `replica` names this process there.
+
+    Raises:
+        UnusableSetting: the file with the weights cannot be used.
     """
-    cluster = Cluster(settings.slice_mib, clocks.monotonic)
+    cluster = Cluster(settings.slice_mib, clocks.monotonic, weights_file.read(settings.packing_weights))
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
     unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic)

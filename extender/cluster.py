@@ -33,6 +33,7 @@ from vgpu import names, usage
 from vgpu.device import Card, Node
 from vgpu.placement.models import Models
 from vgpu.placement.room import Ask
+from vgpu.placement.weights import DEFAULTS, Weights
 from vgpu.reasons import Reason
 from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
 
@@ -40,9 +41,9 @@ HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be
 
 
 class Cluster:
-    """Derived state. `clock` is monotonic, in seconds."""
+    """Derived state. `clock` is monotonic, in seconds; `weights` are those of the policy `fragmentation`."""
 
-    def __init__(self, slice_mib: int, clock: Callable[[], float]) -> None:
+    def __init__(self, slice_mib: int, clock: Callable[[], float], weights: Weights = DEFAULTS) -> None:
         self.slice_mib = slice_mib
         self.objects = ObjectStore()
         self.leases = Leases(clock, self._take_lease)
@@ -58,7 +59,7 @@ class Cluster:
         room_for = Copies(self.rows.index)
         self.ranking = Ranking(self.rows.index, room_for, self.state)
         self._supplies = Supplies(self.rows.index, room_for, self.state, models)
-        self.demand = DemandKeeper(slice_mib, models, self.supply)
+        self.demand = DemandKeeper(slice_mib, models, self.supply, weights)
 
     def now(self) -> float:
         """Return the monotonic time in seconds."""

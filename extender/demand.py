@@ -1,31 +1,36 @@
 """Which pods the cluster gets, and what the room for them is worth: what `fragmentation` and `fgd` learn.
 
-Every new pod that asks for GPUs is counted once, when a watch shows it. Prices are made again after `REFRESH`
-questions, and while there are few pods each time that their number has doubled.
+Every new pod that asks for GPUs is counted once, when a watch shows it. Prices are made again after some
+questions (`Weights.refresh`), and while there are few pods each time that their number has doubled.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from extender import weights_file
 from extender.index.supply import Supply
 from extender.objects import Pod
-from vgpu.placement import demand, fragmentation, room, topology
-from vgpu.placement.demand import EMPTY, REFRESH, Demand, TypicalPods
+from vgpu.placement import room, topology
+from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask
+from vgpu.placement.weights import DEFAULTS, Weights
 
 
 class DemandKeeper:
     """Learns from the pods seen. `supply` returns the room that all usable nodes have for some classes of pods."""
 
-    def __init__(self, slice_mib: int, models: Models, supply: Callable[[tuple[Ask, ...]], Supply]) -> None:
-        self.demand: Demand = EMPTY
+    def __init__(
+        self, slice_mib: int, models: Models, supply: Callable[[tuple[Ask, ...]], Supply], weights: Weights = DEFAULTS
+    ) -> None:
+        self.demand = Demand(weights=weights)
+        self._weights = weights
         self._slice_mib = slice_mib
         self._models = models
         self._supply = supply
-        self._typical = TypicalPods()
+        self._typical = TypicalPods(weights)
         self._questions = 0
         self._seen = 0
         self._priced = 0
@@ -38,7 +43,7 @@ class DemandKeeper:
 
     def question(self, pod: Pod) -> Question:
         """Return the question which node is best for a pod; the index must be up to date."""
-        if self._questions % REFRESH == 0 or self._seen > 2 * self._priced:
+        if self._questions % self._weights.refresh == 0 or self._seen > 2 * self._priced:
             self._refresh()
         self._questions += 1
         return self.asked(pod)
@@ -61,13 +66,10 @@ class DemandKeeper:
         self.demand = self._typical.demand(supply.copies.__getitem__, supply.free, supply.slices)
 
 
-def described(defaults: DefaultPolicies) -> str:
+def described(defaults: DefaultPolicies, weights: Weights) -> str:
     """Return the cluster's policies and their weights in words, for the log."""
-    tolerance = fragmentation.TOLERANCE // fragmentation.MILLI_CARD
     return (
         f"nodes by {defaults.node_policy}, cards by {defaults.gpu_policy}; "
-        f"fragmentation: costs that differ by at most {tolerance} thousandths of a card are equal, prices by "
-        f"room^-{demand.SCARCITY}, made after {REFRESH} questions from at most {demand.MAX_TYPICAL} of "
-        f"{demand.MAX_CLASSES} classes, half-life {demand.HALF_LIFE} pods; "
+        f"fragmentation: {weights_file.effective(weights)}; "
         f"topology: NVLink {topology.NVLINK}, same NUMA node {topology.SAME_NUMA}, other {topology.OTHER_NUMA}"
     )

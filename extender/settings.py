@@ -41,6 +41,9 @@ class Settings(Listening):
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
     node_policy: Policy = Field("fragmentation", description="which node is preferred, for pods without a policy")
     gpu_policy: Policy = Field("fragmentation", description="which card is preferred, for pods without a policy")
+    packing_weights: Path | None = Field(
+        None, description="weights of the policy fragmentation, TOML (default: those of the guide)"
+    )
     namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field(
         "", description="this replica's name in the Lease (default: the host's name); each process adds a random part"

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.placement.fleet import Array, Fleet
 from vgpu.placement import fragmentation
-from vgpu.placement.demand import EMPTY, REFRESH, Demand, TypicalPods
+from vgpu.placement.demand import EMPTY, Demand, TypicalPods
 from vgpu.placement.fragmentation import Change
 from vgpu.placement.room import Ask, CardRoom, Room, after, least
 
@@ -75,7 +75,7 @@ class Fragmentation:
         room = fleet.room()
         change = Change((), room.share, room.cpu_milli, known.left_share, known.left_cpu)
         costs = known.lost @ self._prices + fragmentation.apart(change, self.demand)
-        node = fleet.first(known.fits, costs, fragmentation.TOLERANCE)
+        node = fleet.first(known.fits, costs, fragmentation.tolerance(self.demand.weights))
         return None if node is None else (node, fleet.cards(ask, node) if ask.gpus else [])
 
     def changed(self, node: int) -> None:
@@ -90,7 +90,7 @@ class Fragmentation:
 
     def _ask(self) -> None:
         """Make new prices when `DemandKeeper.question` does."""
-        if self._questions % REFRESH == 0 or self._seen > 2 * self._priced:
+        if self._questions % self.demand.weights.refresh == 0 or self._seen > 2 * self._priced:
             self._priced = self._seen
             self._refresh()
         self._questions += 1

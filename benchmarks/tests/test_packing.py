@@ -14,7 +14,7 @@ from benchmarks.placement.fleet import Fleet
 from benchmarks.placement.learned import Fragmentation
 from benchmarks.placement.traces import MIXES, Machine, Mix, Trace
 from benchmarks.placement.verbs import VerbsFleet
-from vgpu.placement import fgd, fragmentation, rank
+from vgpu.placement import fgd, fragmentation, rank, weights
 from vgpu.placement.question import Question
 from vgpu.placement.room import CARD, Ask, CardRoom, Room
 
@@ -41,7 +41,7 @@ def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None
         if chosen is None:
             assert not costs
             continue
-        assert trace.machines[chosen[0]].name == rank.by_cost(costs, fragmentation.TOLERANCE)[0]
+        assert trace.machines[chosen[0]].name == rank.by_cost(costs, fragmentation.tolerance(weights.DEFAULTS))[0]
         fleet.put(ask, *chosen)
         policy.changed(chosen[0])
     assert fleet.used > fleet.capacity // 2

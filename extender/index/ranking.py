@@ -35,8 +35,8 @@ class Ranking:
         usable = places[is_usable]
         found = np.zeros(len(names), np.int64)
         if len(usable):
-            costs = self._costs(usable, policy, question)
-            found[is_usable] = by_rank(costs, index.order[usable], POLICIES[policy].tolerance)
+            costs, tolerance = self._costs(usable, policy, question), POLICIES[policy].tolerance
+            found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights))
         return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
 
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:

@@ -13,10 +13,10 @@ from tests import strategies
 from tests.extender.conftest import World
 from vgpu.host_request import HostRequest
 from vgpu.placement import fragmentation, rank, room
-from vgpu.placement.demand import REFRESH
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import Ask
+from vgpu.placement.weights import DEFAULTS, Weights
 from vgpu.policy import PackingPolicy
 from vgpu.share import HostRoom, NodeState
 
@@ -87,13 +87,13 @@ def test_prices_are_made_again_while_pods_are_few_and_then_after_questions() -> 
         known.see(pod(f"u{n}", gpu_mem=512))
         versions.append(known.question(pod("s", gpu_mem=512)).demand.version)
     assert [n for n in range(1, 40) if versions[n] > versions[n - 1]] == [2, 6, 14, 30]
-    for _ in range(REFRESH):
+    for _ in range(DEFAULTS.refresh):
         known.question(pod("s", gpu_mem=512))
     assert known.demand.version == versions[-1] + 1
     assert known.policies(DefaultPolicies()).demand is known.demand
 
 
 def test_the_effective_policies_and_weights_are_logged() -> None:
-    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY))
+    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY), Weights(tolerance=7))
     assert said.startswith("nodes by spread, cards by topology; ")
-    assert "at most 30 thousandths of a card are equal" in said
+    assert "fragmentation: tolerance = 7, left = 50, scarcity = 1.5, covered = 95, half-life = 4000" in said

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.placement.room import CARD, Ask
+from vgpu.placement.weights import DEFAULTS, Weights
 
 MILLION: Final = 1_000_000
 MAX_CLASSES: Final = 512  # classes that are counted; the rarest one makes place for a new one
 MAX_TYPICAL: Final = 32  # of them that policies keep room for
-COVERED: Final = 0.95  # share of the pods seen that the typical classes cover
-HALF_LIFE: Final = 4000  # pods after which a pod counts half
-REFRESH: Final = 64  # questions between two prices
 MAX_PRICE: Final = 10**9  # a thousand cards: costs stay below 63 bits
-SCARCITY: Final = 1.5  # exponent of the scarcity of room in a price
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +41,13 @@ class Demand:
         typical: the classes that policies keep room for.
         cpu_per_card: CPU that pods ask for beside each card, in thousandths; 0 where it is not known.
         version: another one for each value that differs.
+        weights: how `fragmentation` weighs.
     """
 
     typical: tuple[Typical, ...] = ()
     cpu_per_card: int = 0
     version: int = 0
+    weights: Weights = DEFAULTS
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -62,7 +61,8 @@ EMPTY: Final = Demand()
 class TypicalPods:
     """Counts the pods seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Weights = DEFAULTS) -> None:
+        self._weights = weights
         self._counts: dict[Ask, float] = {}
         self._weight = 1.0  # of the next pod: it grows, so that the pods before count less
         self._version = 0
@@ -72,7 +72,7 @@ class TypicalPods:
         if ask not in self._counts and len(self._counts) >= MAX_CLASSES:
             del self._counts[min(self._counts, key=lambda each: self._counts[each])]
         self._counts[ask] = self._counts.get(ask, 0.0) + self._weight
-        self._weight *= 2 ** (1 / HALF_LIFE)
+        self._weight *= 2 ** (1 / self._weights.half_life)
         if self._weight > MILLION:
             self._counts = {each: count / self._weight for each, count in self._counts.items()}
             self._weight = 1.0
@@ -86,7 +86,7 @@ class TypicalPods:
         total, covered = sum(self._counts.values()), 0.0
         chosen: list[Ask] = []
         for ask, count in ranked:
-            if covered < COVERED * total or ask.gpus > 1:
+            if covered < self._weights.covered / 100 * total or ask.gpus > 1:
                 chosen.append(ask)
             covered += count
         typical = set(chosen[:MAX_TYPICAL])
@@ -102,11 +102,13 @@ class TypicalPods:
         """
         asks = self.asks()
         counts = [self._counts[ask] for ask in asks]
-        prices = _prices(asks, counts, [copies(ask) / 1000 if ask.gpus else 0.0 for ask in asks], free)
+        room = [copies(ask) / 1000 if ask.gpus else 0.0 for ask in asks]
+        prices = _prices(asks, counts, room, free, self._weights.scarcity)
         total = sum(counts) or 1.0
         popularity = [int(count / total * MILLION) for count in counts]
         self._version += 1
-        return Demand(tuple(map(Typical, asks, popularity, prices)), self._cpu_per_card(slices), self._version)
+        typical = tuple(map(Typical, asks, popularity, prices))
+        return Demand(typical, self._cpu_per_card(slices), self._version, self._weights)
 
     def _cpu_per_card(self, slices: int) -> int:
         cards = sum(count * ask.gpus * (ask.whole or ask.slices / slices) for ask, count in self._counts.items())
@@ -114,12 +116,14 @@ class TypicalPods:
         return int(cpu / cards) if cards else 0
 
 
-def _prices(asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float], free: int) -> list[int]:
+def _prices(
+    asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float], free: int, scarcity: float
+) -> list[int]:
     """Return the price of each class: by popularity, cards and scarcity, such that all room is worth what is free.
 
     `room` is the number of pods of each class for which the cluster has room, `free` in thousandths of a card.
     """
-    raw = [count * ask.gpus / (pods + 1) ** SCARCITY for ask, count, pods in zip(asks, counts, room, strict=True)]
+    raw = [count * ask.gpus / (pods + 1) ** scarcity for ask, count, pods in zip(asks, counts, room, strict=True)]
     total = sum(price * pods for price, pods in zip(raw, room, strict=True))
     scale = free * (MILLION // CARD) / total if total else 0.0
     return [int(min(price * scale, MAX_PRICE)) for price in raw]

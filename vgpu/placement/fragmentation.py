@@ -6,7 +6,8 @@ The cost of a node has three terms, in billionths of a card:
 - CPU: cards that are left without CPU, by a smooth hinge around half of the CPU that pods ask for beside a card;
 - left: what is free on the node, a little: of nodes that are otherwise equal the fullest.
 
-Nodes whose costs differ by less than `TOLERANCE` are equal: the first one in the fixed order is filled first.
+Nodes whose costs differ by less than a tolerance are equal: the first one in the fixed order is filled first. The
+tolerance and the weight of the last term can be set (`weights`).
 """
 
 from collections.abc import Sequence
@@ -16,11 +17,10 @@ from typing import Final
 from vgpu.placement.demand import Demand
 from vgpu.placement.question import Question
 from vgpu.placement.room import CARD, Ask, CardRoom, Ints, Room, after, fits, least
+from vgpu.placement.weights import Weights
 
 MILLI_CARD: Final = 1_000_000  # billionths of a card
-TOLERANCE: Final = 30 * MILLI_CARD
-LEFT_WEIGHT: Final = MILLI_CARD // 20  # for each thousandth of a card that is free
-LEFT_WEIGHT_ALONE: Final = 1000 * MILLI_CARD  # before any pod was seen: the fullest node, as binpack
+_LEFT_ALONE: Final = 1_000_000  # before any pod was seen: above any tolerance, so the fullest node, as binpack
 _NO_TIME: Final = 1 << 20
 
 
@@ -48,6 +48,11 @@ def cost(room: Room, question: Question) -> Ints:
     return priced(change(room, question.ask, question.demand.asks), question.demand)
 
 
+def tolerance(weights: Weights) -> int:
+    """Return how far above the least cost a node's cost is equal to it."""
+    return weights.tolerance * MILLI_CARD
+
+
 def change(room: Room, ask: Ask, typical: Sequence[Ask]) -> Change:
     """Return what a pod changes on a node."""
     left = after(room, ask)
@@ -64,8 +69,8 @@ def priced(changed: Change, demand: Demand) -> Ints:
 def apart(changed: Change, demand: Demand) -> Ints:
     """Return what a change costs apart from the room for typical pods."""
     cpu = without_cpu(changed.left_share, changed.left_cpu_milli, demand)
-    weight = LEFT_WEIGHT if demand.typical else LEFT_WEIGHT_ALONE
-    return cpu - without_cpu(changed.share, changed.cpu_milli, demand) + weight * changed.share
+    left = demand.weights.left if demand.typical else _LEFT_ALONE
+    return cpu - without_cpu(changed.share, changed.cpu_milli, demand) + left * MILLI_CARD // CARD * changed.share
 
 
 def copies(room: Room, ask: Ask) -> Ints:

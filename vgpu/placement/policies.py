@@ -9,6 +9,7 @@ from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ints, Room
+from vgpu.placement.weights import Weights
 from vgpu.policy import PackingPolicy, PodOptions
 from vgpu.request import PodRequest
 from vgpu.share import CardState, NodeState
@@ -23,14 +24,15 @@ class Policy:
     Attributes:
         card: sort key of a card; `choose` breaks ties by the most free time, then by NVML's index.
         node: cost of a node that has room for the pod, from ints or from arrays over nodes.
-        tolerance: nodes whose costs are above the least cost by at most this are equal; `rank` orders equal nodes.
+        tolerance: nodes whose costs are above the least cost by at most this are equal; `rank` orders equal nodes. It
+            may depend on the weights.
         card_set: chooses the cards of a container together, instead of one after the other.
         node_state: cost of a node that arrays cannot give, added to that of `node`.
     """
 
     card: Callable[[CardState], int]
     node: Callable[[Room, Question], Ints]
-    tolerance: int = 0
+    tolerance: Callable[[Weights], int] = lambda _: 0
     card_set: CardSet | None = None
     node_state: Callable[[NodeState, Question], int] | None = None
 
@@ -77,7 +79,7 @@ def _tightest(card: CardState) -> int:
 POLICIES: Final[Mapping[PackingPolicy, Policy]] = {
     PackingPolicy.BINPACK: Policy(card=_tightest, node=_free),
     PackingPolicy.SPREAD: Policy(card=lambda card: -card.free_slices, node=_taken),
-    PackingPolicy.FRAGMENTATION: Policy(_tightest, fragmentation.cost, tolerance=fragmentation.TOLERANCE),
+    PackingPolicy.FRAGMENTATION: Policy(_tightest, fragmentation.cost, tolerance=fragmentation.tolerance),
     PackingPolicy.FGD: Policy(_tightest, fgd.cost),
     PackingPolicy.TOPOLOGY: Policy(_tightest, _free, card_set=topology.best_cards, node_state=topology.node_cost),
     PackingPolicy.POWER: Policy(power.card_order, power.cost),

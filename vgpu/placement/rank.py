@@ -15,7 +15,7 @@ def rank(nodes: Iterable[NodeState], policy: PackingPolicy, question: Question =
     """Return the names of the nodes, best first."""
     row = POLICIES[policy]
     costs = {node.name: row.cost(node, room.room_of(node, question.models), question) for node in nodes}
-    return by_cost(costs, row.tolerance)
+    return by_cost(costs, row.tolerance(question.demand.weights))
 
 
 def by_cost(costs: Mapping[str, int], tolerance: int) -> list[str]:

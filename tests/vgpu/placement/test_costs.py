@@ -15,6 +15,7 @@ from vgpu.placement.models import ALL, Models
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask, CardRoom, Room, after, fits
+from vgpu.placement.weights import Weights
 from vgpu.policy import CardSelector, PackingPolicy
 from vgpu.share import CardState, HostRoom, NodeState, Usage
 
@@ -71,6 +72,18 @@ def test_what_is_left_is_what_the_pod_did_not_take(room: Room, ask: Ask) -> None
         assert len(changed) == ask.gpus or (ask.slices, ask.cores) == (0, 0)
         assert all(b.free_slices == (0 if ask.whole else a.free_slices - ask.slices) for a, b in changed)
         assert all(b.free_slices >= 0 <= b.free_cores for _, b in changed)
+
+
+def test_a_tolerance_fills_the_first_node_and_without_it_the_fullest_is_filled() -> None:
+    ask = Ask(1, 2, 0, 0, 0, 0, ALL)
+    nodes = [node("a", 8, 6), node("b", 8, 4), node("c", 8, 8)]
+
+    def ranked(weights: Weights) -> list[str]:
+        demand = Demand((Typical(ask, 10**6, 0),), weights=weights)
+        return rank.rank(nodes, PackingPolicy.FRAGMENTATION, Question(ask, demand))
+
+    assert ranked(Weights(tolerance=0)) == ["b", "a", "c"]
+    assert ranked(Weights(tolerance=500)) == ranked(Weights(left=0)) == sorted("abc", key=rank.fixed_order)
 
 
 def node(name: str, *free: int, cpu: int = 100_000) -> NodeState:

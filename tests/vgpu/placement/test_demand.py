@@ -4,6 +4,7 @@ from vgpu.placement import demand
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import ALL, MAX_MODELS, Models
 from vgpu.placement.room import Ask
+from vgpu.placement.weights import DEFAULTS, Weights
 from vgpu.policy import CardSelector
 
 
@@ -20,9 +21,20 @@ def test_rare_classes_are_not_typical_but_pods_of_several_cards_are() -> None:
 
 def test_earlier_pods_count_less() -> None:
     typical = TypicalPods()
-    for ask in (*[share(1)] * 20 * demand.HALF_LIFE, *[share(2)] * 6 * demand.HALF_LIFE):
+    for ask in (*[share(1)] * 20 * DEFAULTS.half_life, *[share(2)] * 6 * DEFAULTS.half_life):
         typical.see(ask)
     assert typical.asks() == (share(2),)
+
+
+def test_weights_say_how_fast_is_learned_how_much_is_covered_and_what_scarcity_costs() -> None:
+    typical = TypicalPods(Weights(half_life=10, covered=40, scarcity=0))
+    for ask in (*[share(1)] * 30, *[share(2)] * 8, *[share(3)] * 5):
+        typical.see(ask)
+    assert set(typical.asks()) == {share(1), share(2)}
+    found = typical.demand(lambda ask: 1000 * ask.slices, 50_000, 8)
+    one, two = sorted(found.typical, key=lambda each: each.ask.slices)
+    assert abs(one.price / two.price - one.popularity / two.popularity) < 0.001
+    assert found.weights == Weights(half_life=10, covered=40, scarcity=0)
 
 
 def test_the_number_of_classes_is_bounded() -> None:

@@ -1,0 +1,37 @@
+"""What the policy `fragmentation` can be tuned by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How costs compare, and how fast the pods to come are learned (ADR 56).
+
+    Attributes:
+        tolerance: nodes whose costs are above the least cost by at most this are equal, in thousandths of a card.
+        left: what a free card of a node adds to the node's cost, in thousandths of a card.
+        scarcity: exponent of the scarcity of room in the price of a class of pods.
+        covered: percent of the pods seen that the typical classes cover.
+        half_life: pods after which a pod counts half.
+        refresh: questions between two prices.
+    """
+
+    tolerance: int = 30
+    left: int = 50
+    scarcity: float = 1.5
+    covered: int = 95
+    half_life: int = 4000
+    refresh: int = 64
+
+
+DEFAULTS: Final = Weights()
+BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    "tolerance": (0, 500),
+    "left": (0, 1000),
+    "scarcity": (0, 4),
+    "covered": (1, 100),
+    "half_life": (1, 1_000_000),
+    "refresh": (1, 100_000),
+}
