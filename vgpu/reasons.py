@@ -91,6 +91,9 @@ UNRESOLVABLE: Final = frozenset(
     }
 )
 
+# Of these, what an administrator can end on a card that the pod accepts.
+CURABLE: Final = frozenset({Reason.CARD_CORDONED, Reason.CARD_UNHEALTHY})
+
 
 def text(reason: Reason) -> str:
     """Return the text for kube-scheduler's events: `CardInsufficientMemory: no card has the GPU memory free`."""

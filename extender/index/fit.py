@@ -11,10 +11,12 @@ from extender.index.ask import Ask
 from extender.index.codes import BY_PRECEDENCE, CODES, FIRST_LASTING, FITS, NO_CARD
 from extender.index.nodes import Codes, Ints, NodeIndex, Places
 from extender.index.row import FIELDS
+from vgpu import reasons
 from vgpu.device import Card
 from vgpu.reasons import Reason
 
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
+_CURABLE: Final = [CODES[reason] for reason in reasons.CURABLE]
 _CARD_REASONS: Final = sorted(BY_PRECEDENCE, key=list(Reason).index)
 
 
@@ -71,6 +73,8 @@ def _node_codes(codes: Codes, cards: Ints, gpus: int) -> Codes:
     is_lasting = (codes >= FIRST_LASTING) & (codes < NO_CARD)
     lasts = cards - np.count_nonzero(is_lasting, axis=0) < gpus
     counted = np.where(lasts == is_lasting, codes, FITS)
+    is_curable = np.isin(counted, _CURABLE)
+    counted = np.where(is_curable.any(axis=0) & ~is_curable, FITS, counted)
     best = np.zeros(codes.shape[1], np.int64)
     found = np.zeros(codes.shape[1], np.uint8)
     present = np.bincount(counted.ravel(), minlength=NO_CARD + 1)

@@ -88,8 +88,9 @@ def world(make_world: Callable[..., World], shim: Path) -> World:
 def make_container(world: World) -> Iterator[Callable[..., Container]]:
     made: list[Path] = []
 
-    def make(memory: str | None = "64MiB", cores: int = 100, memory_policy: str = "refuse") -> Container:
-        made.append(launch.write_files(launch.parse(memory, cores, "fixed", memory_policy)))
+    def make(memory: str | None = "64MiB", cores: int | None = 100, memory_policy: str = "refuse") -> Container:
+        policy = "fixed" if cores else "burst"
+        made.append(launch.write_files(launch.parse(memory, cores, policy, memory_policy)))
         return Container(world, made[-1])
 
     yield make

@@ -68,7 +68,7 @@ def test_the_processes_of_a_container_divide_its_share(make_container: Make) -> 
     assert min(shares) > 0.02
 
 
-@pytest.mark.parametrize("cores", [None, 0, 100])
+@pytest.mark.parametrize("cores", [None, 100])
 def test_without_a_share_nothing_waits(make_container: Make, cores: int | None) -> None:
     container = make_container(LIMIT, cores)
     session = start(container)

@@ -94,14 +94,19 @@ def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]
 
 
 def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping[str, Reason]) -> Refusal:
-    """Choose the node's reason among its cards': a reason that ends with other pods counts before a lasting one."""
+    """Choose the node's reason among its cards'.
+
+    A reason that ends with other pods counts before a lasting one, and of the lasting ones those that an administrator
+    can end: a card that the pod names and that is cordoned is no mismatch of UUIDs.
+    """
     if len(node.cards) < container.gpus:
         return Refusal(Reason.NOT_ENOUGH_CARDS if node.cards else Reason.NO_INVENTORY, refused)
     waiting = [why for why in refused.values() if why not in reasons.UNRESOLVABLE]
     spare = len(node.cards) - len(refused) + len(waiting)
     if spare < container.gpus:
         lasting = [why for why in refused.values() if why in reasons.UNRESOLVABLE]
-        return Refusal(_most_common(lasting), refused)
+        curable = [why for why in lasting if why in reasons.CURABLE]
+        return Refusal(_most_common(curable or lasting), refused)
     return Refusal(_most_common(waiting), refused)
 
 

@@ -125,6 +125,20 @@ def test_a_reason_that_waiting_can_cure_takes_precedence() -> None:
     assert not refusal.is_unresolvable
 
 
+@pytest.mark.parametrize(
+    ("closed", "reason"), [({"cordoned": True}, Reason.CARD_CORDONED), ({"healthy": False}, Reason.CARD_UNHEALTHY)]
+)
+def test_a_card_that_an_administrator_can_open_is_named_before_cards_that_do_not_match(
+    closed: dict[str, bool], reason: Reason
+) -> None:
+    node = node_state(card(0), card(1, **closed), card(2))
+    named = pod(container(gpu_mem=100), annotations={names.USE_GPU_UUID: "GPU-1"})
+    large = pod(container(gpu_mem=5000))
+    mixed = node_state(card(0), card(1, 8192, **closed), card(2))
+    for obj, state in ((named, node), (large, mixed)):
+        assert refused(obj, state).reason is reason
+
+
 def test_best_effort_uses_no_cores() -> None:
     node = node_state(card(0))
     first = pod(container(gpu_mem=256, gpu_cores=100))
