@@ -57,7 +57,7 @@ class Changes:
         known = self._known.get(ask)
         if known is None or known.typical != typical or known.rest.shape[1] != index.size:
             size = index.size
-            known = _Known(np.zeros((len(typical), size), np.int64), np.zeros((4, size), np.int64), -1, typical)
+            known = _Known(np.zeros((len(typical), size), np.int64), np.zeros((4, size), np.int64), 0, typical)
             self._known[ask] = known
         if known.version != index.version:
             before = self._room.of(typical)

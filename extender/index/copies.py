@@ -19,14 +19,14 @@ class Copies:
     def __init__(self, index: NodeIndex) -> None:
         self._index = index
         self._typical: tuple[Ask, ...] = ()
-        self._version = -1
+        self._version = 0
         self._known: Ints = np.zeros((0, 0), np.int64)
 
     def of(self, typical: tuple[Ask, ...]) -> Ints:
         """Return `fragmentation.copies` of each class on each row, as (classes, rows). Do not change the array."""
         index = self._index
         if typical != self._typical or self._known.shape[1] != index.size:
-            self._typical, self._version = typical, -1
+            self._typical, self._version = typical, 0
             self._known = np.zeros((len(typical), index.size), np.int64)
         if self._version != index.version:
             changed = np.flatnonzero(index.versions > self._version)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from extender.index.changes import Changes
 from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
+from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, NodeIndex, Places
 from vgpu.placement import room
 from vgpu.placement.policies import POLICIES
@@ -25,6 +26,9 @@ class Ranking:
         self._index = index
         self._state = state
         self._changes = Changes(index, room_for)
+        self._node_costs = {
+            policy: NodeCosts(index, state, row.node_state) for policy, row in POLICIES.items() if row.node_state
+        }
 
     def score(self, names: Sequence[str], policy: PackingPolicy, question: Question, now: float) -> Scores:
         """Score the nodes named: those that can be used at a monotonic time by rank, the others 0."""
@@ -41,13 +45,13 @@ class Ranking:
 
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
-        row = POLICIES[policy]
-        if row.node_state is not None:
-            return self._exactly(places, policy, question)
         if policy is PackingPolicy.FRAGMENTATION:
             costs = self._changes.costs(question)[places]
         else:
-            costs = np.broadcast_to(row.node(self._index.room(places), question), len(places)).astype(np.int64)
+            found = POLICIES[policy].node(self._index.room(places), question)
+            costs = np.broadcast_to(found, len(places)).astype(np.int64)
+        if policy in self._node_costs:
+            costs += self._node_costs[policy].of(question)[places]
         is_wide = np.flatnonzero(self._index.blocked[places] == UNDECIDED)
         if len(is_wide):
             costs[is_wide] = self._exactly(places[is_wide], policy, question)

@@ -213,22 +213,26 @@ def compare(data: st.DataObject) -> None:
         assert world.cluster.supply(typical) == world.expected_supply(typical)
 
 
-def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes() -> None:
-    world, sizes = World(DefaultPolicies(PackingPolicy.FRAGMENTATION)), (1, 2, 3, 4, 18)
+@pytest.mark.parametrize("policy", [PackingPolicy.FRAGMENTATION, PackingPolicy.TOPOLOGY])
+def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: PackingPolicy) -> None:
+    world, sizes = World(DefaultPolicies(policy)), (1, 2, 3, 4, 18)
 
     def change(number: int, version: int) -> None:
         name = NAMES[number]
-        held = [version * (n + 1) % 9 for n in range(sizes[number])]
-        found = tuple(Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=h) for n, h in enumerate(held))
+        held, linked = [version * (n + 1) % 4 for n in range(sizes[number])], (f"GPU-{name}-0",)
+        found = tuple(
+            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=each, nvlink_peers=linked)
+            for n, each in enumerate(held)
+        )
         world.cluster.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
 
     for number, name in enumerate(NAMES):
         change(number, 1)
         world.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16)))
         world.cluster.leases.put(Lease(names.node_lease(name), name, "", 1000))
-    for n in range(200):
-        amounts: dict[str, int | str] = {"gpu_mem": 256 * (1 + n % 5)} if n % 3 else {"gpu": 1 + n % 2}
-        pod = replace(objects.pod(strategies.admit(strategies.pod(strategies.container(**amounts)))), uid=f"u{n}")
+    for n in range(120):
+        kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
+        pod = replace(objects.pod(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}")
         world.cluster.demand.see(pod)
         assert world.scores(pod, NAMES) == world.expected_scores(pod, NAMES)
         typical = world.cluster.demand.demand.asks
