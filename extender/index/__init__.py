@@ -3,8 +3,8 @@
 `NodeIndex` has a row for each node whose cards a GPUNode reports. `Cluster` writes a row where the node's state has
 changed, and nothing else writes; an update costs one node. `Judgements` applies the rule of `vgpu.placement.fit` to all
 rows, keeps the outcome of each request, and judges only changed rows again. `ranking` orders nodes by a policy's cost;
-for `fragmentation`, `copies` and `changes` keep what is known of each row, and `supply` adds it up for the prices; for
-`topology`, `node_costs` keeps what is computed node by node.
+policies that are expensive to compute keep what they know of each row in a `row_cache`. `supply` adds up rows, for
+prices.
 
 The index is derived: `choose.place` on a `NodeState` remains the rule, and the tests compare every outcome with it.
 Requests that several containers choose cards for are only screened here: a node that survives is placed exactly.

@@ -1,13 +1,13 @@
-"""Costs of nodes that arrays cannot give, computed node by node. A later question looks only at rows written since."""
+"""Costs of nodes that arrays cannot give, computed node by node."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from extender.index.codes import FITS
-from extender.index.nodes import Ints, NodeIndex
+from extender.index.nodes import Ints, NodeIndex, Places
+from extender.index.row_cache import RowCache
 from vgpu.placement.question import Question
 from vgpu.share import NodeState
 
@@ -23,20 +23,14 @@ class NodeCosts:
         self._index = index
         self._state = state
         self._cost = cost
-        self._known: OrderedDict[Hashable, tuple[int, Ints]] = OrderedDict()  # by what a pod asks
+        self._known = RowCache(index, MAX_ASKS)
 
     def of(self, question: Question) -> Ints:
         """Return the cost of each row; 0 where pods may not use the node. Do not change the array."""
-        index, ask = self._index, question.ask
-        version, costs = self._known.get(ask, (0, np.zeros(0, np.int64)))
-        if len(costs) != index.size:
-            version, costs = 0, np.zeros(index.size, np.int64)
-        if version != index.version:
-            for place in np.flatnonzero(index.versions > version).tolist():
-                is_open = index.name(place) and index.blocked[place] == FITS
-                costs[place] = self._cost(self._state(index.name(place)), question) if is_open else 0
-        self._known[ask] = index.version, costs
-        self._known.move_to_end(ask)
-        if len(self._known) > MAX_ASKS:
-            self._known.popitem(last=False)
-        return costs
+        found: Ints = self._known.of(question.ask, 1, lambda places: self._costs(places, question))[0]
+        return found
+
+    def _costs(self, places: Places, question: Question) -> Ints:
+        index = self._index
+        names = [index.name(place) if index.blocked[place] == FITS else "" for place in places.tolist()]
+        return np.array([self._cost(self._state(name), question) if name else 0 for name in names], np.int64)
