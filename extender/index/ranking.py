@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from extender.index.changes import Changes
 from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
+from extender.index.growth import Growth
 from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, NodeIndex, Places
 from vgpu.placement import room
@@ -25,7 +26,10 @@ class Ranking:
     def __init__(self, index: NodeIndex, room_for: Copies, state: Callable[[str], NodeState]) -> None:
         self._index = index
         self._state = state
-        self._changes = Changes(index, room_for)
+        self._kept: dict[PackingPolicy, Callable[[Question], Ints]] = {
+            PackingPolicy.FRAGMENTATION: Changes(index, room_for).costs,
+            PackingPolicy.FGD: Growth(index).costs,
+        }
         self._node_costs = {
             policy: NodeCosts(index, state, row.node_state) for policy, row in POLICIES.items() if row.node_state
         }
@@ -45,8 +49,9 @@ class Ranking:
 
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
-        if policy is PackingPolicy.FRAGMENTATION:
-            costs = self._changes.costs(question)[places]
+        if policy in self._kept:
+            found = self._kept[policy](question)
+            costs = np.broadcast_to(found, self._index.size)[places].astype(np.int64)
         else:
             found = POLICIES[policy].node(self._index.room(places), question)
             costs = np.broadcast_to(found, len(places)).astype(np.int64)

@@ -213,7 +213,7 @@ def compare(data: st.DataObject) -> None:
         assert world.cluster.supply(typical) == world.expected_supply(typical)
 
 
-@pytest.mark.parametrize("policy", [PackingPolicy.FRAGMENTATION, PackingPolicy.TOPOLOGY])
+@pytest.mark.parametrize("policy", [PackingPolicy.FRAGMENTATION, PackingPolicy.FGD, PackingPolicy.TOPOLOGY])
 def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: PackingPolicy) -> None:
     world, sizes = World(DefaultPolicies(policy)), (1, 2, 3, 4, 18)
 

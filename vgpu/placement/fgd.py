@@ -5,6 +5,7 @@ https://www.usenix.org/conference/atc23/presentation/weng. The authors' schedule
 card, and takes the first name of equal nodes. Here the cards are the tightest that fit.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from vgpu.placement.demand import MILLION, Demand
@@ -16,13 +17,17 @@ STEP: Final = CARD // 25 * MILLION
 
 def cost(room: Room, question: Question) -> Ints:
     """Return the growth of the expected fragmentation, in steps of a 25th of a card."""
-    left = after(room, question.ask)
-    return (fragmentation(left, question.demand) - fragmentation(room, question.demand)) // STEP
+    return priced([growth(room, question.ask, each) for each in question.demand.asks], question.demand)
 
 
-def fragmentation(room: Room, demand: Demand) -> Ints:
-    """Return the expected fragmentation of a node, in billionths of a card."""
-    return sum(each.popularity * stranded(room, each.ask) for each in demand.typical)
+def growth(room: Room, ask: Ask, typical: Ask) -> Ints:
+    """Return how much more of a node's cards a class of pods cannot use after a pod, in thousandths of a card."""
+    return stranded(after(room, ask), typical) - stranded(room, typical)
+
+
+def priced(grown: Sequence[Ints], demand: Demand) -> Ints:
+    """Return the cost of the growth for each typical class."""
+    return sum(each.popularity * more for each, more in zip(demand.typical, grown, strict=True)) // STEP
 
 
 def stranded(room: Room, ask: Ask) -> Ints:
