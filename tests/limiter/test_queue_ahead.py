@@ -23,6 +23,11 @@ HELD_S = 0.3
 GRACE_NS = 1_000_000
 
 
+@pytest.fixture(autouse=True)
+def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VGPU_QUEUE_AHEAD", "1")
+
+
 @pytest.fixture
 def queuing(make_container: Make, start: Start, arbiter: MakeArbiter) -> tuple[Session, Arbiter, Container]:  # noqa: F811
     """A process that knows its kernel's time and has no turn, and an arbiter that gives none."""

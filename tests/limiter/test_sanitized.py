@@ -70,7 +70,7 @@ def container(
 def run(container: Container, program: Path, *arguments: str, **more: str) -> None:
     env = container.world.environment(**{**container.env, "LD_PRELOAD": "", "VGPU_LOG": "off", **more})
     done = subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=50)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr
 
 
 @pytest.mark.parametrize("seed", range(4))

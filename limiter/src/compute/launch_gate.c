@@ -48,9 +48,11 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, uint64_t exp
     return VERDICT_FITS;
 }
 
-/* A launch without an estimate is measured alone, so it is not queued. The caller holds LOCK_GATE. */
+/* A launch without an estimate is measured alone, so it is not queued. While a turn opens or closes, the estimates
+ * belong to the thread that does so, without the lock. The caller holds LOCK_GATE. */
 static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                           struct launch_slot *slot) {
+    if (gate->phase != QUEUING && gate->phase != OPEN) return VERDICT_FULL;
     uint64_t expected = 0, now = clock_now();
     bool is_known = estimates_of(&gate->estimates, key, &expected);
     enum verdict verdict = VERDICT_FULL;

@@ -10,9 +10,9 @@
 #include "driver/abi.h"
 
 /* Whether launches can be queued in this process. The first call allocates the page, in the current context, and asks
- * the driver and the environment; call it while no wait is closed. Not under CUDA_LAUNCH_BLOCKING=1, where a launch
- * waits for its kernel; beside injected tools (profilers, sanitizers), which may wait for each kernel; under MPS; or
- * with VGPU_QUEUE_AHEAD=0. */
+ * the driver and the environment; call it while no wait is closed. Only with VGPU_QUEUE_AHEAD=1 (ADR 35), and not
+ * under CUDA_LAUNCH_BLOCKING=1, where a launch waits for its kernel; beside injected tools (profilers, sanitizers),
+ * which may wait for each kernel; or under MPS. */
 bool queue_page_is_usable(void);
 
 /* The context that owns the page may end: the next call of queue_page_is_usable allocates another page. No wait is
