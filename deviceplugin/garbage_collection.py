@@ -13,7 +13,7 @@ from vgpu.node.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
 MIN_AGE_S: Final = 600.0
-MIN_AGE_OF_PROVEN_S: Final = 60.0  # the pod was seen, and is gone; its copy of the library takes 300 KB of the disk
+MIN_AGE_OF_PROVEN_S: Final = 60.0  # the watch has shown the pod and its end; the library's copy takes 300 KB of disk
 
 log = logging.getLogger(__name__)
 

@@ -110,7 +110,7 @@ def token_of(headers: Mapping[str, str]) -> str:
 
 
 def unauthorized(detail: str) -> AdminProblem:
-    """Return the problem of a caller who is not known."""
+    """Return the problem for a caller that is not authenticated."""
     return AdminProblem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": "Bearer"})
 
 

@@ -1,4 +1,4 @@
-"""Records admin actions: who did what to which object, and with which outcome. One structured log line for each."""
+"""Records each admin action as one structured log line: the caller, the action, the object and the outcome."""
 
 import json
 import logging

@@ -36,7 +36,7 @@ async def uncordon(
 
 
 async def _set(context: Context, caller: Caller, uuid: str, *, cordoned: bool) -> dict[str, Any]:
-    """Change the card's setting, and record who did it, or who may not. Returns the card as it is then."""
+    """Change the card's setting and return the card. The action is recorded with its caller, also if it is refused."""
     action = "cordon" if cordoned else "uncordon"
     snapshot = await context.snapshot()
     node = snapshot.node_of_card.get(uuid, "")

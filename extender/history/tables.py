@@ -136,12 +136,9 @@ class UsedRow(Base):
     levels: Mapped[str] = mapped_column(String(255))
 
 
-class UsageHour(Base):
-    """Usage of one workload on one card in one hour: milliseconds, each times a share, percent or MiB."""
+class UsageSums:
+    """The columns of a roll-up's row: milliseconds, each times a share, percent or MiB."""
 
-    __tablename__ = "usage_hours"
-
-    hour: Mapped[int] = mapped_column(primary_key=True)
     workload_id: Mapped[int] = mapped_column(primary_key=True)
     card_id: Mapped[int] = mapped_column(primary_key=True)
     share_ms: Mapped[float] = mapped_column(Double)
@@ -152,20 +149,20 @@ class UsageHour(Base):
     waited_ms: Mapped[float] = mapped_column(Double)
 
 
-class UsageDay(Base):
+class UsageHour(UsageSums, Base):
+    """Usage of one workload on one card in one hour."""
+
+    __tablename__ = "usage_hours"
+
+    hour: Mapped[int] = mapped_column(primary_key=True)
+
+
+class UsageDay(UsageSums, Base):
     """Usage of one workload on all cards of one model in one day, in UTC; `card_id` is the first card of the model."""
 
     __tablename__ = "usage_days"
 
     day: Mapped[int] = mapped_column(primary_key=True)
-    workload_id: Mapped[int] = mapped_column(primary_key=True)
-    card_id: Mapped[int] = mapped_column(primary_key=True)
-    share_ms: Mapped[float] = mapped_column(Double)
-    cores_ms: Mapped[float] = mapped_column(Double)
-    mib_ms: Mapped[float] = mapped_column(Double)
-    used_ms: Mapped[float | None] = mapped_column(Double)
-    bound: Mapped[int]
-    waited_ms: Mapped[float] = mapped_column(Double)
 
 
 class Progress(Base):

@@ -226,7 +226,8 @@ void gate_queue_end_wait(const struct host_wait *wait) {
     if (!gate) return;
     gate_lock(gate);
     uint64_t now = clock_now();
-    activity_count_synchronize(gate->request.activity, now - wait->since);
+    struct region_activity *activity = __atomic_load_n(&gate->request.activity, __ATOMIC_RELAXED);
+    activity_count_synchronize(activity, now - wait->since);
     if (wait->ends_period) host_periods_note_waited(&gate->periods, now - wait->since);
     if (gate->phase == OPEN) {
         turn_note_busy(&gate->turn, now);

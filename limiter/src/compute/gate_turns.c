@@ -172,8 +172,9 @@ static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
     uint64_t wait = rest > depth ? rest - depth : POLL_MIN, since = clock_now();
+    struct region_activity *activity = gate->request.activity; /* another thread may open a turn during the wait */
     await_change_precisely(gate, min_u64(wait, POLL_MAX));
-    activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
+    activity_count_wait(activity, REGION_WAIT_DRAIN, clock_now() - since);
 }
 
 void gate_turns_step(struct gate *gate, enum verdict verdict) {

@@ -37,7 +37,7 @@ static void resolve_row(struct turn_request *request) {
     int card = account_find_or_add_card(region, request->uuid);
     request->holder_id = holder_id_of(container_claim_slot(region));
     request->card = card < 0 ? NULL : &region->cards[card];
-    request->activity = activity_of(region, request->card);
+    __atomic_store_n(&request->activity, activity_of(region, request->card), __ATOMIC_RELAXED);
 }
 
 bool turn_request_is_needed(const struct turn_request *request, bool has_share) {

@@ -9,12 +9,12 @@
 #include "region/region.h"
 
 /* The fields belong to the thread that owns the gate (gate_state.h), or that holds LOCK_GATE while the gate is open.
- * `link` has a lock of its own. */
+ * `link` has a lock of its own; a thread that ends a wait of the host reads `activity` at any time. */
 struct turn_request {
     uint8_t uuid[UUID_SIZE];  /* of the card; never changes */
     struct region_card *card; /* the card's row in the region; NULL before the first turn, or if the region has no row
                                  left */
-    struct region_activity *activity; /* the card's counters in the region; NULL with `card` */
+    struct region_activity *activity; /* atomic; the card's counters in the region; NULL with `card` */
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */

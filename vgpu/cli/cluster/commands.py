@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +13,9 @@ import yaml
 from limiter.host import Host
 from vgpu.cli import outcome
 from vgpu.cli.cluster import describe as describing
+from vgpu.cli.cluster import history_commands, manifests, options, tables, top_view
 from vgpu.cli.cluster import inspect as inspecting
-from vgpu.cli.cluster import manifests, options, tables, top_view
+from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import TABLES, Session, pod_query
@@ -34,13 +35,9 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_explain(app, opened)
     _add_simulate(app, opened)
     _add_cordon(app, opened)
-    _add_usage(app, opened)
-    _add_rightsize(app, opened)
+    history_commands.add(app, opened)
     _add_doctor(app, opened)
     _add_inspect(app, opened)
-
-
-Opened = Callable[..., Session]
 
 
 def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
@@ -77,7 +74,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
                 return
             rows = _named(kind, session.rows(kind, query), names)
             _found(names, rows)
-            _echo(session, kind, rows, output)
+            session.show(rows, TABLES[kind.plural], output)
 
         outcome.or_fail("get", show)
 
@@ -105,13 +102,6 @@ def _named(kind: Kind, rows: list[dict[str, Any]], names: list[str] | None) -> l
 def _found(names: list[str] | None, rows: list[dict[str, Any]]) -> None:
     if names and not rows:
         raise CommandFailed(f"{', '.join(names)}: not found", NOT_FOUND)
-
-
-def _echo(session: Session, kind: Kind, rows: list[dict[str, Any]], output: Format) -> None:
-    if not rows and output in (Format.TABLE, Format.WIDE):
-        typer.echo(TABLES[kind.plural].empty, err=True)
-        return
-    typer.echo(session.text(kind, rows, output), nl=False)
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:
@@ -235,80 +225,6 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
 def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
     row: dict[str, Any] = session.rest.post(f"/gpus/{session.gpu(name)['uuid']}/{verb}")
     return row
-
-
-def _add_usage(app: typer.Typer, opened: Opened) -> None:
-    @app.command(epilog=EXIT_CODES)
-    def usage(
-        by: Annotated[
-            str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
-        ] = "namespace",
-        since: Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")] = "7d",
-        until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
-        namespace: options.Namespace = None,
-        label: Annotated[
-            str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")
-        ] = "",
-        output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
-    ) -> None:
-        """Report what pods used and cost, in every namespace that you may see.
-
-        GPU-HOURS counts each share as the larger of its part of memory and of time: four quarters of a card for an
-        hour are one. ASKED and USED are hours of guaranteed and of measured GPU time, WAITED is the mean time until a
-        pod was bound. CSV has seconds.
-        """
-        session = opened("usage", server, context, token, kubeconfig)
-        groups = [each.strip() for each in by.split(",")]
-        query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000}
-        query |= {
-            key: value
-            for key, value in (("namespace", namespace), ("label", label.split(",") if label else None))
-            if value
-        }
-        found = outcome.or_fail("usage", lambda: session.rest.get("/usage", query))
-        table = tables.usage(groups)
-        if not found["items"] and output in (Format.TABLE, Format.WIDE):
-            typer.echo(table.empty, err=True)
-            return
-        typer.echo(rows_text(found["items"], table, output, colour=session.colour, whole=found), nl=False)
-
-
-def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
-    @app.command(epilog=EXIT_CODES)
-    def rightsize(
-        owner: Annotated[
-            str, typer.Argument(metavar="[KIND/NAME]", help="only this Deployment, Job..., such as Deployment/train")
-        ] = "",
-        since: Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")] = "7d",
-        namespace: options.Namespace = None,
-        label: Annotated[
-            str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")
-        ] = "",
-        output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
-    ) -> None:
-        """Compare what containers used with what they ask for, and say what they should ask for.
-
-        ASKED, MEAN and P95 are percent of a GPU's time: 95 % of the minutes used P95 or less. Advice needs an hour of
-        measurement. Memory that is asked for and never used keeps other pods out.
-        """
-        session = opened("rightsize", server, context, token, kubeconfig)
-        query: dict[str, Any] = {"since": since, "limit": 1000}
-        labels = label.split(",") if label else None
-        query |= {key: value for key, value in (("namespace", namespace), ("label", labels), ("owner", owner)) if value}
-        found = outcome.or_fail("rightsize", lambda: session.rest.get("/rightsize", query))
-        if not found["items"] and output in (Format.TABLE, Format.WIDE):
-            typer.echo(tables.RIGHT_SIZES.empty, err=True)
-            return
-        text = rows_text(found["items"], tables.RIGHT_SIZES, output, colour=session.colour, whole=found)
-        typer.echo(text, nl=False)
 
 
 def _add_doctor(app: typer.Typer, opened: Opened) -> None:

@@ -1,10 +1,12 @@
 """One command's connection: the REST, the namespace, and how text is written."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from vgpu.cli.cluster import endpoint
 from vgpu.cli.cluster.endpoint import Choice
@@ -39,6 +41,13 @@ class Session:
     def text(self, kind: Kind, rows: list[dict[str, Any]], form: Format) -> str:
         """Return rows as text."""
         return rows_text(rows, TABLES[kind.plural], form, colour=self.colour)
+
+    def show(self, rows: Sequence[dict[str, Any]], table: Table, form: Format, *, whole: Any = None) -> None:
+        """Write rows; of an empty list, people get a sentence on stderr. `whole` is as in `rows_text`."""
+        if not rows and form in (Format.TABLE, Format.WIDE):
+            typer.echo(table.empty, err=True)
+            return
+        typer.echo(rows_text(rows, table, form, colour=self.colour, whole=whole), nl=False)
 
     def gpu(self, name: str) -> dict[str, Any]:
         """Return the card that a user names: by UUID, its beginning, or NODE/INDEX. Raises CommandFailed."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.adapters.nvml import Nvml
 from vgpu.device import Card
 from vgpu.errors import NvmlError
 from vgpu.limits import ANY_GPU, CardLimit
@@ -23,7 +22,9 @@ UNKNOWN: Final = LocalCards()
 
 
 def read() -> LocalCards:
-    """Ask NVML."""
+    """Ask NVML. Its adapter is imported here: it would add a tenth to the start of every command."""
+    from vgpu.adapters.nvml import Nvml  # noqa: PLC0415
+
     try:
         with Nvml() as nvml:
             cards = [gpu.card for gpu in nvml.gpus()]

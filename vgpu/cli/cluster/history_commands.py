@@ -1,0 +1,85 @@
+"""The commands about what was used: they ask the history of the admin REST."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from vgpu.cli import outcome
+from vgpu.cli.cluster import options, tables
+from vgpu.cli.cluster.output import Format
+from vgpu.cli.cluster.session import Session
+from vgpu.cli.failure import EXIT_CODES
+
+Opened = Callable[..., Session]  # the verb, and the options that say which server
+Since = Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")]
+Labels = Annotated[str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")]
+
+
+def add(app: typer.Typer, opened: Opened) -> None:
+    """Add the commands."""
+    _add_usage(app, opened)
+    _add_rightsize(app, opened)
+
+
+def _add_usage(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def usage(
+        by: Annotated[
+            str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
+        ] = "namespace",
+        since: Since = "7d",
+        until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
+        namespace: options.Namespace = None,
+        label: Labels = "",
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Report what pods used and cost, in every namespace that you may see.
+
+        GPU-HOURS counts each share as the larger of its part of memory and of time: four quarters of a card for an
+        hour are one. ASKED and USED are hours of guaranteed and of measured GPU time, WAITED is the mean time until a
+        pod was bound. CSV has seconds.
+        """
+        session = opened("usage", server, context, token, kubeconfig)
+        groups = [each.strip() for each in by.split(",")]
+        query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000} | _chosen(
+            namespace, label
+        )
+        found = outcome.or_fail("usage", lambda: session.rest.get("/usage", query))
+        session.show(found["items"], tables.usage(groups), output, whole=found)
+
+
+def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
+    @app.command(epilog=EXIT_CODES)
+    def rightsize(
+        owner: Annotated[
+            str, typer.Argument(metavar="[KIND/NAME]", help="only this Deployment, Job..., such as Deployment/train")
+        ] = "",
+        since: Since = "7d",
+        namespace: options.Namespace = None,
+        label: Labels = "",
+        output: options.Output = Format.TABLE,
+        server: options.Server = None,
+        context: options.Context = None,
+        token: options.Token = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        """Compare what containers used with what they ask for, and say what they should ask for.
+
+        ASKED, MEAN and P95 are percent of a GPU's time: 95 % of the minutes used P95 or less. Advice needs an hour of
+        measurement. Memory that is asked for and never used keeps other pods out.
+        """
+        session = opened("rightsize", server, context, token, kubeconfig)
+        query: dict[str, Any] = {"since": since, "limit": 1000} | _chosen(namespace, label, owner=owner)
+        found = outcome.or_fail("rightsize", lambda: session.rest.get("/rightsize", query))
+        session.show(found["items"], tables.RIGHT_SIZES, output, whole=found)
+
+
+def _chosen(namespace: str | None, label: str, **more: str) -> dict[str, Any]:
+    """Return the part of a query that chooses pods: what was given."""
+    given = {"namespace": namespace, "label": label.split(",") if label else None, **more}
+    return {key: value for key, value in given.items() if value}
