@@ -26,6 +26,8 @@ USE_GPU_MODEL: Final = f"{DOMAIN}/use-gpu-model"
 AVOID_GPU_MODEL: Final = f"{DOMAIN}/avoid-gpu-model"
 USE_GPU_UUID: Final = f"{DOMAIN}/use-gpu-uuid"
 AVOID_GPU_UUID: Final = f"{DOMAIN}/avoid-gpu-uuid"
+GANG: Final = f"{DOMAIN}/gang"  # name of the pods of a namespace that start together or not at all
+GANG_SIZE: Final = f"{DOMAIN}/gang-size"  # how many pods these are
 USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
@@ -36,7 +38,15 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_MODEL,
     USE_GPU_UUID,
     AVOID_GPU_UUID,
+    GANG,
+    GANG_SIZE,
 )
+
+# Other projects' ways to name a group of pods.
+POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"  # of coscheduling, in kubernetes-sigs/scheduler-plugins
+COSCHEDULING_GROUPS_PATH: Final = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+SCHEDULING_GROUP: Final = "schedulingGroup"  # a field of a pod's spec since Kubernetes 1.36
+KUBERNETES_GROUPS_PATH: Final = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)

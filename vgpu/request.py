@@ -11,7 +11,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from vgpu import names, policy, quantity
+from vgpu import gang, names, policy, quantity
+from vgpu.gang import Gang
 from vgpu.policy import ComputePolicy, PodOptions
 from vgpu.problem import Problem, clipped
 from vgpu.quantity import FULL_CORES, WHOLE_PERCENT
@@ -139,13 +140,14 @@ def _anchor(containers: Sequence[ContainerRequest]) -> ContainerRequest:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A manifest that was read: the request, None where no GPU is asked for, and every problem.
+    """A manifest that was read: the request, None where no GPU is asked for, every problem, and the pod's gang.
 
     A pod with problems must not be placed.
     """
 
     request: PodRequest | None
     problems: tuple[Problem, ...] = ()
+    gang: Gang | None = None
 
 
 def parse(pod: Json) -> Parsed:
@@ -156,13 +158,14 @@ def parse(pod: Json) -> Parsed:
     containers = [_container(*each, problems) for each in containers_of(pod) if asks(each[2])]
     annotations = pod.get("metadata", {}).get("annotations") or {}
     options, wrong = policy.parse(annotations)
-    problems += wrong
+    member, unclear = gang.parse(pod)
+    problems += [*wrong, *unclear]
     if not containers:
-        return Parsed(None, tuple(problems))
+        return Parsed(None, tuple(problems), member)
     request = PodRequest(tuple(containers), options)
     problems += _anchor_problems(request)
     problems += _policy_problems(request)
-    return Parsed(request, tuple(problems))
+    return Parsed(request, tuple(problems), member)
 
 
 def asks(container: Json) -> bool:

@@ -7,7 +7,7 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, foreign_annotations, manifest, names, policy, quantity, request, translate
+from vgpu import container_paths, foreign_annotations, gang, manifest, names, policy, quantity, request, translate
 from vgpu.problem import Problem
 from vgpu.request import Json
 from webhook import pods
@@ -154,4 +154,5 @@ def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Proble
                 yield Problem(_annotation(name), annotations.get(name, ""), why)
         return
     fields = {_annotation(name) for name in changed}
-    yield from (problem for problem in policy.parse(annotations)[1] if problem.field in fields)
+    found = (*policy.parse(annotations)[1], *gang.parse(new)[1])
+    yield from (problem for problem in found if problem.field in fields)

@@ -213,3 +213,19 @@ def test_every_refusal_names_a_field(pod: dict[str, Any]) -> None:
     for problem in validate.on_create(pod, RULES):
         assert problem.field.startswith(("spec.", "metadata.annotations["))
         assert problem.why
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field"),
+    [
+        ({names.GANG: "train", names.GANG_SIZE: "8"}, None),
+        ({names.GANG: "train", names.GANG_SIZE: "1000000"}, names.GANG_SIZE),
+        ({names.GANG: "train"}, names.GANG_SIZE),
+        ({names.GANG: "", names.GANG_SIZE: "8"}, names.GANG),
+    ],
+)
+def test_a_gang_that_cannot_be_read_is_refused_by_its_annotation(
+    annotations: dict[str, str], field: str | None
+) -> None:
+    expected = [f"metadata.annotations[{field}]"] if field else []
+    assert refused_fields(builders.pod(SHARE, annotations)) == expected

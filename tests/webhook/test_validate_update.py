@@ -61,6 +61,14 @@ def test_the_annotations_of_a_pending_pod_may_change_to_valid_values() -> None:
     assert problem.field == f"metadata.annotations[{names.GPU_POLICY}]"
 
 
+def test_the_gang_of_a_pending_pod_may_change_to_a_valid_one() -> None:
+    pod = builders.pod({names.GPU_MEM: "256"})
+    joined = builders.pod({names.GPU_MEM: "256"}, {names.GANG: "train", names.GANG_SIZE: "2"})
+    assert validate.on_update(pod, joined) == []
+    (problem,) = validate.on_update(pod, builders.pod({names.GPU_MEM: "256"}, {names.GANG: "t", names.GANG_SIZE: "x"}))
+    assert problem.field == f"metadata.annotations[{names.GANG_SIZE}]"
+
+
 def test_an_ephemeral_container_gets_no_gpu() -> None:
     def debugged(**more: Any) -> list[str]:
         new = {**BOUND, "spec": {**BOUND["spec"], "ephemeralContainers": [{"name": "d", **more}]}}

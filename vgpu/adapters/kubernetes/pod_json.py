@@ -40,6 +40,18 @@ class Container(TypedDict, total=False):
     restartPolicy: str | None
 
 
+class SchedulingGate(TypedDict, total=False):
+    """An entry of a pod's `spec.schedulingGates`."""
+
+    name: str
+
+
+class SchedulingGroup(TypedDict, total=False):
+    """A pod's `spec.schedulingGroup`."""
+
+    podGroupName: str | None
+
+
 class Spec(TypedDict, total=False):
     """A pod's `spec`."""
 
@@ -52,6 +64,8 @@ class Spec(TypedDict, total=False):
     priority: int | None
     preemptionPolicy: str | None
     overhead: dict[str, str | int] | None
+    schedulingGroup: SchedulingGroup | None
+    schedulingGates: list[SchedulingGate] | None
 
 
 class Owner(TypedDict, total=False):
