@@ -15,7 +15,7 @@ from vgpu.problem import Problem, clipped
 
 Json = Mapping[str, Any]
 
-MAX_SIZE: Final = 512  # members
+MAX_SIZE: Final = 256  # members
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
