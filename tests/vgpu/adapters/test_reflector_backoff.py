@@ -61,6 +61,7 @@ class World:
         self.server = server
         self.store = NameStore()
         self.slept: list[float] = []
+        self.synced = asyncio.Event()
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -83,7 +84,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         test_utils.TestServer(app) as server,
         await connect(f"http://{server.host}:{server.port}", tmp_path) as client,
     ):
-        reflector = Reflector(client, PATH, made.store, jitter=lambda: 0.5, sleep=made.sleep)
+        reflector = Reflector(client, PATH, made.store, jitter=lambda: 0.5, absent_s=30.0, sleep=made.sleep)
+        made.synced = reflector.synced
         running = asyncio.create_task(_started(made, reflector))
         yield made
         running.cancel()
@@ -126,6 +128,15 @@ async def test_an_unknown_version_leads_to_a_list(world: World, event: Any) -> N
 async def test_a_watch_refused_with_410_leads_to_a_list(world: World) -> None:
     world.server.watches = [410]
     assert await world.until_watching(2) == ["list", "watch 5", "list", "watch 5"]
+
+
+async def test_a_kind_that_the_server_does_not_know_has_no_objects_until_it_does(world: World) -> None:
+    world.server.lists = [404, 404, page("a")]
+    async with asyncio.timeout(5):
+        await world.synced.wait()
+    assert world.store.names == set()
+    assert await world.until_watching(1) == ["list", "list", "list", "watch 5"]
+    assert (world.slept[:2], world.store.names) == ([30.0, 30.0], {"a"})
 
 
 async def test_a_list_that_is_interrupted_goes_on_with_its_page(world: World) -> None:

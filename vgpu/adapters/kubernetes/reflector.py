@@ -103,12 +103,14 @@ class Reflector:
         params: Mapping[str, str] | None = None,
         decode: Callable[[bytes], Any] = msgspec.json.decode,
         silence_s: float = SILENCE_S,
+        absent_s: float | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
 
         `jitter` returns a random number from 0 to 1: it spreads the retries of many clients. A watch without a byte for
-        `silence_s` is a failed connection.
+        `silence_s` is a failed connection. `absent_s` is for a kind that the API server may not know: it has no objects
+        then, and is asked for again after as many seconds.
         """
         self._client = client
         self._path = path
@@ -118,6 +120,7 @@ class Reflector:
         self._decode = decode
         self._sleep = sleep
         self._silence_s = silence_s
+        self._absent_s = absent_s
         self._version = ""
         self._token = ""  # of the next page, where a list was interrupted
         self._listed: list[Any] = []
@@ -145,12 +148,25 @@ class Reflector:
         asked = 0.0
         if isinstance(error, KubernetesError):
             asked = error.retry_after_s
+            if self._absent_s is not None and error.status == HTTPStatus.NOT_FOUND:
+                await self._wait_for_kind(self._absent_s)
+                return
             if _is_unknown_version(error):
                 self._version = self._token = ""
         pause = asked + self._pause * (1 + self._jitter()) / 2
         log.warning("%s: %s; again in %.1f s", self._path, error, pause)
         await self._sleep(pause)
         self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
+
+    async def _wait_for_kind(self, seconds: float) -> None:
+        """Take an empty list of a kind that the API server does not know, and wait."""
+        if not self.synced.is_set() or self._version:
+            log.info("%s: the API server has no such kind; asked again every %.0f s", self._path, seconds)
+        self._version = self._token = ""
+        self._hear()
+        self.handler.replace([], "")
+        self.synced.set()
+        await self._sleep(seconds)
 
     async def relist(self) -> None:
         """List again, and return when the handler has a list that was requested after this call."""
