@@ -11,11 +11,12 @@ from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
 
 import vgpu
-from extender import explain, objects, wire
+from extender import explain, gang_members, objects, wire
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
+from extender.gangs.book import GangBook
 from extender.history.feed import Feed
 from extender.index.answer import Answer
 from extender.metrics import VerbMetrics
@@ -50,6 +51,7 @@ class Verbs:
     preemption: Preemption
     history: Feed
     metrics: VerbMetrics
+    gangs: GangBook
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -68,9 +70,14 @@ class Verbs:
         self.metrics.unplaced(answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
         if not self.recorder.rests(pod.uid):
-            shown = self.node_filter.nodes(pod, explain.first(answer.names))
-            why = explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
-            self.recorder.record(pod.reference, *why)
+            self.recorder.record(pod.reference, *self._why(pod, answer))
+
+    def _why(self, pod: Pod, answer: Answer) -> tuple[str, str]:
+        key = gang_members.key_of(pod)
+        if key is not None and not pod.parsed.problems and (waits := self.gangs.why(key)):
+            return waits
+        shown = self.node_filter.nodes(pod, explain.first(answer.names))
+        return explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""

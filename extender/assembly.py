@@ -20,6 +20,11 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
+from extender.gangs.book import GangBook, Times
+from extender.gangs.candidates import Candidates
+from extender.gangs.deadlines import GangDeadlines
+from extender.gangs.gate import GangGate
+from extender.gangs.planner import GangPlanner
 from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
@@ -56,6 +61,7 @@ class Observers:
     budgets: Budgets
     refusals: NodeRefusals
     waker: Waker
+    gangs: GangBook
     history: Feed
     watches: Watches
     registry: Registry
@@ -109,8 +115,10 @@ def observers(
     """
     cluster = Cluster(settings.slice_mib, clocks.monotonic, weights_file.read(settings.packing_weights))
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
+    waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
+    gangs = GangBook(cluster, waker, Times(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
-    unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic)
+    unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic, gangs)
     budgets = Budgets()
     refusals = NodeRefusals(
         client,
@@ -120,7 +128,6 @@ def observers(
         evicts_uninvited=settings.uninvited == "evict",
         spared=("kube-system", settings.namespace),
     )
-    waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
     told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
     watches = watching.watches(
         client,
@@ -131,6 +138,7 @@ def observers(
         refusals,
         waker,
         told,
+        gangs.pod_groups,
         namespace=settings.namespace,
         jitter=jitter,
     )
@@ -145,6 +153,7 @@ def observers(
         budgets,
         refusals,
         waker,
+        gangs,
         told,
         watches,
         Registry(),
@@ -163,15 +172,22 @@ class Actors:
 def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
     defaults, clocks = seen.settings.defaults, seen.clocks
-    node_filter = Filter(seen.cluster, defaults)
-    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, clocks.sleep)
-    evictor = Evictor(seen.client, seen.recorder, clocks.now)
     room = Room(seen.cluster, defaults)
+    candidates = Candidates(seen.cluster, room, defaults)
+    planner = GangPlanner(seen.gangs, candidates, defaults, leader, clocks.monotonic)
+    node_filter = Filter(seen.cluster, defaults, gangs=planner)
+    gate = GangGate(seen.gangs, leader)
+    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
+    evictor = Evictor(seen.client, seen.recorder, clocks.now)
+    deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted)
-    return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
+    verbs = Verbs(
+        seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted, seen.gangs
+    )
+    tasks = preemption.run, deadlines.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)
+    return Actors(verbs, tasks)
 
 
 def _sources(seen: Observers, leader: Leader) -> metrics.Sources:

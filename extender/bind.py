@@ -13,6 +13,7 @@ from extender import binding_outcome, objects
 from extender.binding_outcome import POST_TIMEOUT_S, Outcome, OutcomePoller, Sleep
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.gangs.gate import GangGate
 from extender.history.feed import Feed
 from extender.leader import Leader
 from extender.objects import Pod
@@ -38,9 +39,11 @@ class Binder:
         node_filter: Filter,
         leader: Leader,
         history: Feed,
+        gate: GangGate,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._client = client
+        self._gate = gate
         self._cluster = cluster
         self._filter = node_filter
         self._leader = leader
@@ -75,6 +78,8 @@ class Binder:
             return f"pod {args.pod_namespace}/{args.pod_name} with UID {args.pod_uid} is gone"
         if pod.node:
             return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
+        if waits := await self._gate.admit(pod, args.node):
+            return waits
         chosen = self._reserve(pod, args.node)
         return chosen if isinstance(chosen, str) else await self._post(args, chosen)
 

@@ -1,13 +1,12 @@
-"""Carries out a preemption: nominates the pod for its node, and evicts pods as kube-scheduler does.
+"""Nominates pods, and evicts pods as kube-scheduler does: for preemption, and parts of gangs.
 
-A victim first gets the condition DisruptionTarget, by which its controllers and kube-scheduler know the reason, and is
-then deleted. Its UID is a precondition, so that a recreated pod of its name is not deleted.
+A pod that is evicted first gets the condition DisruptionTarget, by which its controllers and kube-scheduler know the
+reason. Then it is deleted. Its UID is a precondition, so that a recreated pod of its name is not deleted.
 """
 
 from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
 
 from extender.event_recorder import EventRecorder
 from extender.objects import Pod
@@ -18,7 +17,7 @@ from vgpu.errors import KubernetesError
 
 
 class Evictor:
-    """The requests of a preemption. All of them raise KubernetesError."""
+    """The requests of nominations and evictions. All of them raise KubernetesError."""
 
     def __init__(self, client: Client, recorder: EventRecorder, now: Callable[[], datetime]) -> None:
         self._client = client
@@ -31,25 +30,33 @@ class Evictor:
         await self._client.patch(f"{_path(pod)}/status", body)
 
     async def evict(self, victim: Pod, preemptor: Pod) -> None:
-        """Delete a victim; a victim that no longer exists counts as deleted."""
-        try:
-            await self._client.patch(f"{_path(victim)}/status", self._disrupted(victim), kind=PatchKind.STRATEGIC)
-            await self._client.delete(_path(victim), {"preconditions": {"uid": victim.uid}})
-        except KubernetesError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        """Delete a victim of a preemption; a victim that no longer exists counts as deleted."""
+        # by the reason kube-scheduler knows that the pod makes room for another
+        disrupted = ("PreemptionByScheduler", "vgpu-extender: evicted to make room for a pod of higher priority")
+        await self._delete(victim, *disrupted)
         message = f"evicted for pod {preemptor.namespace}/{preemptor.name} of higher priority"
         self._recorder.record(victim.reference, "Preempted", message)
 
-    def _disrupted(self, victim: Pod) -> dict[str, Any]:
+    async def end(self, pod: Pod, reason: str, message: str) -> None:
+        """Delete a pod for a reason of its own; a pod that no longer exists counts as deleted."""
+        await self._delete(pod, reason, f"vgpu-extender: {message}")
+        self._recorder.record(pod.reference, reason, message)
+
+    async def _delete(self, pod: Pod, reason: str, message: str) -> None:
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
-            "reason": "PreemptionByScheduler",  # by it kube-scheduler knows that the pod makes room for another
-            "message": "vgpu-extender: evicted to make room for a pod of higher priority",
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": timestamps.seconds(self._now()),
         }
-        return {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        try:
+            await self._client.patch(f"{_path(pod)}/status", body, kind=PatchKind.STRATEGIC)
+            await self._client.delete(_path(pod), {"preconditions": {"uid": pod.uid}})
+        except KubernetesError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
 
 
 def _path(pod: Pod) -> str:

@@ -1,5 +1,7 @@
 """Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing.
 
+Members of gangs are the one exception: `gangs` plans a gang once, and reserves its cards (ADR 75).
+
 The nodes of a call are judged together on the index. Nodes that the index leaves undecided are placed one by one.
 """
 
@@ -8,6 +10,7 @@ from typing import Final
 
 from extender import placement_cache, templates
 from extender.cluster import Cluster
+from extender.gangs.planner import GangPlanner
 from extender.index import ask
 from extender.index.answer import Answer
 from extender.index.judge import Judge
@@ -30,12 +33,20 @@ NODES_PER_LOOK: Final = 4  # at the clock: a node takes 5 ms at most, for a pod 
 
 
 class Filter:
-    """Answers from the cluster's state now, with the cluster's default policies."""
+    """Answers from the cluster's state now, with the cluster's default policies.
+
+    Without `gangs` members of gangs are judged as other pods are.
+    """
 
     def __init__(
-        self, cluster: Cluster, defaults: DefaultPolicies, cached_requests: int = placement_cache.MAX_REQUESTS
+        self,
+        cluster: Cluster,
+        defaults: DefaultPolicies,
+        cached_requests: int = placement_cache.MAX_REQUESTS,
+        gangs: GangPlanner | None = None,
     ) -> None:
         self._cluster = cluster
+        self._gangs = gangs
         self._defaults = defaults
         self._cache = PlacementCache(cached_requests)
         self._room = Room(cluster, defaults)
@@ -65,6 +76,10 @@ class Filter:
         """
         begun = self._cluster.now()
         await self._cluster.index(pause)
+        if self._gangs is not None and pod.parsed.gang is not None and not full and self._refusal(pod) is None:
+            planned = self._gangs.answer(pod, names, self._judged)
+            if planned is not None:
+                return planned
         answer = self._judged(pod, names)
         undecided = answer.undecided
         if undecided:

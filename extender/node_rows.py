@@ -52,6 +52,11 @@ class NodeRows:
                 resumed = self._clock()
         return self.index
 
+    def write(self) -> None:
+        """Write all rows that are old at once: for few rows only."""
+        for name in list(self._old):
+            self._write(name)
+
     async def run(self) -> None:
         """Write rows as soon as they are old, until cancelled."""
         await self.update(asyncio.sleep)

@@ -26,7 +26,7 @@ from vgpu.problem import Problem
 from vgpu.request import Parsed
 
 Json = dict[str, Any]
-_DOMAIN = f"{names.DOMAIN}/".encode()
+_MARKS = (f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode(), f'"{names.SCHEDULING_GROUP}"'.encode())
 UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 MAX_DIGITS = 20  # of a 64-bit number
@@ -34,7 +34,7 @@ MAX_DIGITS = 20  # of a 64-bit number
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that names one of our resources or annotations.
+    """A pod that names one of our resources or annotations, or a group of pods.
 
     Attributes:
         uid: the pod's identity; a recreated pod has the same name and another UID.
@@ -170,11 +170,12 @@ def version(text: str) -> int:
 
 
 def watched_pod(data: bytes) -> Pod | HostPod | None:
-    """Read a pod from the watch; None for a pod that no node holds and that does not contain our domain.
+    """Read a pod from the watch; None for a pod that no node holds and that names neither our domain nor a group.
 
-    Of other pods without our domain only what they take of their nodes' CPU and memory is read.
+    Of other pods only what they take of their nodes' CPU and memory is read. A member of a group of pods may ask for no
+    GPU and counts as a member.
     """
-    if _DOMAIN in data:
+    if any(mark in data for mark in _MARKS):
         return any_pod(data)
     return host_pod(data) if b'"nodeName"' in data else None
 

@@ -20,6 +20,7 @@ class Scheduling:
         is_terminating: whether the pod is being deleted.
         started: start time in seconds since 1970, 0 where the pod has not started.
         labels: the pod's labels, which PodDisruptionBudgets select.
+        is_gated: whether the pod has scheduling gates, so that kube-scheduler leaves it alone.
     """
 
     priority: int = 0
@@ -28,6 +29,7 @@ class Scheduling:
     is_terminating: bool = False
     started: float = 0.0
     labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    is_gated: bool = False
 
 
 DEFAULT: Final = Scheduling()
@@ -44,6 +46,7 @@ def decode(pod: Json) -> Scheduling:
         is_terminating=bool(metadata.get("deletionTimestamp")),
         started=_seconds(status.get("startTime")),
         labels={key: value for key, value in _object(metadata.get("labels")).items() if isinstance(value, str)},
+        is_gated=bool(spec.get("schedulingGates")),
     )
 
 

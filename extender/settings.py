@@ -44,6 +44,13 @@ class Settings(Listening):
     packing_weights: Path | None = Field(
         None, description="weights of the policy fragmentation, TOML (default: those of the guide)"
     )
+    gang_deadline_s: int = Field(
+        30,
+        ge=5,
+        le=3600,
+        description="seconds that cards are reserved for a gang whose pods do not come, and that some pods of a gang "
+        "are bound while others are missing",
+    )
     namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field(
         "", description="this replica's name in the Lease (default: the host's name); each process adds a random part"

@@ -11,10 +11,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from extender import explain
+from extender import explain, gang_members
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
+from extender.gang_members import GangKey
+from extender.gangs.book import GangBook
 from extender.objects import Pod
 from extender.verdict import Verdict
 from vgpu.request import Parsed
@@ -22,7 +24,7 @@ from vgpu.request import Parsed
 SLICE_S: Final = 0.005
 AGAIN_S: Final = 600.0
 
-_Key = tuple[Parsed, bool]  # equal pods get equal verdicts
+_Key = tuple[Parsed, bool, GangKey | None]  # equal pods get equal verdicts
 
 
 class UnschedulablePods:
@@ -38,11 +40,13 @@ class UnschedulablePods:
         node_filter: Filter,
         recorder: EventRecorder,
         clock: Callable[[], float],
+        gangs: GangBook,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
         self._filter = node_filter
         self._recorder = recorder
+        self._gangs = gangs
         self._clock = clock
         self._sleep = sleep
         self._queue: dict[_Key, set[str]] = {}
@@ -57,7 +61,8 @@ class UnschedulablePods:
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
-            self._queue.setdefault((pod.parsed, pod.is_admitted(self._cluster.slice_mib)), set()).add(pod.uid)
+            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), gang_members.key_of(pod)
+            self._queue.setdefault(key, set()).add(pod.uid)
             self._is_queued.set()
 
     async def run(self) -> None:
@@ -86,13 +91,22 @@ class UnschedulablePods:
         """Explain pods with equal requests by the verdict on the first of them."""
         pods = [pod for uid in uids if (pod := self._cluster.objects.pods.get(uid)) is not None and _is_waiting(pod)]
         pods = [pod for pod in pods if not self._recorder.rests(pod.uid)]
-        verdict = await self._verdict(pods[0]) if pods else Verdict()
-        if not verdict.refused or verdict.fitting:
+        why = await self._why(pods[0]) if pods else None
+        if why is None:
             return
-        reason, message = explain.why_pending(pods[0], verdict.reasons, verdict.refused, self._cluster)
         for pod in pods:
-            self._recorder.record(pod.reference, reason, message)
+            self._recorder.record(pod.reference, *why)
             await self._rest()
+
+    async def _why(self, pod: Pod) -> tuple[str, str] | None:
+        """Return the reason and the message for a pod that no node can take; None where a node can."""
+        key = gang_members.key_of(pod)
+        if key is not None and not pod.parsed.problems and (waits := self._gangs.why(key)):
+            return waits
+        verdict = await self._verdict(pod)
+        if not verdict.refused or verdict.fitting:
+            return None
+        return explain.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
 
     async def _verdict(self, pod: Pod) -> Verdict:
         """Judge all GPUNodes; stop at the first one that fits."""

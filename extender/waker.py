@@ -73,6 +73,7 @@ class Waker:
         self._sleep = sleep
         self._waiting: dict[str, None] = {}
         self._nodes: dict[str, None] = {}
+        self._asked: dict[str, str] = {}
         self._is_changed = asyncio.Event()
 
     @property
@@ -97,19 +98,27 @@ class Waker:
             self._nodes[node] = None
             self._is_changed.set()
 
+    def wake(self, uid: str, why: str) -> None:
+        """Touch one pod that waits for something else than a node; `why` differs from one time to the next."""
+        self._asked[uid] = why
+        self._is_changed.set()
+
     async def run(self, leader: Leader) -> None:
         """Touch pods as long as this replica leads, until cancelled."""
         while True:
             await self._is_changed.wait()
             self._is_changed.clear()
             nodes, self._nodes = self._nodes, {}
+            asked, self._asked = self._asked, {}
             touched: set[str] = set()
+            for uid, why in asked.items() if not leader.refusal() else ():
+                pod = self._cluster.objects.pods.get(uid)
+                if pod is not None and not pod.node:
+                    await self._touch(pod, "GangCanBePlaced", why)
             for node in nodes if not leader.refusal() else ():
                 for pod in await self._freed(node, touched):
                     touched.add(pod.uid)
-                    while wait_s := self._bucket.take():
-                        await self._sleep(wait_s)
-                    await self._touch(pod, node)
+                    await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod now")
 
     async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
@@ -134,12 +143,14 @@ class Waker:
         waiting = [pods[uid] for uid in self._waiting if uid in pods]
         return iter(sorted(waiting, key=lambda pod: -pod.scheduling.priority))
 
-    async def _touch(self, pod: Pod, node: str) -> None:
+    async def _touch(self, pod: Pod, reason: str, message: str) -> None:
+        while wait_s := self._bucket.take():
+            await self._sleep(wait_s)
         condition = {
             "type": CONDITION,
             "status": "True",
-            "reason": "NodeCanTakeMore",
-            "message": f"node {node} can take this pod now",
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": timestamps.seconds(self._now()),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}

@@ -1,11 +1,11 @@
 """The watches that keep the cluster's state up to date: pods, Nodes, GPUNodes and Leases."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from extender import budgets, card_owners
+from extender import budgets, card_owners, pod_groups
 from extender import objects as reading
 from extender import waker as waking
 from extender.budgets import Budgets
@@ -15,15 +15,18 @@ from extender.history.feed import Feed
 from extender.host_usage import HostPod
 from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
+from extender.pod_groups import PodGroups
 from extender.unschedulable import UnschedulablePods
 from extender.waker import Waker
 from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.assignment_trust import Distrust
+from vgpu.gang import GangSource
 from vgpu.share import NodeState
 
 LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease every 2 s
+ABSENT_S: Final = 30.0  # a kind of PodGroup may be installed while the extender runs
 UNTRUSTED: Final = "AssignmentNotTrusted"
 
 
@@ -216,10 +219,15 @@ class Watches:
     gpunodes: Reflector
     leases: Reflector
     budgets: Reflector
+    coscheduling_groups: Reflector
+    kubernetes_groups: Reflector
 
     @property
     def is_synced(self) -> bool:
-        """Whether every watch has had its first list: before that no verb may answer."""
+        """Whether every watch has had its first list: before that no verb may answer.
+
+        The watches of PodGroups are left out: only members of such gangs wait for them.
+        """
         return all(each.synced.is_set() for each in self._all())
 
     async def wait(self) -> None:
@@ -229,7 +237,7 @@ class Watches:
     async def run(self) -> None:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for each in self._all():
+            for each in (*self._all(), self.coscheduling_groups, self.kubernetes_groups):
                 group.create_task(each.run())
 
     @property
@@ -241,6 +249,8 @@ class Watches:
             "gpunodes": self.gpunodes,
             "leases": self.leases,
             "poddisruptionbudgets": self.budgets,
+            "podgroups.scheduling.x-k8s.io": self.coscheduling_groups,
+            "podgroups.scheduling.k8s.io": self.kubernetes_groups,
         }
 
     def _all(self) -> tuple[Reflector, ...]:
@@ -256,11 +266,12 @@ def watches(
     refusals: NodeRefusals,
     waker: Waker,
     history: Feed,
+    groups: Mapping[GangSource, PodGroups],
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets`, `refusals` and `waker`.
+    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets`, `refusals`, `waker`, `groups`.
 
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
@@ -275,4 +286,20 @@ def watches(
             client, leases, LeaseWatch(cluster, waker), jitter=jitter, silence_s=LEASE_SILENCE_S, decode=reading.lease
         ),
         budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
+        coscheduling_groups=Reflector(
+            client,
+            names.COSCHEDULING_GROUPS_PATH,
+            groups[GangSource.COSCHEDULING],
+            jitter=jitter,
+            absent_s=ABSENT_S,
+            decode=pod_groups.of_coscheduling,
+        ),
+        kubernetes_groups=Reflector(
+            client,
+            names.KUBERNETES_GROUPS_PATH,
+            groups[GangSource.KUBERNETES],
+            jitter=jitter,
+            absent_s=ABSENT_S,
+            decode=pod_groups.of_kubernetes,
+        ),
     )

@@ -52,21 +52,26 @@ class Gang:
 
 
 def parse(pod: Json) -> tuple[Gang | None, list[Problem]]:
-    """Read a pod's membership, None where it has none or where it cannot be read; every problem names its field."""
+    """Read a pod's membership, None where it has none or where it cannot be read; every problem names its annotation.
+
+    Of several sources our annotations count, then the pod's spec, then its label. Labels make no problem: users may
+    change those of a bound pod, and a pod with a problem is in no account.
+    """
     named = dict(_named(pod))
-    problems = [
-        Problem(FIELDS[source], clipped(name), "must be a DNS name of at most 253 characters, such as train-7")
-        for source, name in named.items()
-        if not _NAME.fullmatch(name)
-    ]
-    if len(named) > 1:
-        first, second, *_ = (FIELDS[source] for source in named)
-        problems.append(Problem(first, "", f"names a second gang beside {second}; leave one of them out"))
-    if problems:
-        return None, problems
+    if GangSource.ANNOTATION in named and not _NAME.fullmatch(named[GangSource.ANNOTATION]):
+        why = "must be a DNS name of at most 253 characters, such as train-7"
+        return None, [Problem(FIELDS[GangSource.ANNOTATION], clipped(named[GangSource.ANNOTATION]), why)]
     size, problems = _size(pod, has_name=GangSource.ANNOTATION in named)
-    member = [Gang(name, source, size) for source, name in named.items() if not problems]
-    return member[0] if member else None, problems
+    found = [Gang(name, source, size) for source, name in named.items() if not problems]
+    return found[0] if found else None, problems
+
+
+def conflicts(pod: Json) -> list[Problem]:
+    """Return a problem where a new pod names its gang twice."""
+    fields = [FIELDS[source] for source, _ in _named(pod)]
+    if len(fields) < 2:  # noqa: PLR2004
+        return []
+    return [Problem(fields[0], "", f"names a second gang beside {fields[1]}; leave one of them out")]
 
 
 def _named(pod: Json) -> Iterator[tuple[GangSource, str]]:
@@ -74,12 +79,12 @@ def _named(pod: Json) -> Iterator[tuple[GangSource, str]]:
     name = (metadata.get("annotations") or {}).get(names.GANG)
     if name is not None:
         yield GangSource.ANNOTATION, str(name)
-    label = (metadata.get("labels") or {}).get(names.POD_GROUP_LABEL)
-    if label:
-        yield GangSource.COSCHEDULING, str(label)
     group = (spec.get(names.SCHEDULING_GROUP) or {}).get("podGroupName")
     if group:
         yield GangSource.KUBERNETES, str(group)
+    label = (metadata.get("labels") or {}).get(names.POD_GROUP_LABEL)
+    if label:
+        yield GangSource.COSCHEDULING, str(label)
 
 
 def _size(pod: Json, *, has_name: bool) -> tuple[int | None, list[Problem]]:

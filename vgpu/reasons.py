@@ -33,6 +33,12 @@ class Reason(StrEnum):
     INVALID_REQUEST = "InvalidRequest"
     NOT_JUDGED = "NotJudged"
 
+    GANG_SIZE_UNKNOWN = "GangSizeUnknown"
+    GANG_INCOMPLETE = "GangIncomplete"
+    GANG_INSUFFICIENT_CARDS = "GangInsufficientCards"
+    GANG_PLANNED_ELSEWHERE = "GangPlannedElsewhere"
+    GANG_WAITS = "GangWaits"
+
 
 WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_INSUFFICIENT_MEMORY: "no card has the GPU memory free",
@@ -55,6 +61,11 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.NOT_ADMITTED: "the webhook has not admitted the pod",
     Reason.INVALID_REQUEST: "the pod's GPU request cannot be read",
     Reason.NOT_JUDGED: "the time did not suffice for the node; the next attempt goes on",
+    Reason.GANG_SIZE_UNKNOWN: "the size of the pod's gang is not known",
+    Reason.GANG_INCOMPLETE: "the pod's gang has fewer pods than its size",
+    Reason.GANG_INSUFFICIENT_CARDS: "the free cards do not suffice for the whole gang",
+    Reason.GANG_PLANNED_ELSEWHERE: "another node is planned for this pod of its gang",
+    Reason.GANG_WAITS: "the pod's gang waits for its other pods, or for its next attempt",
 }
 
 CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
@@ -88,6 +99,11 @@ UNRESOLVABLE: Final = frozenset(
         Reason.SLICE_SIZE_MISMATCH,
         Reason.NOT_ADMITTED,
         Reason.INVALID_REQUEST,
+        Reason.GANG_SIZE_UNKNOWN,
+        Reason.GANG_INCOMPLETE,
+        Reason.GANG_INSUFFICIENT_CARDS,  # room for one pod would start no gang
+        Reason.GANG_PLANNED_ELSEWHERE,
+        Reason.GANG_WAITS,
     }
 )
 

@@ -28,6 +28,7 @@ def on_create(pod: Json, rules: Rules) -> list[Problem]:
     translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
     problems += translated.problems or _kubelet_resources(translated, rules.slice_mib)
     problems += _unknown_annotations(pod)
+    problems += gang.conflicts(pod)
     problems += _node_set_by_hand(pod)
     for path, container in manifest.every_container(pod):
         problems += _visible_devices(path, container)

@@ -38,6 +38,11 @@ class Answer:
         counts = np.bincount(self._codes, minlength=len(REASONS)).tolist()
         return {reason: count for reason, count in zip(REASONS, counts, strict=False) if reason and count}
 
+    def open(self) -> list[str]:
+        """Return the names of the nodes that fit, or that must be placed exactly."""
+        is_open = (self._codes == FITS) | (self._codes == UNDECIDED)
+        return [self.names[position] for position in np.flatnonzero(is_open).tolist()]
+
     def fitting(self) -> list[bytes]:
         """Return the names of the nodes that fit, as JSON."""
         return self._json(FITS)

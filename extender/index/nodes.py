@@ -95,6 +95,10 @@ class NodeIndex:
             self._renewed[place] = renewed
             self._duration[place] = _NEVER if duration_s is None else duration_s
 
+    def known(self) -> list[str]:
+        """Return the names of all nodes that have cards."""
+        return list(self._rows)
+
     def row_of(self, name: str) -> int | None:
         """Return a node's row, or None where the node has no cards."""
         return self._rows.get(name)

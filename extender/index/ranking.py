@@ -47,6 +47,14 @@ class Ranking:
             found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights))
         return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
 
+    def ordered(self, names: Sequence[str], policy: PackingPolicy, question: Question) -> list[str]:
+        """Return nodes that can be used, best first."""
+        places = self._index.places(names)
+        if not len(places):
+            return []
+        costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance(question.demand.weights)
+        return [names[n] for n in in_order(costs, self._index.order[places], tolerance).tolist()]
+
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
         if policy in self._kept:
@@ -73,10 +81,15 @@ def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, best: int = 
 
     Costs that are above the least by at most the tolerance are equal to it.
     """
-    ranked = np.lexsort((order, np.maximum(costs, costs.min() + tolerance)))
+    ranked = in_order(costs, order, tolerance)
     rest = max(1, len(ranked) - 1)
     falling = (best - 1) * (rest - np.arange(len(ranked))) // rest
     falling[:1] = best
     found = np.empty(len(ranked), np.int64)
     found[ranked] = falling
     return found
+
+
+def in_order(costs: Ints, order: NDArray[np.uint64], tolerance: int) -> Places:
+    """Return the positions of nodes by their costs, equal ones by `order`."""
+    return np.lexsort((order, np.maximum(costs, costs.min() + tolerance)))

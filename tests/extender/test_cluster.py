@@ -19,11 +19,13 @@ from extender import binding_outcome, objects
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.gangs.gate import GangGate
 from extender.history.feed import Feed
 from extender.history.recorder import NO_RECORDER
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.wire import BindArgs
 from tests import strategies
+from tests.extender import gangs
 from tests.extender.conftest import Clock, Leader
 from vgpu import names
 from vgpu.assignment import Assignment
@@ -59,6 +61,7 @@ class Accounting(RuleBasedStateMachine):
             Filter(self.cluster, DefaultPolicies()),
             Leader(),
             Feed(NO_RECORDER, {}, lambda: 0, ""),
+            GangGate(gangs.book(self.cluster), Leader()),
         )
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []

@@ -14,6 +14,7 @@ from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
 from extender.verdict import Placement, Verdict
 from tests import strategies
+from tests.extender import gangs
 from tests.extender.conftest import Clock
 from vgpu import names
 from vgpu.device import Node
@@ -70,7 +71,8 @@ class Site:
             self.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
         self.messages = Messages()
         self.filter = SlowFilter(self.cluster, self.clock)
-        self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, self.sleep)
+        book = gangs.book(self.cluster)
+        self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, book, self.sleep)
         self._woke = self.clock()
 
     async def sleep(self, seconds: float) -> None:

@@ -53,15 +53,21 @@ def test_a_size_that_cannot_be_read_is_refused_by_name(size: str) -> None:
         ({"size": "8"}, f"metadata.annotations[{names.GANG_SIZE}]"),
         ({"name": "Train 1", "size": "8"}, f"metadata.annotations[{names.GANG}]"),
         ({"name": "x" * 254, "size": "8"}, f"metadata.annotations[{names.GANG}]"),
-        ({"name": "train", "size": "8", "label": "train"}, f"metadata.annotations[{names.GANG}]"),
-        ({"label": "train", "group": "train"}, f"metadata.labels[{names.POD_GROUP_LABEL}]"),
-        ({"group": "../x"}, "spec.schedulingGroup.podGroupName"),
     ],
 )
-def test_a_gang_that_is_not_clear_is_refused_by_field(fields: dict[str, Any], field: str) -> None:
+def test_annotations_that_are_not_clear_are_refused_by_name(fields: dict[str, Any], field: str) -> None:
     found, (problem,) = gang.parse(member(**fields))
     assert (found, problem.field) == (None, field)
     assert problem in request.parse(member(**fields)).problems
+
+
+def test_a_changed_label_makes_no_problem_of_a_pod_that_may_be_bound() -> None:
+    """A pod with a problem is in no account: a bound pod's cards would look free."""
+    both = member(name="train", size="8", label="Other_1")
+    assert gang.parse(both) == (Gang("train", GangSource.ANNOTATION, 8), [])
+    assert gang.parse(member(label="Other_1")) == (Gang("Other_1", GangSource.COSCHEDULING), [])
+    assert [problem.field for problem in gang.conflicts(both)] == [f"metadata.annotations[{names.GANG}]"]
+    assert gang.conflicts(member(label="train")) == []
 
 
 def test_a_member_without_gpus_is_known_too() -> None:

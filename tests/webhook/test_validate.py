@@ -229,3 +229,9 @@ def test_a_gang_that_cannot_be_read_is_refused_by_its_annotation(
 ) -> None:
     expected = [f"metadata.annotations[{field}]"] if field else []
     assert refused_fields(builders.pod(SHARE, annotations)) == expected
+
+
+def test_a_new_pod_names_one_gang() -> None:
+    pod = builders.pod(SHARE, {names.GANG: "train", names.GANG_SIZE: "8"})
+    pod["metadata"]["labels"] = {names.POD_GROUP_LABEL: "train"}
+    assert refused_fields(pod) == [f"metadata.annotations[{names.GANG}]"]

@@ -36,16 +36,18 @@ class Member:
         request: what the pod asks for.
         host: what it requests of its node's CPU and memory.
         nodes: the nodes on which it may be placed; None: on any.
+        avoided: nodes on which it must not be placed.
     """
 
     uid: str
     request: PodRequest
     host: HostRequest = host_request.NOTHING
     nodes: frozenset[str] | None = None
+    avoided: frozenset[str] = frozenset()
 
     def may_use(self, node: str) -> bool:
         """Whether the member may be placed on a node."""
-        return self.nodes is None or node in self.nodes
+        return node not in self.avoided and (self.nodes is None or node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)

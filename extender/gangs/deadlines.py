@@ -1,0 +1,93 @@
+"""Ends what takes too long: plans whose members do not come, and parts of gangs that are bound without the rest."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from extender.event_recorder import EventRecorder
+from extender.gang_members import GangKey
+from extender.gangs import words
+from extender.gangs.book import GangBook
+from extender.gangs.record import Record
+from extender.leader import Leader
+from extender.objects import Pod
+from vgpu.errors import KubernetesError
+
+TICK_S: Final = 0.5
+AGAIN_S: Final = 5.0  # after which pods that still exist are evicted again
+NOT_STARTED: Final = "GangNotStarted"
+EVICTED: Final = "GangEvicted"
+
+log = logging.getLogger(__name__)
+
+
+class Evictor(Protocol):
+    """Evicts pods; raises KubernetesError."""
+
+    async def end(self, pod: Pod, reason: str, message: str) -> None:
+        """Delete a pod, with an Event."""
+
+
+class GangDeadlines:
+    """Looks at every gang twice a second, as long as this replica leads."""
+
+    def __init__(
+        self,
+        book: GangBook,
+        leader: Leader,
+        evictor: Evictor,
+        recorder: EventRecorder,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._book = book
+        self._leader = leader
+        self._evictor = evictor
+        self._recorder = recorder
+        self._sleep = sleep
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self._sleep(TICK_S)
+            for key, record in self._book.records():
+                if self._leader.refusal():
+                    self._book.drop(key, "dropped")
+                else:
+                    await self._look(key, record)
+
+    async def _look(self, key: GangKey, record: Record) -> None:
+        now = self._book.times.clock()
+        if record.plan is not None and now >= record.plan.deadline:
+            self._expire(key, record)
+        if record.partial_since is not None and now >= record.evict_at:
+            record.evict_at = now + AGAIN_S
+            await self._evict(key)
+        if record.failure and record.retry_at and now >= record.retry_at:
+            record.retry_at = 0.0
+            self._book.wake(key, f"attempt {record.failures + 1} of the gang")
+        if record.wake_at is not None and now >= record.wake_at:
+            record.wake_at = None
+            self._book.wake(key, f"the cards have changed since {now - record.full_until:.0f} s")
+
+    def _expire(self, key: GangKey, record: Record) -> None:
+        """End a plan that missed its deadline, and tell the owners of its members why."""
+        plan, found = record.plan, self._book.group(key)
+        if plan is None:
+            return
+        why = f"within {self._book.times.deadline_s:.0f} s {words.arrivals(found, plan)}"
+        self._book.fail(key, "expired", why)
+        log.info("%s/%s: the plan has ended: %s", key[0], key[2], why)
+        for pod in found.waiting:
+            self._recorder.record(pod.reference, NOT_STARTED, f"{words.title(found)}: {why}; its cards are free again")
+
+    async def _evict(self, key: GangKey) -> None:
+        """Evict the bound members of a gang of which others are missing."""
+        found = self._book.group(key)
+        why = f"{words.part(found)}; evicted after {self._book.times.deadline_s:.0f} s, to start with the others"
+        log.info("%s/%s: %s", key[0], key[2], why)
+        self._book.fail(key, "evicted", words.part(found))
+        for pod in found.bound:
+            try:
+                await self._evictor.end(pod, EVICTED, why)
+            except KubernetesError as error:
+                log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)

@@ -1,0 +1,75 @@
+"""Holds the Bindings of a gang back until every member has come to be bound.
+
+kube-scheduler binds pod by pod, each Binding in a goroutine of its own. A member may still be refused after filter: by
+another plugin, by a volume, by a deadline. So no member is bound before kube-scheduler has called bind for all of them.
+A call waits for the others for a second, which is what kube-scheduler's `httpTimeout` leaves; then it is refused, and
+kube-scheduler tries the pod again. A member that has arrived once counts until the plan ends.
+"""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from extender.gang_members import GangKey, key_of
+from extender.gangs import words
+from extender.gangs.book import GangBook
+from extender.gangs.plan import Plan
+from extender.leader import Leader
+from extender.objects import Pod
+from vgpu import reasons
+from vgpu.reasons import Reason
+
+WAIT_S: Final = 1.0  # with the 3 s of a Binding and the 1 s of a read below kube-scheduler's httpTimeout of 5 s
+
+
+class GangGate:
+    """Asked by bind before it reserves a pod's cards."""
+
+    def __init__(self, book: GangBook, leader: Leader) -> None:
+        self._book = book
+        self._leader = leader
+
+    async def admit(self, pod: Pod, node: str) -> str:
+        """Return why a pod must not be bound to a node now; empty where it may, which is so until the next await."""
+        key = key_of(pod)
+        if key is None or pod.parsed.request is None or self._leader.refusal():
+            return ""  # bind itself refuses where this replica does not lead
+        record = self._book.record(key)
+        plan = record.plan
+        if record.is_started:
+            return ""
+        if plan is None or not self._is_place(plan, pod, node):
+            return _refusal("the pod is not planned on this node; it is filtered again")
+        plan.arrived.add(pod.uid)
+        self._book.open_gate(key)
+        if not plan.gate.is_set():
+            await _wait(plan.gate)
+        return self._pass(key, plan, pod, node)
+
+    def _pass(self, key: GangKey, plan: Plan, pod: Pod, node: str) -> str:
+        """Let a member through, in one step with bind's reservation."""
+        record = self._book.record(key)
+        if record.is_started:
+            return ""
+        if record.plan is not plan or not self._is_place(plan, pod, node):
+            return _refusal("the gang's plan has changed; the pod is filtered again")
+        if not plan.gate.is_set():
+            return _refusal(words.arrivals(self._book.group(key), plan))
+        if not self._book.holds(pod):
+            return _refusal("the planned cards can be used no longer; the pod is filtered again")
+        plan.posted.add(pod.uid)
+        return ""
+
+    def _is_place(self, plan: Plan, pod: Pod, node: str) -> bool:
+        place = plan.places.get(pod.uid)
+        return place is not None and place.node == node
+
+
+async def _wait(gate: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(WAIT_S):
+            await gate.wait()
+
+
+def _refusal(detail: str) -> str:
+    return f"{reasons.text(Reason.GANG_WAITS)}: {detail}"

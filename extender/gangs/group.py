@@ -1,0 +1,86 @@
+"""What the watch shows of a gang at one time. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from extender.gang_members import GangKey
+from extender.objects import Pod
+from extender.pod_groups import PodGroup
+from vgpu import names
+from vgpu.gang import GangSource
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A gang.
+
+    Attributes:
+        key: namespace, what names the gang, name.
+        size: how many members start together; None where it is not known.
+        problem: why the size is not known.
+        bound: members that hold cards, and are not being deleted.
+        waiting: members that can be placed: kube-scheduler may ask for them, and what they ask for is clear.
+        others: number of members that need no card.
+        unplaceable: number of members that cannot be placed: with scheduling gates, or not admitted.
+    """
+
+    key: GangKey
+    size: int | None
+    problem: str
+    bound: tuple[Pod, ...] = ()
+    waiting: tuple[Pod, ...] = ()
+    others: int = 0
+    unplaceable: int = 0
+
+    @property
+    def present(self) -> int:
+        """Number of members that run or can be placed."""
+        return len(self.bound) + len(self.waiting) + self.others
+
+    @property
+    def missing(self) -> int:
+        """How many more members the gang needs; 0 where the size is not known."""
+        return max(0, (self.size or 0) - self.present)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether as many members are present as the gang has."""
+        return self.size is not None and self.present >= self.size
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether as many members are bound as the gang has."""
+        return self.size is not None and len(self.bound) + self.others >= self.size
+
+    @property
+    def needs(self) -> int:
+        """How many members are still to be bound before the gang has started."""
+        return max(0, (self.size or 0) - self.others - len(self.bound))
+
+
+def of(key: GangKey, members: Mapping[str, Pod], pod_group: PodGroup | None, slice_mib: int) -> Group:
+    """Return a gang; `pod_group` is its PodGroup, where it has one."""
+    live = [pod for pod in members.values() if not pod.is_terminal and not pod.scheduling.is_terminating]
+    asking = [pod for pod in live if pod.parsed.request is not None]
+    bound = tuple(pod for pod in asking if pod.node)
+    waiting = tuple(pod for pod in asking if not pod.node and _is_placeable(pod, slice_mib))
+    size, problem = _size(key, waiting or bound, pod_group)
+    unplaceable = len(asking) - len(bound) - len(waiting)
+    return Group(key, size, problem, bound, waiting, len(live) - len(asking), unplaceable)
+
+
+def _is_placeable(pod: Pod, slice_mib: int) -> bool:
+    return not pod.scheduling.is_gated and not pod.parsed.problems and pod.is_admitted(slice_mib)
+
+
+def _size(key: GangKey, pods: Iterable[Pod], pod_group: PodGroup | None) -> tuple[int | None, str]:
+    """Return the size, or why there is none. The pods that wait decide: a gang may be made anew with another size."""
+    namespace, source, name = key
+    if source is not GangSource.ANNOTATION:
+        if pod_group is None:
+            return None, f"PodGroup {namespace}/{name} does not exist, or cannot be read"
+        return pod_group.size, pod_group.problem
+    sizes = sorted({pod.parsed.gang.size for pod in pods if pod.parsed.gang and pod.parsed.gang.size})
+    if len(sizes) > 1:
+        return None, f"its pods name different sizes in {names.GANG_SIZE}: {', '.join(map(str, sizes))}"
+    return (sizes[0], "") if sizes else (None, "none of its pods can be placed")

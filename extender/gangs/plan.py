@@ -1,0 +1,49 @@
+"""A gang's plan: a place for each member that is not bound, reserved until a deadline."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from vgpu.placement.gang import Place
+
+
+@dataclass(slots=True)
+class Plan:
+    """A plan.
+
+    Attributes:
+        number: grows with each plan of this process.
+        deadline: the monotonic time in seconds at which the plan ends.
+        places: node and cards of each member, by UID.
+        answered: members for which filter was answered with their node.
+        arrived: members for which kube-scheduler has called bind.
+        posted: members whose Binding was posted; their reservations are the binder's.
+        barred: nodes that kube-scheduler did not offer for a member, by UID.
+        gate: set when every member has arrived.
+    """
+
+    number: int
+    deadline: float
+    places: dict[str, Place] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    arrived: set[str] = field(default_factory=set)
+    posted: set[str] = field(default_factory=set)
+    barred: dict[str, set[str]] = field(default_factory=dict)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def bar(self, uid: str, node: str) -> None:
+        """Take a node that kube-scheduler does not offer for a member."""
+        self.barred.setdefault(uid, set()).add(node)
+
+    def forget(self, uid: str) -> None:
+        """Remove a member that is bound or gone."""
+        self.places.pop(uid, None)
+        for known in (self.answered, self.arrived, self.posted):
+            known.discard(uid)
+
+    @property
+    def nodes(self) -> dict[str, int]:
+        """How many members are planned on each node."""
+        found: dict[str, int] = {}
+        for place in self.places.values():
+            found[place.node] = found.get(place.node, 0) + 1
+        return dict(sorted(found.items()))

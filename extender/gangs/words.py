@@ -1,0 +1,71 @@
+"""Why a gang waits, in words that its owner can act on. Pure: a gang, and what is remembered of it."""
+
+from collections.abc import Iterable
+
+from extender import explain
+from extender.gangs.group import Group
+from extender.gangs.plan import Plan
+from extender.gangs.record import Record
+from vgpu import names
+from vgpu.gang import GangSource
+from vgpu.reasons import Reason
+
+MAX_NODES = 8  # in a sentence
+
+
+def why(found: Group, record: Record, hindrance: Reason | None) -> tuple[Reason, str] | None:
+    """Return the reason and the sentence for the members of a gang that wait; None where the gang has started."""
+    if record.is_started or not found.present + found.unplaceable:
+        return None
+    if hindrance is None:
+        return _going_on(found, record)
+    if hindrance is Reason.GANG_SIZE_UNKNOWN:
+        return hindrance, f"{title(found)}: {found.problem}"
+    if hindrance is Reason.GANG_INCOMPLETE:
+        return hindrance, _incomplete(found)
+    return hindrance, f"{title(found)}: {record.failure}; it is planned again after a pause"
+
+
+def title(found: Group) -> str:
+    """Name a gang: `gang train of 8 pods`."""
+    kind = "gang" if found.key[1] is GangSource.ANNOTATION else "PodGroup"
+    return f"{kind} {found.key[2]}" + (f" of {found.size} pods" if found.size else "")
+
+
+def arrivals(found: Group, plan: Plan) -> str:
+    """Say how many members can be bound, and which cannot: `7 of 8 pods can be bound; waits for: train-7`."""
+    absent = [pod for pod in found.waiting if pod.uid not in plan.arrived]
+    ready = found.present - len(absent)
+    return f"{ready} of {found.size} pods can be bound; waits for: {_listed(pod.name for pod in absent)}"
+
+
+def part(found: Group) -> str:
+    """Say which part of a gang is bound without the rest."""
+    count = len(found.bound) + found.others
+    absent = f"waits for: {_listed(pod.name for pod in found.waiting)}" if found.waiting else "no other pod exists"
+    return f"{title(found)}: only {count} of them could be bound; {absent}"
+
+
+def _going_on(found: Group, record: Record) -> tuple[Reason, str]:
+    if record.plan is not None and record.plan.places:
+        nodes = _listed(f"{node} ({count})" for node, count in record.plan.nodes.items())
+        return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, record.plan)}"
+    if record.placed is None:
+        return Reason.GANG_WAITS, f"{title(found)}: all pods exist; waits for the scheduler"
+    needs = " or ".join(dict.fromkeys(explain.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request))
+    text = f"each pod {needs}; the free cards take {record.placed} of the {found.needs} pods that are not bound"
+    return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can"
+
+
+def _incomplete(found: Group) -> str:
+    more = f"waits for {found.missing} more pod{'s' if found.missing > 1 else ''} of its namespace"
+    if found.key[1] is GangSource.ANNOTATION:
+        more += f" with {names.GANG}: {found.key[2]}"
+    held = f"; {found.unplaceable} cannot be placed: gated, refused or not admitted" if found.unplaceable else ""
+    return f"{title(found)}: {found.present} exist; {more}{held}"
+
+
+def _listed(items: Iterable[str]) -> str:
+    listed = list(items)
+    more = f" and {len(listed) - MAX_NODES} more" if len(listed) > MAX_NODES else ""
+    return ", ".join(listed[:MAX_NODES]) + more
