@@ -32,6 +32,8 @@ class Reason(StrEnum):
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
     NOT_JUDGED = "NotJudged"
+    NODE_INSUFFICIENT_CPU = "NodeInsufficientCpu"  # these two in explanations only: kube-scheduler refuses such nodes
+    NODE_INSUFFICIENT_MEMORY = "NodeInsufficientMemory"
 
 
 WORDS: Final[dict[Reason, str]] = {
@@ -55,6 +57,8 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.NOT_ADMITTED: "the webhook has not admitted the pod",
     Reason.INVALID_REQUEST: "the pod's GPU request cannot be read",
     Reason.NOT_JUDGED: "the time did not suffice for the node; the next attempt goes on",
+    Reason.NODE_INSUFFICIENT_CPU: "the node has not the CPU free",
+    Reason.NODE_INSUFFICIENT_MEMORY: "the node has not the host memory free",
 }
 
 CARD_WORDS: Final[dict[Reason, str]] = {  # about one card

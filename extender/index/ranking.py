@@ -47,6 +47,12 @@ class Ranking:
             found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights))
         return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
 
+    def best(self, places: Places, policy: PackingPolicy, question: Question) -> int:
+        """Return the row, of at least one in `places`, that gets the best score."""
+        costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance
+        equal = places[costs <= costs.min() + tolerance(question.demand.weights)]
+        return int(equal[self._index.order[equal].argmin()])
+
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
         if policy in self._kept:
