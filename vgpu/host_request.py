@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from vgpu.quantity import MIB
@@ -63,8 +64,11 @@ def of_pod(spec: Json) -> HostRequest:
 
 
 def amounts(resources: Any) -> HostRequest:
-    """Read `requests` of a container's resources; the API server has filled it in from the limits."""
-    return _read(resources.get("requests")) if isinstance(resources, Mapping) else NOTHING
+    """Read a container's resources: of what it does not request its limit counts, as the API server fills it in."""
+    if not isinstance(resources, Mapping):
+        return NOTHING
+    limits, requests = resources.get("limits"), resources.get("requests")
+    return _read(requests, limits if isinstance(limits, Mapping) else {})
 
 
 def of_node(allocatable: Json) -> HostRequest:
@@ -87,10 +91,9 @@ def thousandths(text: str) -> int:
     return int(number * 10**power if power >= 0 else -(-number // 10**-power))
 
 
-def _read(found: Any) -> HostRequest:
-    if not isinstance(found, Mapping):
-        return NOTHING
-    cpu, memory = (thousandths(str(found.get(name, 0))[:32]) for name in (CPU, MEMORY))
+def _read(found: Any, default: Json = MappingProxyType({})) -> HostRequest:
+    known = found if isinstance(found, Mapping) else {}
+    cpu, memory = (thousandths(str(known.get(name, default.get(name, 0)))[:32]) for name in (CPU, MEMORY))
     return HostRequest(min(cpu, MAX_CPU_MILLI), min(-(-memory // (1000 * MIB)), MAX_MEMORY_MIB))
 
 

@@ -32,6 +32,8 @@ class Reason(StrEnum):
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
     NOT_JUDGED = "NotJudged"
+    NODE_INSUFFICIENT_CPU = "NodeInsufficientCpu"  # these two in explanations only: kube-scheduler refuses such nodes
+    NODE_INSUFFICIENT_MEMORY = "NodeInsufficientMemory"
 
     GANG_SIZE_UNKNOWN = "GangSizeUnknown"
     GANG_INCOMPLETE = "GangIncomplete"
@@ -66,6 +68,8 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.GANG_INSUFFICIENT_CARDS: "the free cards do not suffice for the whole gang",
     Reason.GANG_PLANNED_ELSEWHERE: "another node is planned for this pod of its gang",
     Reason.GANG_WAITS: "the pod's gang waits for its other pods, or for its next attempt",
+    Reason.NODE_INSUFFICIENT_CPU: "the node has not the CPU free",
+    Reason.NODE_INSUFFICIENT_MEMORY: "the node has not the host memory free",
 }
 
 CARD_WORDS: Final[dict[Reason, str]] = {  # about one card

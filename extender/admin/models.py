@@ -254,11 +254,27 @@ class Landing(Model):
     nearest: Nearest | None
 
 
+class Packed(Model):
+    """How well the cards of all usable nodes are packed."""
+
+    gpus: int = Field(examples=[24])
+    emptyGpus: int = Field(description="cards of which nothing is taken", examples=[9])
+    allocatedPercent: float = Field(
+        description="of all cards, by memory or time, whichever is more; closed cards count as allocated",
+        examples=[62.5],
+    )
+    fragmentedPercent: float | None = Field(
+        description="of what is free, what the pods seen so far cannot use; null: no pod was seen", examples=[8.3]
+    )
+
+
 class Simulation(Model):
     """The outcome of a simulation."""
 
     placed: int = Field(examples=[3])
     notPlaced: int = Field(examples=[1])
+    before: Packed
+    after: Packed
     pods: list[Landing]
 
 

@@ -17,7 +17,8 @@ from typing import Final
 from extender.admin.problems import AdminProblem
 from extender.admin.snapshots import Snapshot
 from extender.admin.worker import frames
-from extender.admin.worker.questions import Answer, Question, Update
+from extender.admin.worker.fleet import Update
+from extender.admin.worker.questions import Answer, Question
 from vgpu.placement.snapshot import NodeView
 
 LIMIT_S: Final = 5.0

@@ -17,6 +17,7 @@ from extender.admin.queries import NAME, ExplainQuery, NoQuery, PendingQuery, Po
 from extender.admin.snapshots import Snapshot
 from extender.admin.worker.questions import Explain, Reasons
 from extender.objects import Pod
+from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["pods"])
 
@@ -91,7 +92,7 @@ async def explain_pod(
     request_ = pod.parsed.request
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
-    question = Explain(request_, context.policies(), query.nodes, await context.reserved(pod))
+    question = Explain(Wanted(request_, pod.host), context.policies(), query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
@@ -132,7 +133,7 @@ async def _reasons(
         elif pod.parsed.request is not None:
             asked.append((pod, pod.parsed.request))
     if asked:
-        question = Reasons([request for _, request in asked], context.policies())
+        question = Reasons([Wanted(request, pod.host) for pod, request in asked], context.policies())
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)

@@ -16,9 +16,9 @@ from extender.admin.problems import AdminProblem, FieldError, bad_field
 from extender.admin.queries import NoQuery
 from extender.admin.snapshots import Snapshot
 from extender.admin.worker.questions import Simulate
-from vgpu import names, translate
+from vgpu import host_request, names, translate
 from vgpu.adapters.kubernetes import pod_json
-from vgpu.request import PodRequest
+from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["placement"])
 
@@ -28,12 +28,12 @@ MAX_PODS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Entry:
     """One kind of pod to place."""
 
     namespace: str
     name: str
-    request: PodRequest
+    wanted: Wanted
     count: int
 
 
@@ -50,24 +50,24 @@ async def simulate(
     if sum(each.count for each in body.pods) > MAX_PODS:
         raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
     snapshot = await context.snapshot()
-    wanted = list(_read(body, context, snapshot))
-    for namespace in sorted({each.namespace for each in wanted}):
+    entries = list(_read(body, context, snapshot))
+    for namespace in sorted({each.namespace for each in entries}):
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
-    asked = [each.request for each in wanted for _ in range(each.count)]
-    question = Simulate(asked, context.policies())
+    question = Simulate([each.wanted for each in entries for _ in range(each.count)], context.policies())
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
-    landings = [{**_named(each, number), **found.pop(0)} for each in wanted for number in range(1, each.count + 1)]
+    named = [_named(each, number) for each in entries for number in range(1, each.count + 1)]
+    landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
     placed = sum(bool(each["node"]) for each in landings)
-    return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, "pods": landings})
+    return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
 
 
-def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> Iterator[Wanted]:
+def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> Iterator[Entry]:
     """Read the manifests. Raises AdminProblem that names every field that is wrong."""
     errors: list[FieldError] = []
     for index, entry in enumerate(body.pods):
         read = _pod(entry.pod, entry.count, context, snapshot)
-        if isinstance(read, Wanted):
+        if isinstance(read, Entry):
             yield read
         else:
             errors += [FieldError(f"pods[{index}].pod.{field}", why) for field, why in read]
@@ -77,7 +77,7 @@ def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> It
 
 def _pod(
     manifest: Mapping[str, Any], count: int, context: Context, snapshot: Snapshot
-) -> Wanted | list[tuple[str, str]]:
+) -> Entry | list[tuple[str, str]]:
     try:
         pod = pod_json.decode(msgspec.json.encode(manifest))
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
@@ -88,14 +88,14 @@ def _pod(
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     metadata = pod.get("metadata") or {}
-    return Wanted(metadata.get("namespace") or "default", metadata.get("name") or "pod", named.asked, count)
+    wanted = Wanted(named.asked, host_request.of_pod(pod.get("spec") or {}))
+    return Entry(metadata.get("namespace") or "default", metadata.get("name") or "pod", wanted, count)
 
 
 def _cards(snapshot: Snapshot) -> list[Any]:
     return [state.card for view in snapshot.views.values() for state in view.state.cards]
 
 
-def _named(wanted: Wanted, number: int) -> dict[str, Any]:
-    return {
-        "namespace": wanted.namespace, "name": wanted.name, "number": number, "requested": rows.asks(wanted.request),
-    }  # fmt: skip
+def _named(entry: Entry, number: int) -> dict[str, Any]:
+    asked = rows.asks(entry.wanted.request)
+    return {"namespace": entry.namespace, "name": entry.name, "number": number, "requested": asked}

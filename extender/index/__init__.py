@@ -4,7 +4,7 @@
 changed, and nothing else writes; an update costs one node. `Judgements` applies the rule of `vgpu.placement.fit` to all
 rows, keeps the outcome of each request, and judges only changed rows again. `ranking` orders nodes by a policy's cost;
 policies that are expensive to compute keep what they know of each row in a `row_cache`. `supply` adds up rows, for
-prices.
+prices. `choice` does what filter and prioritize do together, for simulations.
 
 The index is derived: `choose.place` on a `NodeState` remains the rule, and the tests compare every outcome with it.
 Requests that several containers choose cards for are only screened here: a node that survives is placed exactly.

@@ -37,13 +37,13 @@ class Judge:
         those that fit.
         """
         places = self._index.places(names)
-        codes = self._codes(asks, exact, reserved)[places]
+        codes = self.codes(asks, exact, reserved)[places]
         codes[self._index.is_stale(places, now)] = CODES[Reason.PLUGIN_AWAY]
         codes[places < 0] = CODES[Reason.NO_INVENTORY]
         return Answer(self._index, names, places, codes)
 
-    def _codes(self, asks: Sequence[Ask], exact: Iterable[str], reserved: Iterable[str]) -> Codes:
-        """Return the code of each row."""
+    def codes(self, asks: Sequence[Ask], exact: Iterable[str], reserved: Iterable[str]) -> Codes:
+        """Return the code of each row, whatever its Lease. Do not change the array."""
         codes = self._judgements.codes(asks[0])
         if len(asks) > 1:
             for ask in asks[1:]:

@@ -55,6 +55,12 @@ class Ranking:
         costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance(question.demand.weights)
         return [names[n] for n in in_order(costs, self._index.order[places], tolerance).tolist()]
 
+    def best(self, places: Places, policy: PackingPolicy, question: Question) -> int:
+        """Return the row, of at least one in `places`, that gets the best score."""
+        costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance
+        equal = places[costs <= costs.min() + tolerance(question.demand.weights)]
+        return int(equal[self._index.order[equal].argmin()])
+
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
         if policy in self._kept:

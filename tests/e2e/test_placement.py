@@ -54,6 +54,14 @@ def test_policies_of_the_extenders_settings(loaded: PodNamespace, node_policy: s
         assert placed_on(loaded, "no-wish") == EXPECTED[node_policy, gpu_policy]
 
 
+def test_shares_without_a_policy_fill_one_card_before_the_next(namespace: PodNamespace) -> None:
+    found = []
+    for name in ("first", "second", "third"):
+        namespace.create(pod(name, gpu_mem=8 * GIB))
+        found.append(placed_on(namespace, name))
+    assert len(set(found)) == 1
+
+
 def test_several_cards_divide_the_total_evenly(namespace: PodNamespace) -> None:
     namespace.create(pod("three", gpu_mem=18432, gpu_cores=240, gpu=3))
     (item,) = namespace.running("three")

@@ -38,3 +38,9 @@ def test_init_containers_run_before_and_sidecars_beside_the_containers() -> None
     assert host_request.of_pod(spec) == HostRequest(3250, 1088)
     assert host_request.of_pod({"initContainers": [container("1", restart="Always")]}).cpu_milli == 1000
     assert host_request.of_pod({"containers": [{"resources": None}, {}]}) == host_request.NOTHING
+
+
+def test_a_limit_is_requested_where_nothing_else_is() -> None:
+    resources = {"limits": {"cpu": "2", "memory": "2Gi"}, "requests": {"cpu": "500m"}}
+    assert host_request.of_pod({"containers": [{"resources": resources}]}) == HostRequest(500, 2048)
+    assert host_request.of_pod({"containers": [{"resources": {"limits": "x", "requests": 3}}]}) == host_request.NOTHING

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from vgpu import quantity, reasons
 from vgpu.assignment import Assignment
+from vgpu.host_request import NOTHING, HostRequest
 from vgpu.placement import advice
 from vgpu.placement.advice import Advice
 from vgpu.placement.choose import Refusal
@@ -76,17 +77,18 @@ def explain(
     views: Iterable[NodeView],
     policy: PackingPolicy,
     *,
+    host: HostRequest = NOTHING,
     overrides: Mapping[str, Refusal] | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Explain one request on all nodes.
 
-    `overrides` are refusals that do not follow from the views, by node: cards reserved for other pods. `pause` is
-    called after each node; it may raise to end the work.
+    `host` is what the pod requests of a node's CPU and memory. `overrides` are refusals that do not follow from the
+    views, by node: cards reserved for other pods. `pause` is called after each node; it may raise to end the work.
     """
     seen, verdicts = list(views), []
     for view in seen:
-        placement = view.place(request, policy)
+        placement = view.place(request, policy, host)
         if isinstance(placement, Assignment) and overrides and view.name in overrides:
             placement = overrides[view.name]
         verdicts.append(_verdict(view, request, placement))
@@ -94,8 +96,9 @@ def explain(
     verdicts.sort(key=lambda each: (each.assignment is None, each.node))
     if any(each.assignment is not None for each in verdicts):
         return Explanation(tuple(verdicts), _counts(verdicts))
-    helpful = advice.advise(request, seen, policy, pause)
-    return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, seen), helpful)
+    possible = [view.for_pod(host) for view in seen]
+    helpful = advice.advise(request, possible, policy, pause)
+    return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, possible), helpful)
 
 
 def nearest(request: PodRequest, views: Iterable[NodeView]) -> NearestFit | None:

@@ -16,6 +16,11 @@ class Models:
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that have a bit of their own, in the order of their bits."""
+        return tuple(self._bits)
+
     def bit(self, model: str) -> int:
         """Return the bit of a model."""
         if model not in self._bits and len(self._bits) < MAX_MODELS - 1:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from vgpu.host_request import NOTHING, HostRequest
 from vgpu.placement import demand, fgd, fragmentation, power, room, topology
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
@@ -59,9 +60,10 @@ class DefaultPolicies:
         """Return the policy that chooses a pod's cards."""
         return self.gpu_policy if options.gpu_policy is None else options.gpu_policy
 
-    def question(self, request: PodRequest, slice_mib: int) -> Question:
-        """Return the question which node is best for a pod that requests no CPU and no host memory."""
-        return Question(room.ask_of(request, 0, 0, slice_mib, self.models), self.demand, self.models)
+    def question(self, request: PodRequest, slice_mib: int, host: HostRequest = NOTHING) -> Question:
+        """Return the question which node is best for a pod that requests `host` of the node's CPU and memory."""
+        ask = room.ask_of(request, host.cpu_milli, host.memory_mib, slice_mib, self.models)
+        return Question(ask, self.demand, self.models)
 
 
 def _free(node: Room, question: Question) -> Ints:  # noqa: ARG001 - a row of the table

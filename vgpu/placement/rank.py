@@ -27,6 +27,12 @@ def by_cost(costs: Mapping[str, int], tolerance: int) -> list[str]:
     return sorted(costs, key=lambda name: (max(costs[name], equal), fixed_order(name)))
 
 
+def first(costs: Mapping[str, int], tolerance: int) -> str:
+    """Return the first name of `by_cost`; there must be one."""
+    equal = min(costs.values()) + tolerance
+    return min((name for name, cost in costs.items() if cost <= equal), key=fixed_order)
+
+
 def scores(ranked: Sequence[str], best: int = 10) -> dict[str, int]:
     """Give the first node the score `best` and every other node a smaller one that falls with its rank, at least 0."""
     rest = max(1, len(ranked) - 1)

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from vgpu import usage
 from vgpu.assignment import Assignment
+from vgpu.host_request import NOTHING, HostRequest
 from vgpu.placement import choose, fit, preempt
 from vgpu.placement.choose import Refusal
 from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import NodeState
+from vgpu.share import HostRoom, NodeState
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,12 @@ class NodeView:
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
 
-    def place(self, request: PodRequest, policy: PackingPolicy) -> Assignment | Refusal:
-        """Return where a pod is placed on this node, or why it cannot be."""
+    def place(self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING) -> Assignment | Refusal:
+        """Return where a pod is placed on this node, or why it cannot be.
+
+        A node that has not the CPU or host memory free that the pod requests (`host`) refuses it last. The extender
+        never refuses for that, because kube-scheduler does.
+        """
         if self.blocked is not None:
             return Refusal(self.blocked)
         placement = choose.place(request, self.state, policy)
@@ -39,13 +44,25 @@ class NodeView:
         devices = request.devices(self.state.slice_mib)
         if not fit.kubelet_has_room(self.allocatable, self.state.devices, devices):
             return Refusal(Reason.KUBELET_OFFERS_LESS)
-        return placement
+        lacking = self._lacks(host)
+        return Refusal(lacking) if lacking else placement
 
-    def with_pod(self, request: PodRequest, assignment: Assignment) -> "NodeView":
+    def for_pod(self, host: HostRequest) -> "NodeView":
+        """Return the node; blocked where it has not the CPU or host memory free that a pod requests."""
+        lacking = None if self.blocked else self._lacks(host)
+        return replace(self, blocked=lacking) if lacking else self
+
+    def with_pod(self, request: PodRequest, assignment: Assignment, host: HostRequest = NOTHING) -> "NodeView":
         """Return the node after a pod was bound to it with this assignment."""
         taken = usage.of_pod(assignment, request, self.state.slice_mib, self.state.card_slices)
         state = preempt.with_usage(self.state, taken)
         devices = dict(self.state.devices)
         for name, amount in request.devices(self.state.slice_mib).items():
             devices[name] = devices.get(name, 0) + amount
-        return replace(self, state=replace(state, devices=devices))
+        free = HostRoom(self.state.host.cpu_milli - host.cpu_milli, self.state.host.memory_mib - host.memory_mib)
+        return replace(self, state=replace(state, devices=devices, host=free))
+
+    def _lacks(self, host: HostRequest) -> Reason | None:
+        if host.cpu_milli > self.state.host.cpu_milli:
+            return Reason.NODE_INSUFFICIENT_CPU
+        return Reason.NODE_INSUFFICIENT_MEMORY if host.memory_mib > self.state.host.memory_mib else None

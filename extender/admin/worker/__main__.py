@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 
 from extender.admin.worker import frames, questions
-from extender.admin.worker.questions import Update
-from vgpu.placement.snapshot import NodeView
+from extender.admin.worker.fleet import Fleet, Update
 
 NICER = 10  # the verbs go first where there are few cores
 
@@ -19,20 +18,14 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole process group; the parent ends this process
     with contextlib.suppress(OSError):
         os.nice(NICER)
-    views = dict[str, NodeView]()
+    fleet = Fleet()
     while (message := frames.read(sys.stdin.buffer)) is not None:
         if isinstance(message, Update):
-            _apply(message, views)
+            fleet.apply(message)
             continue
         question, limit_s = message
-        sys.stdout.buffer.write(frames.encode(questions.answer(question, views, _until(time.monotonic() + limit_s))))
+        sys.stdout.buffer.write(frames.encode(questions.answer(question, fleet, _until(time.monotonic() + limit_s))))
         sys.stdout.buffer.flush()
-
-
-def _apply(update: Update, views: dict[str, NodeView]) -> None:
-    views.update({each.name: each for each in update.changed})
-    for name in update.gone:
-        views.pop(name, None)
 
 
 def _until(deadline: float) -> Callable[[], None]:

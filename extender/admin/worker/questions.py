@@ -6,16 +6,19 @@ from typing import Any
 
 import msgspec
 
+from extender.admin.worker.fleet import Fleet
+from extender.admin.worker.simulation import Simulation
 from vgpu import reasons
 from vgpu.assignment import Assignment
-from vgpu.placement import explain, simulate
+from vgpu.placement import explain
 from vgpu.placement.choose import Refusal
+from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
+from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Landing
+from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
-from vgpu.request import PodRequest
 
 Views = Mapping[str, NodeView]
 Pause = Callable[[], None]
@@ -23,57 +26,60 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
-    """Node views that are new or changed, and the names of nodes that are gone. It has no answer."""
-
-    changed: Sequence[NodeView]
-    gone: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Explain:
-    """Why a request fits nowhere, or where it fits; at most `most` nodes in the answer."""
+    """Why a pod fits nowhere, or where it fits; at most `most` nodes in the answer."""
 
-    request: PodRequest
+    pod: Wanted
     defaults: DefaultPolicies
     most: int
     reserved: Mapping[str, Refusal] = field(default_factory=dict)
 
-    def answer(self, views: Views, pause: Pause) -> Json:
+    def answer(self, fleet: Fleet, pause: Pause) -> Json:
         """Explain."""
-        policy = self.defaults.gpu_policy_for(self.request.options)
-        found = explain.explain(self.request, views.values(), policy, overrides=self.reserved, pause=pause)
+        request, views = self.pod.request, fleet.views
+        policy = self.defaults.gpu_policy_for(request.options)
+        found = explain.explain(
+            request, views.values(), policy, host=self.pod.host, overrides=self.reserved, pause=pause
+        )
         return explanation_json(found, views, self.most)
 
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """How many nodes refuse each request by which reason, with the nearest fit; equal requests are judged once."""
+    """How many nodes refuse each pod by which reason, with the nearest fit; equal pods are judged once."""
 
-    requests: Sequence[PodRequest]
+    pods: Sequence[Wanted]
     defaults: DefaultPolicies
 
-    def answer(self, views: Views, pause: Pause) -> list[Json]:
-        """Judge each request alone."""
-        known: dict[PodRequest, Json] = {}
-        for request in self.requests:
-            if request not in known:
-                (landing,) = simulate.simulate([request], views.values(), self.defaults, pause)
-                known[request] = landing_json(landing, views)
-        return [known[request] for request in self.requests]
+    def answer(self, fleet: Fleet, pause: Pause) -> list[Json]:
+        """Judge each pod alone."""
+        simulation, known = Simulation(fleet, self.defaults), dict[Wanted, Json]()
+        for pod in self.pods:
+            if pod not in known:
+                pause()
+                known[pod] = landing_json(simulation.judge(pod), fleet.views)
+        return [known[pod] for pod in self.pods]
 
 
 @dataclass(frozen=True, slots=True)
 class Simulate:
-    """Where pods would be placed, one after the other."""
+    """Where pods would be placed, one after the other, and how well the cluster is packed before and after."""
 
-    requests: Sequence[PodRequest]
+    pods: Sequence[Wanted]
     defaults: DefaultPolicies
 
-    def answer(self, views: Views, pause: Pause) -> list[Json]:
-        """Simulate."""
-        landings = simulate.simulate(self.requests, views.values(), self.defaults, pause)
-        return [landing_json(each, views) for each in landings]
+    def answer(self, fleet: Fleet, pause: Pause) -> Json:
+        """Simulate, and take everything back."""
+        with fleet.tried():
+            before = self._packed(fleet)
+            landings = [
+                landing_json(each, fleet.views) for each in Simulation(fleet, self.defaults).land(self.pods, pause)
+            ]
+            return {"pods": landings, "before": before, "after": self._packed(fleet)}
+
+    def _packed(self, fleet: Fleet) -> Json:
+        demand = self.defaults.demand
+        return packed_json(fleet.choice(self.defaults.models).packed(demand, self.defaults.models), demand)
 
 
 Question = Explain | Reasons | Simulate
@@ -88,10 +94,10 @@ class Answer:
     is_late: bool = False
 
 
-def answer(question: Question, views: Views, pause: Pause) -> Answer:
+def answer(question: Question, fleet: Fleet, pause: Pause) -> Answer:
     """Answer a question; `pause` raises TimeoutError when the time is over."""
     try:
-        return Answer(msgspec.json.encode(question.answer(views, pause)))
+        return Answer(msgspec.json.encode(question.answer(fleet, pause)))
     except TimeoutError:
         return Answer(is_late=True, failure="the time for the answer is over")
 
@@ -111,6 +117,17 @@ def explanation_json(found: Explanation, views: Views, most: int) -> Json:
         ],
         "nodes": [_node(each, views) for each in nodes[:most]],
         "nodesLeftOut": max(0, len(nodes) - most),
+    }
+
+
+def packed_json(found: Packed, demand: Demand) -> Json:
+    """Write how well cards are packed; no part is fragmented or not before pods were seen."""
+    knows = any(each.ask.gpus for each in demand.typical)
+    return {
+        "gpus": found.cards,
+        "emptyGpus": found.empty,
+        "allocatedPercent": round(found.allocated_percent, 2),
+        "fragmentedPercent": round(found.fragmented_percent, 2) if knows else None,
     }
 
 

@@ -195,6 +195,8 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         found = outcome.or_fail("simulate", place)
         text = rows_text(found["pods"], tables.LANDINGS, output, colour=session.colour, whole=found)
         typer.echo(text, nl=False)
+        if output in (Format.TABLE, Format.WIDE):
+            typer.echo(describing.simulation(found), nl=False)
         if found["notPlaced"]:
             raise typer.Exit(ANSWER_IS_NO)
 

@@ -109,6 +109,25 @@ def explanation(found: Row, *, colour: bool) -> str:
     return text
 
 
+def simulation(found: Row) -> str:
+    """Sum up a simulation: how many pods are placed, and how well the cluster is packed before and after."""
+    total = found["placed"] + found["notPlaced"]
+    before, after = found["before"], found["after"]
+    rows = [
+        ["allocated", *(f"{each['allocatedPercent']:.1f}%" for each in (before, after))],
+        ["empty GPUs", *(f"{each['emptyGpus']} of {each['gpus']}" for each in (before, after))],
+        ["fragmented", *(_fragmented(each) for each in (before, after))],
+    ]
+    text = f"\n{found['placed']} of {total} pods are placed\n\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
+    if before["fragmentedPercent"] is not None:
+        text += "fragmented: the part of what is free that the pods seen so far cannot use\n"
+    return text
+
+
+def _fragmented(packed: Row) -> str:
+    return "not known" if packed["fragmentedPercent"] is None else f"{packed['fragmentedPercent']:.1f}%"
+
+
 def _advice(advice: Row) -> str:
     who = " (administrator)" if advice["by"] == "administrator" else ""
     where = f", for {advice['node']}" if advice["node"] and advice["node"] not in advice["text"] else ""

@@ -96,6 +96,8 @@ EXPLANATION = {
     ],
     "nodesLeftOut": 3,
 }  # fmt: skip
+PACKED = {"gpus": 4, "emptyGpus": 1, "allocatedPercent": 40.0, "fragmentedPercent": 8.25}
+PACKED_AFTER = {"gpus": 4, "emptyGpus": 1, "allocatedPercent": 50.0, "fragmentedPercent": None}
 LANDINGS = [
     {"namespace": "default", "name": "train", "number": 1, "requested": "8 GiB", "node": "node-1",
      "gpus": [grant(0, 8192)], "reasons": [], "nearest": None},
@@ -163,7 +165,7 @@ ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/events": (200, "retry: 1000\n\n"),
     f"GET {V1}/usage": (200, USAGE),
     f"GET {V1}/rightsize": (200, RIGHT_SIZES),
-    f"POST {V1}/simulate": (200, {"placed": 1, "notPlaced": 1, "pods": LANDINGS}),
+    f"POST {V1}/simulate": (200, {"placed": 1, "notPlaced": 1, "before": PACKED, "after": PACKED_AFTER, "pods": LANDINGS}),
     f"POST {V1}/gpus/{UUIDS[0]}/cordon": (200, {**GPUS[0], "cordoned": True}),
     f"POST {V1}/gpus/{UUIDS[0]}/uncordon": (200, GPUS[0]),
 }  # fmt: skip

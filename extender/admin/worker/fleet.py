@@ -1,0 +1,95 @@
+"""The nodes that the process knows, as views, and as an index that is written when a question needs it."""
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from extender.index.choice import Choice
+from extender.index.nodes import NodeIndex
+from extender.index.row import Row
+from vgpu import names
+from vgpu.placement.models import Models
+from vgpu.placement.snapshot import NodeView
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Node views that are new or changed, and the names of nodes that are gone. It has no answer."""
+
+    changed: Sequence[NodeView]
+    gone: Sequence[str] = ()
+
+
+class Fleet:
+    """The node views by name."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, NodeView] = {}
+        self._index = NodeIndex(Models())
+        self._models: tuple[str, ...] = ()
+        self._old: dict[str, None] = {}
+        self._choice: Choice | None = None
+
+    @property
+    def slice_mib(self) -> int:
+        """MiB of a slice; nodes whose slices differ from the cluster's are blocked."""
+        return next((view.state.slice_mib for view in self.views.values() if view.blocked is None), 1)
+
+    def nodes_with(self, uuids: Collection[str]) -> list[str]:
+        """Return the nodes that have any of these cards."""
+        if not uuids:
+            return []
+        return [name for name, view in self.views.items() if any(each.card.uuid in uuids for each in view.state.cards)]
+
+    def apply(self, update: Update) -> None:
+        """Take views from the parent process."""
+        for view in update.changed:
+            self.put(view)
+        for name in update.gone:
+            self.views.pop(name, None)
+            self._old[name] = None
+
+    def put(self, view: NodeView) -> None:
+        """Take a view that is new or changed."""
+        self.views[view.name] = view
+        self._old[view.name] = None
+
+    def choice(self, models: Models) -> Choice:
+        """Return the choice among all nodes, with the cards' models numbered as in `models`, up to date."""
+        if models.names != self._models:
+            self._index, self._models = NodeIndex(models), models.names
+            self._old, self._choice = dict.fromkeys(self.views), None
+        is_known = all(self._index.row_of(name) is not None and name in self.views for name in self._old)
+        for name in self._old:
+            self._write(name)
+        self._old = {}
+        if self._choice is None or not is_known:
+            self._choice = Choice(self._index, list(self.views), lambda name: self.views[name].state)
+        return self._choice
+
+    @contextmanager
+    def tried(self) -> Iterator[None]:
+        """Take back every view that is put inside the block."""
+        before = dict(self.views)
+        try:
+            yield
+        finally:
+            for name, view in before.items():
+                if self.views[name] is not view:
+                    self.put(view)
+
+    def _write(self, name: str) -> None:
+        view = self.views.get(name)
+        if view is None:
+            self._index.remove(name)
+        else:
+            self._index.put(_row(view))
+
+
+def _row(view: NodeView) -> Row:
+    if view.blocked is not None:
+        return Row(view.name, view.blocked, duration_s=math.inf)
+    taken = view.state.devices
+    slices, cards = (view.allocatable.get(each, 0) - taken.get(each, 0) for each in names.KUBELET_RESOURCES)
+    return Row(view.name, None, view.state, (slices, cards), duration_s=math.inf)

@@ -1,0 +1,97 @@
+"""Filter and prioritize in one step, for a caller that owns an index: which of its nodes a pod would get, or why none.
+
+Leases are not looked at. A node that lacks CPU or host memory is refused, as kube-scheduler refuses it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from extender.index import nearest
+from extender.index.ask import Ask
+from extender.index.codes import CODES, FITS, REASONS, UNDECIDED
+from extender.index.copies import Copies
+from extender.index.judge import Judge
+from extender.index.nodes import Codes, NodeIndex, Places
+from extender.index.ranking import Ranking
+from vgpu.host_request import HostRequest
+from vgpu.placement import packed, room
+from vgpu.placement.demand import Demand
+from vgpu.placement.models import Models
+from vgpu.placement.packed import Packed
+from vgpu.placement.question import Question
+from vgpu.policy import PackingPolicy
+from vgpu.reasons import Reason
+from vgpu.share import NodeState
+
+_CPU: Final = CODES[Reason.NODE_INSUFFICIENT_CPU]
+_MEMORY: Final = CODES[Reason.NODE_INSUFFICIENT_MEMORY]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A pod's judgement on the nodes of a choice: those that fit, and how many refuse it by which reason."""
+
+    fitting: Places
+    counts: Mapping[Reason, int]
+
+
+class Choice:
+    """Chooses among the nodes named, which all have a row. `state` returns a node's state."""
+
+    def __init__(self, index: NodeIndex, names: Sequence[str], state: Callable[[str], NodeState]) -> None:
+        self._index = index
+        self._state = state
+        self._places = index.places(names)
+        self._judge = Judge(index)
+        self._ranking = Ranking(index, Copies(index), state)
+
+    def judge(
+        self, asks: Sequence[Ask], host: HostRequest, exact: Iterable[str], place: Callable[[str], Reason | None]
+    ) -> Judged:
+        """Judge a pod on every node.
+
+        `asks` are those of its containers that choose cards, in the kubelet's order. `place` judges the nodes that
+        arrays do not decide, and those in `exact`: it returns a refusal, or None where the pod fits.
+        """
+        places = self._places
+        codes = self._judge.codes(asks, exact, ())[places]
+        lacking = self._lacking(host)
+        codes = np.where((codes == FITS) & (lacking != FITS), lacking, codes)
+        for position in np.flatnonzero(codes == UNDECIDED).tolist():
+            reason = place(self._index.name(places[position]))
+            codes[position] = CODES[reason] if reason else FITS
+        return Judged(places[codes == FITS], _counts(codes))
+
+    def best(self, judged: Judged, policy: PackingPolicy, question: Question) -> str:
+        """Return the node that the policy prefers of those that fit; there must be one."""
+        return self._index.name(self._ranking.best(judged.fitting, policy, question))
+
+    def nearest(self, ask: Ask, host: HostRequest) -> list[str]:
+        """Return the nodes that lack the least for a container, all equally little, without those in `wide`."""
+        is_open = (self._index.blocked[self._places] == FITS) & (self._lacking(host) == FITS)
+        return nearest.nearest(self._index, ask, self._places[is_open])
+
+    def wide(self) -> list[str]:
+        """Return the nodes that have more cards than the index has columns."""
+        is_wide = self._index.blocked[self._places] == UNDECIDED
+        return [self._index.name(place) for place in self._places[is_wide].tolist()]
+
+    def packed(self, demand: Demand, models: Models) -> Packed:
+        """Add up the nodes that pods may use."""
+        is_open = self._index.blocked[self._places] == FITS
+        wide = [room.room_of(self._state(name), models) for name in self.wide()]
+        rooms = [self._index.room(self._places[is_open]), *wide]
+        return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)))
+
+    def _lacking(self, host: HostRequest) -> Codes:
+        """Return for each node the code of what the host lacks, or FITS."""
+        cpu, memory = self._index.host[:, self._places]
+        return np.where(host.cpu_milli > cpu, _CPU, np.where(host.memory_mib > memory, _MEMORY, FITS)).astype(np.uint8)
+
+
+def _counts(codes: Codes) -> dict[Reason, int]:
+    counts = np.bincount(codes, minlength=len(REASONS)).tolist()
+    return {reason: count for reason, count in zip(REASONS, counts, strict=False) if reason and count}
