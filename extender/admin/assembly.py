@@ -1,7 +1,7 @@
 """Builds the admin REST: the context of its routers, within its own event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from extender.admin.placement_process import PlacementProcess
 from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
 from extender.admin.reviews import KubernetesAccess
-from extender.admin.snapshots import Snapshot, Snapshots
+from extender.admin.snapshots import Snapshot, Snapshots, WaitingGangs
 from extender.admin.streams import Streams
 from extender.history.reports import Reports
 from extender.objects import Pod
@@ -105,11 +105,17 @@ class _Remote:
         found = asyncio.run_coroutine_threadsafe(self._parts.snapshots.reserved(pod), self._loop)
         return await asyncio.wrap_future(found)
 
+    async def why_gangs_wait(self, pods: Collection[Pod]) -> WaitingGangs:
+        """Return why the gangs of some pods wait."""
+        found = asyncio.run_coroutine_threadsafe(self._parts.snapshots.why_gangs_wait(pods), self._loop)
+        return await asyncio.wrap_future(found)
+
 
 def _context(parts: Parts, client: Client, remote: _Remote) -> Context:
     return Context(
         snapshot=remote.snapshot,
         reserved=remote.reserved,
+        why_gangs_wait=remote.why_gangs_wait,
         why_not_leader=parts.why_not_leader,
         access=_access(parts, client),
         rates=RateLimits(parts.clock),

@@ -1,7 +1,7 @@
 """What the routers use, and how a request becomes an authenticated caller."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -16,7 +16,7 @@ from extender.admin.lists import Lists
 from extender.admin.placement_process import PlacementProcess
 from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
-from extender.admin.snapshots import Snapshot
+from extender.admin.snapshots import Snapshot, WaitingGangs
 from extender.admin.streams import Streams
 from extender.history.reports import Reports
 from extender.objects import Pod
@@ -35,6 +35,7 @@ class Context:
     Attributes:
         snapshot: returns the cluster's state; it waits for the first lists.
         reserved: returns the nodes on which cards are reserved for other pods than this one.
+        why_gangs_wait: returns why the gangs of some pods wait.
         why_not_leader: returns why this replica does not bind; empty where it does.
         access: authenticates and authorizes.
         rates: bounds the requests of a caller.
@@ -52,6 +53,7 @@ class Context:
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
+    why_gangs_wait: Callable[[Collection[Pod]], Awaitable[WaitingGangs]]
     why_not_leader: Callable[[], str]
     access: Access
     rates: RateLimits

@@ -88,7 +88,8 @@ async def explain_pod(
 ) -> Response:  # fmt: skip
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
     snapshot, pod = await _pod(context, caller, namespace, name)
-    known = sentences.known_cause(pod, snapshot)
+    gang = sentences.gang_of(pod, await context.why_gangs_wait([pod]))
+    known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(gang, snapshot)
     request_ = pod.parsed.request
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
@@ -96,7 +97,9 @@ async def explain_pod(
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
-    found["message"] = sentences.why_waiting(request_, found["reasons"], found["nearest"], fits=found["fits"])
+    found["message"] = sentences.why_waiting(
+        request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
+    )
     return answer(request, {**found, "pod": rows.pod_row(pod, snapshot)})
 
 
@@ -126,8 +129,9 @@ async def _reasons(
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
+    gangs = await context.why_gangs_wait(pods)
     for pod in pods:
-        known = sentences.known_cause(pod, snapshot)
+        known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(sentences.gang_of(pod, gangs), snapshot)
         if known is not None:
             found[pod.uid] = {key: known[key] for key in ("message", "reasons", "nearest")}
         elif pod.parsed.request is not None:
@@ -137,7 +141,9 @@ async def _reasons(
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)
-            message = sentences.why_waiting(request, each["reasons"], near, fits=bool(each["node"]))
+            message = sentences.why_waiting(
+                request, each["reasons"], near, fits=bool(each["node"]), gang=sentences.gang_of(pod, gangs)
+            )
             found[pod.uid] = {"message": message, "reasons": each["reasons"], "nearest": near}
     return found
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from extender import explain
-from extender.admin.snapshots import Snapshot
+from extender import explain, gang_members
+from extender.admin.snapshots import Snapshot, WaitingGangs
 from extender.objects import Pod
 from vgpu import reasons
 from vgpu.assignment import Assignment
@@ -19,6 +19,11 @@ ADVICE_CREATE_AGAIN: Final = (
     "the webhook has not changed this pod, because it did not answer when the pod was created; delete the pod, and "
     "create it again"
 )
+ADVICE_WAIT: Final = "wait: the scheduler places the gang, or says what it lacks"
+GANG_ADVICE: Final = {
+    Reason.GANG_INCOMPLETE: "create the missing pods of the gang, or give it a smaller size",
+    Reason.GANG_SIZE_UNKNOWN: "create the PodGroup, or give all pods of the gang one size",
+}
 
 Row = dict[str, Any]
 
@@ -40,9 +45,34 @@ def known_cause(pod: Pod, snapshot: Snapshot) -> Row | None:
     return None
 
 
-def why_waiting(request: PodRequest, counts: Iterable[Row], nearest: Row | None, *, fits: bool) -> str:
-    """Return the sentence for a pod that waits: what it needs, the most common reasons, and the nearest fit."""
+def gang_of(pod: Pod, waiting: WaitingGangs) -> tuple[Reason, str] | None:
+    """Return why a pod's gang waits; None for a pod without a gang, or of a gang that does not wait."""
+    key = gang_members.key_of(pod)
+    return waiting.get(key) if key is not None else None
+
+
+def gang_cause(gang: tuple[Reason, str] | None, snapshot: Snapshot) -> Row | None:
+    """Return the explanation of a member of a gang, where no node need be asked."""
+    if gang is None or gang[0] is Reason.GANG_INSUFFICIENT_CARDS:
+        return None
+    return _cause(*gang, GANG_ADVICE.get(gang[0], ADVICE_WAIT), snapshot)
+
+
+def why_waiting(
+    request: PodRequest,
+    counts: Iterable[Row],
+    nearest: Row | None,
+    *,
+    fits: bool,
+    gang: tuple[Reason, str] | None = None,
+) -> str:
+    """Return the sentence for a pod that waits: what it needs, the most common reasons, and the nearest fit.
+
+    `gang` is why its gang waits.
+    """
     needs = explain.needs(request)
+    if gang is not None:
+        return gang[1]
     if fits:
         return f"{needs}; a node has room now, and the scheduler tries again soon"
     listed = [_counted(each) for each in counts]

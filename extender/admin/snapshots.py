@@ -5,19 +5,24 @@ verbs' event loop spends on them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from extender import gang_members
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.gang_members import GangKey
+from extender.gangs.book import GangBook
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
 from vgpu.share import NodeState
+
+WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
 
 MAX_AGE_S: Final = 0.5
 SLICE_S: Final = 0.002
@@ -66,9 +71,14 @@ class Snapshots:
     """Makes snapshots; every method runs on the event loop of the verbs. `node_filter` must not be the verbs' one."""
 
     def __init__(
-        self, cluster: Cluster, node_filter: Filter, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        cluster: Cluster,
+        node_filter: Filter,
+        gangs: GangBook,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
+        self._gangs = gangs
         self._filter = node_filter
         self._sleep = sleep
         self._last = Snapshot(0)
@@ -91,6 +101,15 @@ class Snapshots:
             if isinstance(placement, Refusal) and placement.reason is Reason.CARD_RESERVED:
                 found[node] = placement
             await self._sleep(0)
+        return found
+
+    async def why_gangs_wait(self, pods: Collection[Pod]) -> WaitingGangs:
+        """Return why the gangs of some pods wait; gangs that do not wait are left out."""
+        found = {}
+        for key in dict.fromkeys(map(gang_members.key_of, pods)):
+            if key is not None and (why := self._gangs.why(key)):
+                found[key] = why
+                await self._sleep(0)
         return found
 
     async def _make(self) -> Snapshot:

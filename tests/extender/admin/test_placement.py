@@ -148,3 +148,31 @@ async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
     assert [each.result() for each in waiting] == [b"[]"] * 8
     assert process._waiting == {}
     await process.close()
+
+
+async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> None:
+    world = admin.world
+    gang = {names.GANG: "train", names.GANG_SIZE: "3"}
+    pods = [await world.create_pod(annotations=gang, gpu_mem=4096, gpu=2) for _ in range(2)]
+    path = f"/pods/default/{pods[0]['metadata']['name']}/explain"
+    await admin.fresh()
+    found = await admin.get(path)
+    assert (
+        found["message"]
+        == "gang train of 3 pods: 2 exist; waits for 1 more pod of its namespace with vgpu.io/gang: train"
+    )
+    assert [each["reason"] for each in found["reasons"]] == ["GangIncomplete"]
+    assert found["advice"][0]["text"] == "create the missing pods of the gang, or give it a smaller size"
+    lone = await world.create_pod(gpu=2)
+    assert await world.bind(lone) == ""
+    pods.append(await world.create_pod(annotations=gang, gpu_mem=4096, gpu=2))
+    assert (await world.filter(pods[0]))["NodeNames"] == []
+    await admin.fresh()
+    found = await admin.get(path)
+    assert found["message"] == (
+        "gang train of 3 pods: each pod needs 2 GiB on 2 cards; the free cards take 2 of the 3 pods that are not bound; "
+        "none starts before all can"
+    )
+    assert len(found["nodes"]) == 3
+    waiting = (await admin.get("/pending", fields="name,message"))["items"]
+    assert {each["message"] for each in waiting} == {found["message"]}
