@@ -170,8 +170,8 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
     await admin.fresh()
     found = await admin.get(path)
     assert found["message"] == (
-        "gang train of 3 pods: each pod needs 2 GiB on 2 cards; the free cards take 2 of the 3 pods that are not bound; "
-        "none starts before all can"
+        "gang train of 3 pods: each pod needs 2 GiB on 2 cards; the free cards take 2 of the 3 pods that are not "
+        "bound; none starts before all can"
     )
     assert len(found["nodes"]) == 3
     waiting = (await admin.get("/pending", fields="name,message"))["items"]
