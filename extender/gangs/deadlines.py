@@ -44,16 +44,30 @@ class GangDeadlines:
         self._evictor = evictor
         self._recorder = recorder
         self._sleep = sleep
+        self._led = False
 
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
             await self._sleep(TICK_S)
-            for key, record in self._book.records():
-                if self._leader.refusal():
-                    self._book.drop(key, "dropped")
-                else:
-                    await self._look(key, record)
+            await self.look()
+
+    async def look(self) -> None:
+        """Look at every gang once."""
+        leads = not self._leader.refusal()
+        for key, record in self._book.records():
+            if not leads:
+                self._book.drop(key, "dropped")
+                continue
+            if not self._led:
+                self._begin_to_lead(record)
+            await self._look(key, record)
+        self._led = leads
+
+    def _begin_to_lead(self, record: Record) -> None:
+        """Give a part that is bound the whole time: no member could be planned while no replica led."""
+        if record.partial_since is not None:
+            record.evict_at = self._book.times.clock() + self._book.times.deadline_s
 
     async def _look(self, key: GangKey, record: Record) -> None:
         now = self._book.times.clock()
