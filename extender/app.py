@@ -69,15 +69,13 @@ class Verbs:
         """Count a pod that no node can take, let it preempt, and tell its owner why it waits."""
         self.metrics.unplaced(answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
-        if not self.recorder.rests(pod.uid):
-            self.recorder.record(pod.reference, *self._why(pod, answer))
-
-    def _why(self, pod: Pod, answer: Answer) -> tuple[str, str]:
         key = gang_members.key_of(pod)
         if key is not None and not pod.parsed.problems and (waits := self.gangs.why(key)):
-            return waits
-        shown = self.node_filter.nodes(pod, explain.first(answer.names))
-        return explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
+            self.recorder.record(pod.reference, *waits)
+        elif not self.recorder.rests(pod.uid):
+            shown = self.node_filter.nodes(pod, explain.first(answer.names))
+            why = explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
+            self.recorder.record(pod.reference, *why)
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""

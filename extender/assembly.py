@@ -200,6 +200,8 @@ def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
             "gpunodes": len(objects.gpunodes),
         },
         reservations=seen.cluster.count_reservations,
+        gangs=seen.gangs.states,
+        gang_plans=lambda: seen.gangs.outcomes,
         watches=watches.by_name,
         queues=lambda: {
             "events": seen.recorder.waiting,

@@ -31,6 +31,19 @@ INFO: Final = Metric("vgpu_extender_info", Kind.GAUGE, "1, with the version of t
 LEADER: Final = Metric("vgpu_extender_leader", Kind.GAUGE, "1 while this replica binds")
 OBJECTS: Final = Metric("vgpu_extender_objects", Kind.GAUGE, "Objects in memory, by kind", ("kind",))
 RESERVATIONS: Final = Metric("vgpu_extender_reservations", Kind.GAUGE, "Pods whose Binding is in flight")
+GANGS: Final = Metric(
+    "vgpu_extender_gangs",
+    Kind.GAUGE,
+    "Gangs by state: waiting, planned (cards are reserved), partial (some pods are bound), started",
+    ("state",),
+)
+GANG_PLANS: Final = Metric(
+    "vgpu_extender_gang_plans_total",
+    Kind.COUNTER,
+    "Plans of gangs that ended, by outcome: started, dropped (a pod went, or the cards no longer suffice), expired (a "
+    "pod did not come before the deadline), evicted (some pods were bound without the others)",
+    ("outcome",),
+)
 SYNCED: Final = Metric("vgpu_extender_watch_synced", Kind.GAUGE, "1 after the first list of a watch", ("watch",))
 AGE: Final = Metric(
     "vgpu_extender_watch_age_seconds",
@@ -67,6 +80,8 @@ CATALOGUE: Final = (
     LEADER,
     OBJECTS,
     RESERVATIONS,
+    GANGS,
+    GANG_PLANS,
     SYNCED,
     AGE,
     UNREADABLE,
@@ -116,6 +131,8 @@ class Sources:
         leads: whether this replica binds.
         objects: number of objects by kind.
         reservations: number of pods whose Binding is in flight.
+        gangs: number of gangs by state.
+        gang_plans: number of plans that ended, by outcome.
         watches: by name.
         queues: lengths by name.
         history: how far the history's database is behind; returns None where no history is kept.
@@ -124,6 +141,8 @@ class Sources:
     leads: Callable[[], bool]
     objects: Callable[[], Mapping[str, int]]
     reservations: Callable[[], int]
+    gangs: Callable[[], Mapping[str, int]]
+    gang_plans: Callable[[], Mapping[str, int]]
     watches: Mapping[str, Reflector]
     queues: Callable[[], Mapping[str, int]]
     history: Callable[[], Lag | None]
@@ -136,6 +155,8 @@ def families(sources: Sources, now: float) -> Iterable[Family]:
     yield Family(LEADER, [((), sources.leads())])
     yield Family(OBJECTS, _by_label(sources.objects()))
     yield Family(RESERVATIONS, [((), sources.reservations())])
+    yield Family(GANGS, _by_label(sources.gangs()))
+    yield Family(GANG_PLANS, _by_label(sources.gang_plans()))
     yield Family(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
     yield Family(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
     yield Family(UNREADABLE, [((name,), each.unreadable) for name, each in watches])

@@ -5,9 +5,9 @@ process that starts finds members that are bound: if the first of them was bound
 the leader before would have ended a part of a gang at its deadline.
 """
 
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from extender.cluster import Cluster
@@ -25,6 +25,9 @@ from vgpu.share import NodeState
 CHANGE_OF_LEADER_S: Final = 120.0  # within which a new leader takes over, with a margin
 FIRST_BACK_OFF_S: Final = 10.0
 LONGEST_BACK_OFF_S: Final = 300.0
+MAX_TURNED_AWAY: Final = 10_000
+STATES: Final = ("waiting", "planned", "partial", "started")
+OUTCOMES: Final = ("started", "dropped", "expired", "evicted")
 
 
 class Waking(Protocol):
@@ -52,30 +55,20 @@ class Times:
     deadline_s: float
 
 
-@dataclass(slots=True)
-class Outcomes:
-    """What became of plans, for the metrics."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, outcome: str) -> None:
-        """Count an outcome: started, expired, dropped or evicted."""
-        self.counts[outcome] += 1
-
-
 class GangBook:
     """What is known of each gang that has members."""
 
     def __init__(self, cluster: Cluster, waker: Waking, times: Times) -> None:
         self.cluster = cluster
         self.times = times
-        self.outcomes = Outcomes()
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
         self._waker = waker
         self._records: dict[GangKey, Record] = {}
         self.pod_groups: Mapping[GangSource, PodGroups] = {
             source: PodGroups(source, self.refresh) for source in (GangSource.COSCHEDULING, GangSource.KUBERNETES)
         }
         self._plans = 0
+        self._turned_away: OrderedDict[str, None] = OrderedDict()
         cluster.objects.gangs.listen(self.refresh)
 
     def group(self, key: GangKey) -> Group:
@@ -89,6 +82,13 @@ class GangBook:
     def records(self) -> Iterator[tuple[GangKey, Record]]:
         """Iterate over all gangs, as they are now."""
         return iter(list(self._records.items()))
+
+    def states(self) -> dict[str, int]:
+        """Return how many gangs are in each state."""
+        found = dict.fromkeys(STATES, 0)
+        for record in self._records.values():
+            found[record.state] += 1
+        return found
 
     def hindrance(self, key: GangKey, found: Group) -> Reason | None:
         """Return why a gang that has not started must not be planned now."""
@@ -160,7 +160,7 @@ class GangBook:
         if record is None or plan is None:
             return
         record.plan = None
-        self.outcomes.add(outcome)
+        self.outcomes[outcome] += 1
         self.release(plan, (uid for uid in plan.places if uid not in plan.posted))
 
     def release(self, plan: Plan, uids: Iterable[str]) -> None:
@@ -187,9 +187,16 @@ class GangBook:
         if record is None:
             return
         for pod in self.group(key).waiting:
-            if pod.uid in record.turned_away or pod.is_unschedulable:
+            is_answered = record.plan is not None and pod.uid in record.plan.answered
+            if (pod.uid in self._turned_away or pod.is_unschedulable) and not is_answered:
                 self._waker.wake(pod.uid, why)
-        record.turned_away.clear()
+            self._turned_away.pop(pod.uid, None)
+
+    def turn_away(self, uid: str) -> None:
+        """Take a member that filter refused; the watch may not have shown it yet."""
+        self._turned_away[uid] = None
+        if len(self._turned_away) > MAX_TURNED_AWAY:
+            self._turned_away.popitem(last=False)
 
     def _pod_group(self, key: GangKey) -> PodGroup | None:
         groups = self.pod_groups.get(key[1])

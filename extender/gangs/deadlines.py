@@ -49,8 +49,8 @@ class GangDeadlines:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await self._sleep(TICK_S)
             await self.look()
+            await self._sleep(TICK_S)
 
     async def look(self) -> None:
         """Look at every gang once."""
@@ -60,14 +60,16 @@ class GangDeadlines:
                 self._book.drop(key, "dropped")
                 continue
             if not self._led:
-                self._begin_to_lead(record)
+                self._begin_to_lead(key, record)
             await self._look(key, record)
         self._led = leads
 
-    def _begin_to_lead(self, record: Record) -> None:
-        """Give a part that is bound the whole time: no member could be planned while no replica led."""
+    def _begin_to_lead(self, key: GangKey, record: Record) -> None:
+        """Have members tried again that were refused before, and give a part that is bound the whole time."""
+        now = self._book.times.clock()
         if record.partial_since is not None:
-            record.evict_at = self._book.times.clock() + self._book.times.deadline_s
+            record.evict_at = now + self._book.times.deadline_s
+        self._book.wake(key, f"this replica leads since {now:.0f}")
 
     async def _look(self, key: GangKey, record: Record) -> None:
         now = self._book.times.clock()

@@ -58,13 +58,14 @@ class GangPlanner:
             return None
         known = self._cluster.objects.gangs.of(key).get(pod.uid)
         if known is None or self._leader.refusal():
+            self._book.turn_away(pod.uid)
             return self._judge.alike(names, Reason.GANG_WAITS)
         record, found = self._book.record(key), self._book.group(key)
         if record.is_started or known.node:
             return None
         place = self._book.hindrance(key, found) or self._place(key, found, known, names, judged)
         if not isinstance(place, Place):
-            record.turned_away.add(pod.uid)
+            self._book.turn_away(pod.uid)
             return self._judge.alike(names, place)
         answer = self._judge.alike(names, Reason.GANG_PLANNED_ELSEWHERE)
         answer.decide(list(names).index(place.node), None)
@@ -77,7 +78,7 @@ class GangPlanner:
         if plan is not None and place is not None:
             if place.node not in names:
                 plan.bar(pod.uid, place.node)
-            elif self._book.holds(pod):
+            elif self._book.holds(pod) and len(plan.places) >= found.needs:  # fewer where a planned member was deleted
                 plan.answered.add(pod.uid)
                 return place
             if pod.uid in plan.posted and self._cluster.reservation(pod.uid, place.node):
@@ -133,7 +134,6 @@ class GangPlanner:
     def _wake(self, key: GangKey, plan: Plan) -> None:
         record = self._book.record(key)
         record.placed = None
-        record.turned_away -= plan.answered
         self._book.wake(key, f"plan {plan.number} has a node for each pod of the gang")
 
     def _wake_later(self, key: GangKey) -> None:

@@ -1,6 +1,6 @@
 """What the extender remembers of a gang beside its pods."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from extender.gangs.plan import Plan
 
@@ -15,7 +15,6 @@ class Record:
         partial_since: since when some members are bound, and others are not, before the gang has started.
         evict_at: when the bound members are evicted next.
         plan: the current plan.
-        turned_away: members that filter refused since the gang was woken last.
         failures: attempts that missed their deadline, one after the other.
         failure: what the last attempt lacked.
         retry_at: before this time no plan is made.
@@ -30,7 +29,6 @@ class Record:
     partial_since: float | None = None
     evict_at: float = 0.0
     plan: Plan | None = None
-    turned_away: set[str] = field(default_factory=set)
     failures: int = 0
     failure: str = ""
     retry_at: float = 0.0
@@ -38,6 +36,15 @@ class Record:
     placed: int | None = None
     version: int = -1
     wake_at: float | None = None
+
+    @property
+    def state(self) -> str:
+        """The gang's state in one word."""
+        if self.is_started:
+            return "started"
+        if self.partial_since is not None:
+            return "partial"
+        return "planned" if self.plan is not None else "waiting"
 
     def start(self) -> None:
         """Take that all members are bound."""

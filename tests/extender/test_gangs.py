@@ -214,6 +214,26 @@ async def test_only_the_leader_plans(world: World) -> None:
     assert await world.bind(pods[0]) == "NotLeader: another replica"
 
 
+async def test_members_that_were_refused_while_no_replica_led_are_woken(world: World) -> None:
+    world.leader.refusal_text = "NotLeader: nobody leads"
+    world.clock.seconds += 1
+    await asyncio.sleep(0.05)
+    pods = await members(world, 2)
+    assert {await reason(world, pod) for pod in pods} == {"GangWaits"}
+    world.leader.refusal_text = ""
+    world.clock.seconds += 1
+    for pod in pods:
+        assert (await condition(world, pod)).startswith("this replica leads since ")
+
+
+async def condition(world: World, pod: Pod) -> str:
+    """Wait until a pod is touched, and return the reason."""
+    async with asyncio.timeout(5):
+        while not (found := (await world.read(pod))["status"].get("conditions", [])):
+            await asyncio.sleep(0.01)
+    return str(found[0]["message"])
+
+
 async def test_a_question_about_a_pod_that_no_watch_has_shown_plans_nothing(world: World) -> None:
     pods = await members(world, 2)
     stranger = {**pods[0], "metadata": {**pods[0]["metadata"], "uid": "another"}}
@@ -226,13 +246,8 @@ async def test_members_that_were_refused_are_woken_when_the_last_one_comes(world
     assert {await reason(world, pod) for pod in pods} == {"GangIncomplete"}
     await members(world, 1, size=3)
 
-    async def conditions(pod: Pod) -> list[str]:
-        return [each["message"] for each in (await world.read(pod))["status"].get("conditions", [])]
-
-    async with asyncio.timeout(5):
-        while not all([await conditions(pod) for pod in pods]):
-            await asyncio.sleep(0.01)
-    assert await conditions(pods[0]) == ["all 3 pods of the gang exist"]
+    for pod in pods:
+        assert await condition(world, pod) == "all 3 pods of the gang exist"
 
 
 async def test_gated_members_do_not_count(world: World) -> None:
