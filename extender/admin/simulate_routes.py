@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin import models, rows, visibility
+from extender.admin import models, visibility
 from extender.admin.access import Action
 from extender.admin.context import Called, Context, Using
 from extender.admin.etag import answer
@@ -18,6 +18,7 @@ from extender.admin.snapshots import Snapshot
 from extender.admin.worker.questions import Simulate
 from vgpu import host_request, names, translate
 from vgpu.adapters.kubernetes import pod_json
+from vgpu.placement import documents
 from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["placement"])
@@ -97,5 +98,5 @@ def _cards(snapshot: Snapshot) -> list[Any]:
 
 
 def _named(entry: Entry, number: int) -> dict[str, Any]:
-    asked = rows.asks(entry.wanted.request)
+    asked = documents.asked(entry.wanted.request)
     return {"namespace": entry.namespace, "name": entry.name, "number": number, "requested": asked}
