@@ -40,7 +40,9 @@ def admin_server(
         return None
     host, port = settings.admin_address
     parts = Parts(
-        snapshots=Snapshots(seen.cluster, Filter(seen.cluster, settings.defaults, cached_requests=1)),
+        snapshots=Snapshots(
+            seen.cluster, Filter(seen.cluster, settings.defaults, cached_requests=1), seen.decisions.known
+        ),
         ready=seen.watches.wait,
         connect=_connect(settings, user_agent),
         why_not_leader=leader.refusal,

@@ -18,6 +18,7 @@ from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.history.feed import Feed
 from extender.index.answer import Answer
+from extender.last_decisions import LastDecisions
 from extender.metrics import VerbMetrics
 from extender.objects import Pod
 from extender.preempt import Preemption
@@ -50,6 +51,7 @@ class Verbs:
     preemption: Preemption
     history: Feed
     metrics: VerbMetrics
+    decisions: LastDecisions
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -66,6 +68,7 @@ class Verbs:
     def _unplaced(self, pod: Pod, answer: Answer) -> None:
         """Count a pod that no node can take, let it preempt, and tell its owner why it waits."""
         self.metrics.unplaced(answer.reasons)
+        self.decisions.refused(pod.uid, answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
         if not self.recorder.rests(pod.uid):
             shown = self.node_filter.nodes(pod, explain.first(answer.names))

@@ -24,6 +24,7 @@ from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
 from extender.history.recorder import NO_RECORDER, Recorder
+from extender.last_decisions import LastDecisions
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
@@ -60,6 +61,7 @@ class Observers:
     watches: Watches
     registry: Registry
     history_lag: Callable[[], Lag | None]
+    decisions: LastDecisions
 
     @property
     def is_synced(self) -> bool:
@@ -149,6 +151,7 @@ def observers(
         watches,
         Registry(),
         behind,
+        LastDecisions(clocks.now_ms),
     )
 
 
@@ -170,7 +173,9 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
-    verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted)
+    verbs = Verbs(
+        seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted, seen.decisions
+    )
     return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
 
 

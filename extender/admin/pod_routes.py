@@ -76,7 +76,7 @@ async def list_pending(
     listed = [row for row in page.items if isinstance(row, dict) and row["uid"] in snapshot.pods]
     waiting = [snapshot.pods[row["uid"]] for row in listed]
     found = await _reasons(context, caller, snapshot, waiting, sees)
-    items = [{**row, **found[row["uid"]]} for row in listed]
+    items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
     return answer(request, listing.Page(chosen, page.next_cursor).as_json())
 
@@ -90,14 +90,15 @@ async def explain_pod(
     snapshot, pod = await _pod(context, caller, namespace, name)
     known = sentences.known_cause(pod, snapshot)
     request_ = pod.parsed.request
+    waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
-        return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
+        return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
     question = Explain(Wanted(request_, pod.host), context.policies(), query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
     found["message"] = sentences.why_waiting(request_, found["reasons"], found["nearest"], fits=found["fits"])
-    return answer(request, {**found, "pod": rows.pod_row(pod, snapshot)})
+    return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
 
 
 async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[Snapshot, Pod]:

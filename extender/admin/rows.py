@@ -1,6 +1,7 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -201,6 +202,24 @@ def status(pod: Pod) -> str:
     if not pod.node:
         return "Pending"
     return "Running" if pod.has_started else "Starting"
+
+
+def waiting(pod: Pod, snapshot: Snapshot) -> Row:
+    """Return since when a pod waits, and what filter last answered about it; null where that was before this start.
+
+    kube-scheduler writes the time of its first refusal into the pod; before that, the pod's creation counts.
+    """
+    last = snapshot.decisions.get(pod.uid)
+    return {
+        "waitsSince": _time(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "lastDecision": last and {
+            "time": _time(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+        },
+    }  # fmt: skip
+
+
+def _time(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
 
 
 def is_pending(pod: Pod) -> bool:

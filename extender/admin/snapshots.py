@@ -12,6 +12,7 @@ from typing import Final
 
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.last_decisions import Decision
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
@@ -33,6 +34,7 @@ class Snapshot:
     gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
     views: Mapping[str, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], Pod]:
@@ -63,13 +65,21 @@ class Snapshot:
 
 
 class Snapshots:
-    """Makes snapshots; every method runs on the event loop of the verbs. `node_filter` must not be the verbs' one."""
+    """Makes snapshots; every method runs on the event loop of the verbs.
+
+    `node_filter` must not be the verbs' one. `decisions` returns the last decision on each pod that filter refused.
+    """
 
     def __init__(
-        self, cluster: Cluster, node_filter: Filter, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        cluster: Cluster,
+        node_filter: Filter,
+        decisions: Callable[[], Mapping[str, Decision]],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
         self._filter = node_filter
+        self._decisions = decisions
         self._sleep = sleep
         self._last = Snapshot(0)
         self._made_at = float("-inf")
@@ -104,7 +114,7 @@ class Snapshots:
                 resumed = self._cluster.now()
             if name in objects.gpunodes:
                 views[name] = self._view(name)
-        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib)
+        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib, self._decisions())
 
     def _view(self, name: str) -> NodeView:
         usable = self._cluster.usable_state(name)

@@ -25,7 +25,7 @@ def explanation(found: Explanation, views: Views, most: int) -> Json:
     return {
         "fits": bool(found.fitting),
         "nodesThatFit": len(found.fitting),
-        "reasons": _counts(found.counts),
+        "reasons": counts(found.counts),
         "nearest": _nearest(found.nearest, views),
         "advice": [
             {"code": each.code, "text": each.text, "node": each.node, "gpus": list(each.cards), "by": each.by}
@@ -52,7 +52,7 @@ def landing(found: Landing, views: Views) -> Json:
     return {
         "node": found.node,
         "gpus": _grants(found.node, found.assignment, views),
-        "reasons": _counts(found.counts),
+        "reasons": counts(found.counts),
         "nearest": _nearest(found.nearest, views),
     }
 
@@ -70,8 +70,9 @@ def _asked(container: ContainerRequest) -> str:
     return f"{times}{quantity.human_mib(container.memory_mib)}{cores}"
 
 
-def _counts(counts: Mapping[Reason, int]) -> list[Json]:
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+def counts(found: Mapping[Reason, int]) -> list[Json]:
+    """Write how many nodes refuse by each reason, the most common one first."""
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [{"reason": str(reason), "text": reasons.WORDS[reason], "nodes": count} for reason, count in ordered]
 
 

@@ -59,7 +59,7 @@ def opened(world: World) -> Opened:
         actions: list[AdminAction] = []
         defaults = DefaultPolicies()
         made = Parts(
-            snapshots=Snapshots(world.cluster, Filter(world.cluster, defaults)),
+            snapshots=Snapshots(world.cluster, Filter(world.cluster, defaults), world.seen.decisions.known),
             ready=world.watches.wait,
             connect=connect,
             why_not_leader=world.leader.refusal,

@@ -55,6 +55,26 @@ async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> Non
     assert waiting[0]["message"] == found[0]["message"]
 
 
+async def test_a_waiting_pod_has_the_last_decision_and_since_when_it_waits(admin: Admin) -> None:
+    await fill(admin)
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    await admin.fresh()
+    name = pod["metadata"]["name"]
+    before = await admin.get(f"/pods/default/{name}/explain")
+    assert (before["waitsSince"][:4].isdigit(), before["lastDecision"]) == (True, None)
+    for _ in range(3):
+        await admin.world.filter(pod, "n1", "n2")
+    await admin.fresh()
+    last = (await admin.get(f"/pods/default/{name}/explain"))["lastDecision"]
+    assert (last["attempts"], [(each["reason"], each["nodes"]) for each in last["reasons"]]) == (
+        3, [("CardInsufficientMemory", 2)],
+    )  # fmt: skip
+    (waiting,) = (await admin.get("/pending"))["items"]
+    assert (waiting["lastDecision"], waiting["waitsSince"]) == (last, before["waitsSince"])
+    bound = await admin.get("/pods/default/pod-1/explain")
+    assert (bound["waitsSince"], bound["lastDecision"]) == ("", None)
+
+
 async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:
     pod = await admin.world.create_pod(gpu_mem=1024)
     await admin.fresh()
