@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
+from extender.card_neighbours import CardNeighbours
 from extender.nominations import Nominations
 from extender.objects import GpuNode, KubeNode, Pod
 
@@ -18,6 +19,7 @@ class ObjectStore:
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
         self.nominations = Nominations()
+        self.neighbours = CardNeighbours()
         self._running: dict[str, dict[str, Pod]] = {}
         self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
@@ -29,6 +31,7 @@ class ObjectStore:
             self._bound_at.setdefault(pod.uid, bound_at)
         self.pods[pod.uid] = pod
         self.nominations.put(pod)
+        self.neighbours.put(pod)
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
 
@@ -36,6 +39,7 @@ class ObjectStore:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
         self._unindex(self.pods.pop(uid, None))
         self.nominations.remove(uid)
+        self.neighbours.remove(uid)
         self._bound_at.pop(uid, None)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:

@@ -17,12 +17,12 @@ from extender.event_recorder import EventRecorder
 from extender.filter import Filter
 from extender.objects import Pod
 from extender.verdict import Verdict
-from vgpu.request import Parsed
+from vgpu.request import Parsed, PodRequest
 
 SLICE_S: Final = 0.005
 AGAIN_S: Final = 600.0
 
-_Key = tuple[Parsed, bool]  # equal pods get equal verdicts
+_Key = tuple[Parsed, bool, PodRequest | None]  # equal pods get equal verdicts
 
 
 class UnschedulablePods:
@@ -57,7 +57,8 @@ class UnschedulablePods:
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
-            self._queue.setdefault((pod.parsed, pod.is_admitted(self._cluster.slice_mib)), set()).add(pod.uid)
+            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), self._cluster.request(pod)
+            self._queue.setdefault(key, set()).add(pod.uid)
             self._is_queued.set()
 
     async def run(self) -> None:

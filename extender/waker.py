@@ -73,6 +73,7 @@ class Waker:
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._sleep = sleep
         self._waiting: dict[str, None] = {}
+        self._seeking: set[str] = set()  # of them, those that must be beside other pods
         self._nodes: dict[str, None] = {}
         self._is_changed = asyncio.Event()
 
@@ -85,12 +86,20 @@ class Waker:
         """Take a pod that is new or changed."""
         if pod.is_unschedulable and not pod.node and not pod.is_terminal:
             self._waiting[pod.uid] = None
+            if pod.parsed.request and pod.parsed.request.options.affinity:
+                self._seeking.add(pod.uid)
         else:
-            self._waiting.pop(pod.uid, None)
+            self.forget(pod.uid)
 
     def forget(self, uid: str) -> None:
         """Take a pod's deletion."""
         self._waiting.pop(uid, None)
+        self._seeking.discard(uid)
+
+    def joined(self, node: str) -> None:
+        """Take a node to which a pod was bound: pods that must be beside it may fit now."""
+        if self._seeking:
+            self.changed(node)
 
     def changed(self, node: str) -> None:
         """Take a node that can take more than before."""
@@ -132,7 +141,7 @@ class Waker:
         for count, pod in enumerate(self._by_priority(), 1):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
-            request = pod.parsed.request
+            request = self._cluster.request(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))

@@ -26,6 +26,8 @@ USE_GPU_MODEL: Final = f"{DOMAIN}/use-gpu-model"
 AVOID_GPU_MODEL: Final = f"{DOMAIN}/avoid-gpu-model"
 USE_GPU_UUID: Final = f"{DOMAIN}/use-gpu-uuid"
 AVOID_GPU_UUID: Final = f"{DOMAIN}/avoid-gpu-uuid"
+GPU_AFFINITY: Final = f"{DOMAIN}/gpu-affinity"  # labels of pods on whose cards a pod must be
+GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/gpu-anti-affinity"
 USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
@@ -36,6 +38,8 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_MODEL,
     USE_GPU_UUID,
     AVOID_GPU_UUID,
+    GPU_AFFINITY,
+    GPU_ANTI_AFFINITY,
 )
 
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding

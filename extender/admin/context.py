@@ -1,7 +1,7 @@
 """What the routers use, and how a request becomes an authenticated caller."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -23,6 +23,7 @@ from extender.objects import Pod
 from vgpu import aliases
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.request import PodRequest
 
 HISTORY_AT_ONCE: Final = 4
 ANONYMOUS: Final = "system:unauthenticated"
@@ -35,6 +36,7 @@ class Context:
     Attributes:
         snapshot: returns the cluster's state; it waits for the first lists.
         reserved: returns the nodes on which cards are reserved for other pods than this one.
+        requests: returns what pods ask for, with the cards that affinity to the pods on them allows and rules out.
         why_not_leader: returns why this replica does not bind; empty where it does.
         access: authenticates and authorizes.
         rates: bounds the requests of a caller.
@@ -52,6 +54,7 @@ class Context:
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
+    requests: Callable[[Sequence[Pod]], Awaitable[list[PodRequest | None]]]
     why_not_leader: Callable[[], str]
     access: Access
     rates: RateLimits

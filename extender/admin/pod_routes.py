@@ -89,7 +89,7 @@ async def explain_pod(
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
     snapshot, pod = await _pod(context, caller, namespace, name)
     known = sentences.known_cause(pod, snapshot)
-    request_ = pod.parsed.request
+    (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
@@ -134,7 +134,9 @@ async def _reasons(
         elif pod.parsed.request is not None:
             asked.append((pod, pod.parsed.request))
     if asked:
-        question = Reasons([Wanted(request, pod.host) for pod, request in asked], context.policies())
+        beside = await context.requests([pod for pod, _ in asked])
+        wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
+        question = Reasons(wanted, context.policies())
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)

@@ -5,7 +5,7 @@ verbs' event loop spends on them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -18,6 +18,7 @@ from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
+from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
 MAX_AGE_S: Final = 0.5
@@ -100,6 +101,14 @@ class Snapshots:
             placement = self._filter.node(pod, node)
             if isinstance(placement, Refusal) and placement.reason is Reason.CARD_RESERVED:
                 found[node] = placement
+            await self._sleep(0)
+        return found
+
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
+        found = []
+        for pod in pods:
+            found.append(self._cluster.request(pod))
             await self._sleep(0)
         return found
 

@@ -125,9 +125,11 @@ class World:
     history: ListRecorder
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
-    async def create_pod(self, *, admitted: bool = True, **amounts: int | str) -> dict[str, Any]:
+    async def create_pod(
+        self, *, admitted: bool = True, metadata: dict[str, Any] | None = None, **amounts: int | str
+    ) -> dict[str, Any]:
         obj = strategies.pod(strategies.container(**(amounts or {"gpu_mem": 1024})))
-        obj["metadata"] = {"name": f"pod-{next(self.numbers)}", "namespace": "default"}
+        obj["metadata"] = {"name": f"pod-{next(self.numbers)}", "namespace": "default", **(metadata or {})}
         del obj["spec"]["nodeName"]
         created: dict[str, Any] = msgspec.json.decode(
             await self.client.post(PODS, strategies.admit(obj) if admitted else obj)

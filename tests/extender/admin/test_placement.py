@@ -75,6 +75,26 @@ async def test_a_waiting_pod_has_the_last_decision_and_since_when_it_waits(admin
     assert (bound["waitsSince"], bound["lastDecision"]) == ("", None)
 
 
+async def test_affinity_to_pods_on_cards_is_explained_and_simulated(admin: Admin) -> None:
+    labelled = await admin.world.create_pod(metadata={"labels": {"app": "server"}}, gpu_mem=512)
+    assert await admin.world.bind(labelled, "n2") == ""
+    await admin.world.until_bound_is_watched(labelled)
+    annotations = {names.GPU_AFFINITY: "app=none"}
+    await admin.world.create_pod(metadata={"name": "waits", "annotations": annotations}, gpu_mem=256)
+    await admin.fresh()
+    found = await admin.get("/pods/default/waits/explain")
+    assert [(each["reason"], each["nodes"]) for each in found["reasons"]] == [("CardAffinity", 3)]
+    assert found["nodes"][0]["cards"][0]["detail"] == "no pod on it has the labels of the pod's gpu-affinity"
+    (waiting,) = (await admin.get("/pending"))["items"]
+    assert waiting["reasons"] == found["reasons"]
+    client = manifest("client", gpu_mem=256)
+    client["metadata"]["annotations"] = {names.GPU_AFFINITY: "app=server"}
+    simulated = await admin.post("/simulate", {"pods": [{"pod": client}]})
+    assert [each["node"] for each in simulated["pods"]] == ["n2"]
+    client["metadata"]["namespace"] = "other"
+    assert (await admin.post("/simulate", {"pods": [{"pod": client}]}))["notPlaced"] == 1
+
+
 async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:
     pod = await admin.world.create_pod(gpu_mem=1024)
     await admin.fresh()
