@@ -40,7 +40,12 @@ def admin_server(
         return None
     host, port = settings.admin_address
     parts = Parts(
-        snapshots=Snapshots(seen.cluster, Filter(seen.cluster, settings.defaults, cached_requests=1), seen.gangs),
+        snapshots=Snapshots(
+            seen.cluster,
+            Filter(seen.cluster, settings.defaults, cached_requests=1),
+            seen.gangs,
+            seen.decisions.known,
+        ),
         ready=seen.watches.wait,
         connect=_connect(settings, user_agent),
         why_not_leader=leader.refusal,

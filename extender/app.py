@@ -19,6 +19,7 @@ from extender.filter import Filter
 from extender.gangs.book import GangBook
 from extender.history.feed import Feed
 from extender.index.answer import Answer
+from extender.last_decisions import LastDecisions
 from extender.metrics import VerbMetrics
 from extender.objects import Pod
 from extender.preempt import Preemption
@@ -52,6 +53,7 @@ class Verbs:
     history: Feed
     metrics: VerbMetrics
     gangs: GangBook
+    decisions: LastDecisions
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -68,6 +70,7 @@ class Verbs:
     def _unplaced(self, pod: Pod, answer: Answer) -> None:
         """Count a pod that no node can take, let it preempt, and tell its owner why it waits."""
         self.metrics.unplaced(answer.reasons)
+        self.decisions.refused(pod.uid, answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
         key = gang_members.key_of(pod)
         if key is not None and not pod.parsed.problems and (waits := self.gangs.why(key)):

@@ -29,6 +29,7 @@ from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
 from extender.history.recorder import NO_RECORDER, Recorder
+from extender.last_decisions import LastDecisions
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
@@ -66,6 +67,7 @@ class Observers:
     watches: Watches
     registry: Registry
     history_lag: Callable[[], Lag | None]
+    decisions: LastDecisions
 
     @property
     def is_synced(self) -> bool:
@@ -158,6 +160,7 @@ def observers(
         watches,
         Registry(),
         behind,
+        LastDecisions(clocks.now_ms),
     )
 
 
@@ -184,7 +187,16 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
     verbs = Verbs(
-        seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted, seen.gangs
+        seen.cluster,
+        node_filter,
+        defaults,
+        binder,
+        seen.recorder,
+        preemption,
+        seen.history,
+        counted,
+        seen.gangs,
+        seen.decisions,
     )
     tasks = preemption.run, deadlines.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)
     return Actors(verbs, tasks)

@@ -35,6 +35,7 @@ from vgpu.placement.models import Models
 from vgpu.placement.room import Ask
 from vgpu.placement.weights import DEFAULTS, Weights
 from vgpu.reasons import Reason
+from vgpu.request import PodRequest
 from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
@@ -75,6 +76,12 @@ class Cluster:
         if gpunode.node.slice_mib != self.slice_mib:
             return Reason.SLICE_SIZE_MISMATCH
         return self.state(node)
+
+    def request(self, pod: Pod) -> PodRequest | None:
+        """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
+        in_flight = ((each.uid, each.assignment) for each in self._reservations)
+        binding = [(self.objects.pods[uid], chosen) for uid, chosen in in_flight if uid in self.objects.pods]
+        return self.objects.neighbours.request(pod, binding)
 
     async def index(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
         """Return every node as arrays, up to date until the next change; long work is done in slices with pauses."""

@@ -84,8 +84,8 @@ class Filter:
         undecided = answer.undecided
         if undecided:
             await self._decide(answer, undecided, self.placement(pod), begun, pause)
-        if full and pod.parsed.request is not None and self._refusal(pod) is None:
-            self._judge_templates(answer, pod.parsed.request, full)
+        if full and (request := self._cluster.request(pod)) is not None and self._refusal(pod) is None:
+            self._judge_templates(answer, request, full)
         return answer
 
     def _judge_templates(self, answer: Answer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
@@ -117,7 +117,7 @@ class Filter:
             answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
 
     def _judged(self, pod: Pod, names: Sequence[str]) -> Answer:
-        request, refusal = pod.parsed.request, self._refusal(pod)
+        request, refusal = self._cluster.request(pod), self._refusal(pod)
         if refusal is not None or request is None:
             return self._judge.alike(names, refusal)
         selector, nominations = request.options.selector, self._cluster.objects.nominations
@@ -126,7 +126,7 @@ class Filter:
             [ask.of(request, container, slice_mib) for container in request.choosers],
             names,
             self._cluster.now(),
-            exact=self._cluster.owners.nodes_with(selector.use_uuids | selector.avoid_uuids),
+            exact=self._cluster.owners.nodes_with(selector.named_uuids),
             reserved=nominations.nodes(),
         )
 
@@ -144,7 +144,7 @@ class Filter:
 
     def placement(self, pod: Pod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
-        request, refusal = pod.parsed.request, self._refusal(pod)
+        request, refusal = self._cluster.request(pod), self._refusal(pod)
         if refusal is not None:
             return lambda _: Refusal(refusal)
         if request is None:

@@ -15,11 +15,11 @@ from extender.host_usage import HostPod
 from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
-from vgpu import assignment_trust, host_request, names, quantity, request
+from vgpu import assignment_trust, card_status, host_request, names, quantity, request
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust, DistrustReason
-from vgpu.device import Card, CardMode, Node
+from vgpu.device import Node
 from vgpu.host_request import HostRequest
 from vgpu.placement import fit
 from vgpu.problem import Problem
@@ -247,13 +247,8 @@ def gpunode(raw: bytes) -> GpuNode:
     """
     obj: Json = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
-    wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
-    cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
-    slice_mib = status.get("sliceMiB") or 0
-    if cards and not (isinstance(slice_mib, int) and slice_mib >= 1):
-        raise ValueError(f"status.sliceMiB of GPUNode {metadata['name']}: must be 1 at least")
     return GpuNode(
-        node=Node(metadata["name"], slice_mib, cards, status.get("pluginVersion") or ""),
+        node=card_status.node(obj),
         uid=metadata.get("uid", ""),
         created=metadata.get("creationTimestamp", ""),
         version=version(metadata.get("resourceVersion", "")),
@@ -290,21 +285,3 @@ def _admitted(obj: Mapping[str, Any]) -> dict[tuple[str, str], int]:
             if name in asked:
                 found[str(container.get("name")), name] = quantity.whole_number(asked[name]) or 0
     return found
-
-
-def _card(seen: Json, wanted: Json) -> Card:
-    mode = wanted.get("mode") or CardMode.SHARED
-    return Card(
-        uuid=seen["uuid"],
-        index=seen.get("index", 0),
-        model=seen.get("model", ""),
-        memory_mib=seen.get("memoryMiB", 0),
-        healthy=bool(seen.get("healthy", True)),
-        reason=seen.get("reason") or "",
-        numa_node=seen.get("numaNode", -1),
-        nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
-        cordoned=bool(wanted.get("cordoned")),
-        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
-        held_slices=seen.get("heldSlices") or 0,
-        held_whole=bool(seen.get("heldWhole")),
-    )

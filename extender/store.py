@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
+from extender.card_neighbours import CardNeighbours
 from extender.gang_members import GangMembers
 from extender.nominations import Nominations
 from extender.objects import GpuNode, KubeNode, Pod
@@ -20,6 +21,7 @@ class ObjectStore:
         self.gpunodes: dict[str, GpuNode] = {}
         self.nominations = Nominations()
         self.gangs = GangMembers()
+        self.neighbours = CardNeighbours()
         self._running: dict[str, dict[str, Pod]] = {}
         self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
@@ -32,6 +34,7 @@ class ObjectStore:
         self.pods[pod.uid] = pod
         self.nominations.put(pod)
         self.gangs.put(pod)
+        self.neighbours.put(pod)
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
 
@@ -40,6 +43,7 @@ class ObjectStore:
         self._unindex(self.pods.pop(uid, None))
         self.nominations.remove(uid)
         self.gangs.remove(uid)
+        self.neighbours.remove(uid)
         self._bound_at.pop(uid, None)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:

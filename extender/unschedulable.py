@@ -19,12 +19,12 @@ from extender.gang_members import GangKey
 from extender.gangs.book import GangBook
 from extender.objects import Pod
 from extender.verdict import Verdict
-from vgpu.request import Parsed
+from vgpu.request import Parsed, PodRequest
 
 SLICE_S: Final = 0.005
 AGAIN_S: Final = 600.0
 
-_Key = tuple[Parsed, bool, GangKey | None]  # equal pods get equal verdicts
+_Key = tuple[Parsed, bool, PodRequest | None, GangKey | None]  # equal pods get equal verdicts
 
 
 class UnschedulablePods:
@@ -61,7 +61,8 @@ class UnschedulablePods:
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
-            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), gang_members.key_of(pod)
+            request, gang = self._cluster.request(pod), gang_members.key_of(pod)
+            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), request, gang
             self._queue.setdefault(key, set()).add(pod.uid)
             self._is_queued.set()
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RATE_PER_S: Final = 50.0  # of writes
 BURST: Final = 100
+RETRY_S: Final = 2.0  # after a write that failed, or while another replica leads
 BATCH: Final = 50  # pods that are looked at before other work gets its turn
 CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
 
@@ -72,6 +73,7 @@ class Waker:
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._sleep = sleep
         self._waiting: dict[str, None] = {}
+        self._seeking: set[str] = set()  # of them, those that must be beside other pods
         self._nodes: dict[str, None] = {}
         self._asked: dict[str, str] = {}
         self._is_changed = asyncio.Event()
@@ -85,12 +87,20 @@ class Waker:
         """Take a pod that is new or changed."""
         if pod.is_unschedulable and not pod.node and not pod.is_terminal:
             self._waiting[pod.uid] = None
+            if pod.parsed.request and pod.parsed.request.options.affinity:
+                self._seeking.add(pod.uid)
         else:
-            self._waiting.pop(pod.uid, None)
+            self.forget(pod.uid)
 
     def forget(self, uid: str) -> None:
         """Take a pod's deletion."""
         self._waiting.pop(uid, None)
+        self._seeking.discard(uid)
+
+    def joined(self, node: str) -> None:
+        """Take a node to which a pod was bound: pods that must be beside it may fit now."""
+        if self._seeking:
+            self.changed(node)
 
     def changed(self, node: str) -> None:
         """Take a node that can take more than before."""
@@ -104,21 +114,38 @@ class Waker:
         self._is_changed.set()
 
     async def run(self, leader: Leader) -> None:
-        """Touch pods as long as this replica leads, until cancelled."""
+        """Touch pods while this replica leads, until cancelled. Nodes are kept until then: it may lead soon."""
         while True:
             await self._is_changed.wait()
-            self._is_changed.clear()
-            nodes, self._nodes = self._nodes, {}
-            asked, self._asked = self._asked, {}
-            touched: set[str] = set()
-            for uid, why in asked.items() if not leader.refusal() else ():
-                pod = self._cluster.objects.pods.get(uid)
-                if pod is not None and not pod.node:
-                    await self._touch(pod, "GangCanBePlaced", why)
-            for node in nodes if not leader.refusal() else ():
-                for pod in await self._freed(node, touched):
-                    touched.add(pod.uid)
-                    await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod now")
+            if leader.refusal() or not await self._wake():
+                await self._sleep(RETRY_S)
+
+    async def _wake(self) -> bool:
+        """Touch the pods that changed nodes can take. Return whether all was written; other nodes are kept."""
+        self._is_changed.clear()
+        nodes, self._nodes = self._nodes, {}
+        touched: set[str] = set()
+        failed = [node for node in nodes if not await self._wake_on(node, touched)]
+        for node in failed:
+            self.changed(node)
+        return not failed and await self._wake_asked()
+
+    async def _wake_asked(self) -> bool:
+        """Touch the pods that were named. Return whether all was written; other pods are kept."""
+        asked, self._asked = self._asked, {}
+        for uid, why in asked.items():
+            pod = self._cluster.objects.pods.get(uid)
+            if pod is not None and not pod.node and not await self._touch(pod, "GangCanBePlaced", why):
+                self.wake(uid, why)
+        return not self._asked
+
+    async def _wake_on(self, node: str, touched: set[str]) -> bool:
+        """Touch the pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
+        for pod in await self._freed(node, touched):
+            if not await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod now"):
+                return False
+            touched.add(pod.uid)
+        return True
 
     async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
@@ -127,7 +154,7 @@ class Waker:
         for count, pod in enumerate(self._by_priority(), 1):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
-            request = pod.parsed.request
+            request = self._cluster.request(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))
@@ -143,7 +170,8 @@ class Waker:
         waiting = [pods[uid] for uid in self._waiting if uid in pods]
         return iter(sorted(waiting, key=lambda pod: -pod.scheduling.priority))
 
-    async def _touch(self, pod: Pod, reason: str, message: str) -> None:
+    async def _touch(self, pod: Pod, reason: str, message: str) -> bool:
+        """Change a condition of the pod. Return whether it was written, or can never be written."""
         while wait_s := self._bucket.take():
             await self._sleep(wait_s)
         condition = {
@@ -159,3 +187,5 @@ class Waker:
             await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
         except KubernetesError as error:
             log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
+            return error.is_definite  # a second request would be refused, too
+        return True

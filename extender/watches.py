@@ -70,6 +70,8 @@ class PodWatch:
             self._cluster.upsert_host_pod(pod.on_host)
             self._learn(known, pod)
             self._report(pod)
+            if pod.node and not (known and known.node):
+                self._waker.joined(pod.node)
 
     def _learn(self, known: Pod | None, pod: Pod) -> None:
         if known is None:

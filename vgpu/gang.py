@@ -67,11 +67,19 @@ def parse(pod: Json) -> tuple[Gang | None, list[Problem]]:
 
 
 def conflicts(pod: Json) -> list[Problem]:
-    """Return a problem where a new pod names its gang twice."""
+    """Return the problems of a new pod that names its gang twice, or has affinity beside a gang."""
     fields = [FIELDS[source] for source, _ in _named(pod)]
-    if len(fields) < 2:  # noqa: PLR2004
-        return []
-    return [Problem(fields[0], "", f"names a second gang beside {fields[1]}; leave one of them out")]
+    annotations = (pod.get("metadata") or {}).get("annotations") or {}
+    found = [
+        Problem(
+            f"metadata.annotations[{name}]", "", f"cannot be combined with {fields[0]}: gangs are planned without it"
+        )
+        for name in (names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY)
+        if fields and name in annotations
+    ]
+    if len(fields) > 1:
+        found.append(Problem(fields[0], "", f"names a second gang beside {fields[1]}; leave one of them out"))
+    return found
 
 
 def _named(pod: Json) -> Iterator[tuple[GangSource, str]]:

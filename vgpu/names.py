@@ -28,6 +28,8 @@ USE_GPU_UUID: Final = f"{DOMAIN}/use-gpu-uuid"
 AVOID_GPU_UUID: Final = f"{DOMAIN}/avoid-gpu-uuid"
 GANG: Final = f"{DOMAIN}/gang"  # name of the pods of a namespace that start together or not at all
 GANG_SIZE: Final = f"{DOMAIN}/gang-size"  # how many pods these are
+GPU_AFFINITY: Final = f"{DOMAIN}/gpu-affinity"  # labels of pods on whose cards a pod must be
+GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/gpu-anti-affinity"
 USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
@@ -40,6 +42,8 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_UUID,
     GANG,
     GANG_SIZE,
+    GPU_AFFINITY,
+    GPU_ANTI_AFFINITY,
 )
 
 # Other projects' ways to name a group of pods.

@@ -1,5 +1,6 @@
 """What a pod can set by annotation: closed sets of values; unknown values are refused by name."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,8 +15,13 @@ from vgpu.reasons import Reason
 MAX_PRIORITY = 100
 MAX_MODELS = 16
 MAX_UUIDS = 64
+MAX_LABELS = 8
 MAX_WORD = 64  # characters; the longest model name of NVIDIA has 40, a UUID has 40
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL = re.compile(rf"((?:[a-z0-9](?:[-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_NAME})=((?:{_NAME})?)", re.ASCII)
 E = TypeVar("E", bound=StrEnum)
+Labels = frozenset[tuple[str, str]]
 
 
 class PackingPolicy(StrEnum):
@@ -56,6 +62,9 @@ def default_compute_policy(cores: int | None) -> ComputePolicy:
 class CardSelector:
     """Which cards a pod accepts. Empty collections accept every card.
 
+    `beside` are the UUIDs of cards with pods on them that the pod must be beside (None: anywhere), `apart` those with
+    pods that must not be beside it. They follow from what is on the cards, so they change (ADR 72).
+
     A model matches where the text is contained in the card's model, ignoring case: `H100` matches
     `NVIDIA H100 80GB HBM3`.
     """
@@ -64,6 +73,8 @@ class CardSelector:
     avoid_models: tuple[str, ...] = ()
     use_uuids: frozenset[str] = frozenset()
     avoid_uuids: frozenset[str] = frozenset()
+    beside: frozenset[str] | None = None
+    apart: frozenset[str] = frozenset()
 
     def refusal(self, card: Card) -> Reason | None:
         """Return why this card is not accepted, or None where it is."""
@@ -72,6 +83,17 @@ class CardSelector:
         if (self.use_uuids and card.uuid not in self.use_uuids) or card.uuid in self.avoid_uuids:
             return Reason.GPU_UUID_MISMATCH
         return None
+
+    def neighbour_refusal(self, card: Card) -> Reason | None:
+        """Return why the pods on a card rule it out, or None where they do not."""
+        if self.beside is not None and card.uuid not in self.beside:
+            return Reason.CARD_AFFINITY
+        return Reason.CARD_ANTI_AFFINITY if card.uuid in self.apart else None
+
+    @property
+    def named_uuids(self) -> frozenset[str]:
+        """The cards that are judged otherwise than cards like them."""
+        return self.use_uuids | self.avoid_uuids | self.apart | (self.beside or frozenset())
 
 
 @lru_cache(maxsize=1 << 12)  # a cluster has few models, and a request is judged on each of its cards
@@ -91,6 +113,8 @@ class PodOptions:
     memory_policy: MemoryPolicy | None = None
     priority: int = 0
     selector: CardSelector = CardSelector()
+    affinity: Labels = frozenset()
+    anti_affinity: Labels = frozenset()
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
@@ -108,6 +132,8 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
             use_uuids=frozenset(_words(names.USE_GPU_UUID, annotations, problems, MAX_UUIDS)),
             avoid_uuids=frozenset(_words(names.AVOID_GPU_UUID, annotations, problems, MAX_UUIDS)),
         ),
+        affinity=_labels(names.GPU_AFFINITY, annotations, problems),
+        anti_affinity=_labels(names.GPU_ANTI_AFFINITY, annotations, problems),
     )
     return options, problems
 
@@ -140,6 +166,20 @@ def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:
 
 def _models(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.casefold() for word in _words(name, annotations, problems, MAX_MODELS)))
+
+
+def _labels(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> Labels:
+    """Read `KEY=VALUE,...`: a pod is meant whose labels have all of these."""
+    value = annotations.get(name)
+    if value is None:
+        return frozenset()
+    matches = [_LABEL.fullmatch(word.strip()) for word in value.split(",", MAX_LABELS)]
+    found = [(each[1], each[2]) for each in matches if each]
+    if len(found) < len(matches) or len(found) > MAX_LABELS:
+        why = f"must be labels of pods as KEY=VALUE, at most {MAX_LABELS} of them separated by commas"
+        problems.append(Problem(_field(name), clipped(value), why))
+        return frozenset()
+    return frozenset(found)
 
 
 def _words(name: str, annotations: Mapping[str, str], problems: list[Problem], most: int) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ class Reason(StrEnum):
     CARD_HELD_WHOLE = "CardHeldWhole"
     CARD_IN_USE = "CardInUse"
     CARD_RESERVED = "CardReserved"
+    CARD_AFFINITY = "CardAffinity"
+    CARD_ANTI_AFFINITY = "CardAntiAffinity"
     CARD_CORDONED = "CardCordoned"
     CARD_UNHEALTHY = "CardUnhealthy"
     CARD_EXCLUSIVE = "CardExclusive"
@@ -48,6 +50,8 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_HELD_WHOLE: "the cards are held whole",
     Reason.CARD_IN_USE: "whole cards are asked for and none is empty",
     Reason.CARD_RESERVED: "the cards are reserved for a pod of higher priority",
+    Reason.CARD_AFFINITY: "no card has the pods on it that the pod must be beside",
+    Reason.CARD_ANTI_AFFINITY: "the cards have pods on them that must not be beside the pod",
     Reason.CARD_CORDONED: "the cards are cordoned",
     Reason.CARD_UNHEALTHY: "the cards are unhealthy",
     Reason.CARD_EXCLUSIVE: "the cards are given out as a whole only",
@@ -78,6 +82,8 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
     Reason.CARD_HELD_WHOLE: "a container holds the whole card",
     Reason.CARD_IN_USE: "the whole card is asked for, and containers use parts of it",
     Reason.CARD_RESERVED: "reserved for a pod of higher priority",
+    Reason.CARD_AFFINITY: "no pod on it has the labels of the pod's gpu-affinity",
+    Reason.CARD_ANTI_AFFINITY: "a gpu-anti-affinity, of the pod or of a pod on it, keeps them apart",
     Reason.CARD_CORDONED: "an administrator has cordoned it",
     Reason.CARD_UNHEALTHY: "unhealthy",
     Reason.CARD_EXCLUSIVE: "given out as a whole only",

@@ -1,7 +1,7 @@
 """Builds the admin REST: the context of its routers, within its own event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +27,7 @@ from vgpu import aliases
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.request import PodRequest
 
 READY_S: Final = 5.0
 
@@ -110,12 +111,18 @@ class _Remote:
         found = asyncio.run_coroutine_threadsafe(self._parts.snapshots.why_gangs_wait(pods), self._loop)
         return await asyncio.wrap_future(found)
 
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for beside the pods that are on cards now."""
+        found = asyncio.run_coroutine_threadsafe(self._parts.snapshots.requests(pods), self._loop)
+        return await asyncio.wrap_future(found)
+
 
 def _context(parts: Parts, client: Client, remote: _Remote) -> Context:
     return Context(
         snapshot=remote.snapshot,
         reserved=remote.reserved,
         why_gangs_wait=remote.why_gangs_wait,
+        requests=remote.requests,
         why_not_leader=parts.why_not_leader,
         access=_access(parts, client),
         rates=RateLimits(parts.clock),

@@ -1,7 +1,7 @@
 """What the routers use, and how a request becomes an authenticated caller."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, Final
@@ -23,6 +23,7 @@ from extender.objects import Pod
 from vgpu import aliases
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.request import PodRequest
 
 HISTORY_AT_ONCE: Final = 4
 ANONYMOUS: Final = "system:unauthenticated"
@@ -36,6 +37,7 @@ class Context:
         snapshot: returns the cluster's state; it waits for the first lists.
         reserved: returns the nodes on which cards are reserved for other pods than this one.
         why_gangs_wait: returns why the gangs of some pods wait.
+        requests: returns what pods ask for, with the cards that affinity to the pods on them allows and rules out.
         why_not_leader: returns why this replica does not bind; empty where it does.
         access: authenticates and authorizes.
         rates: bounds the requests of a caller.
@@ -54,6 +56,7 @@ class Context:
     snapshot: Callable[[], Awaitable[Snapshot]]
     reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
     why_gangs_wait: Callable[[Collection[Pod]], Awaitable[WaitingGangs]]
+    requests: Callable[[Sequence[Pod]], Awaitable[list[PodRequest | None]]]
     why_not_leader: Callable[[], str]
     access: Access
     rates: RateLimits

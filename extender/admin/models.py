@@ -158,8 +158,22 @@ class Nearest(Model):
     )
 
 
+class Decision(Model):
+    """What filter last answered about a pod that no node could take."""
+
+    time: str = Field(examples=["2026-11-22T12:00:00+00:00"])
+    attempts: int = Field(description="answers since the extender's start", examples=[12])
+    reasons: list[ReasonCount]
+
+
 class PendingPod(Pod):
     """A pod that waits for a node, and why."""
+
+    waitsSince: str = Field(
+        "", description="when kube-scheduler first found no node, else the pod's creation; empty: not known",
+        examples=["2026-11-22T11:40:00+00:00"],
+    )  # fmt: skip
+    lastDecision: Decision | None = Field(None, description="null: filter was not asked since the extender's start")
 
     message: str = Field("", description="why the pod waits, in one sentence")
     reasons: list[ReasonCount] = Field([])
@@ -207,6 +221,8 @@ class Explanation(Model):
     message: str = Field(description="the explanation in one sentence")
     fits: bool
     nodesThatFit: int
+    waitsSince: str = Field(description="empty where the pod does not wait", examples=["2026-11-22T11:40:00+00:00"])
+    lastDecision: Decision | None
     reasons: list[ReasonCount]
     nearest: Nearest | None
     advice: list[Advice]

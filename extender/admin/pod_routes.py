@@ -76,7 +76,7 @@ async def list_pending(
     listed = [row for row in page.items if isinstance(row, dict) and row["uid"] in snapshot.pods]
     waiting = [snapshot.pods[row["uid"]] for row in listed]
     found = await _reasons(context, caller, snapshot, waiting, sees)
-    items = [{**row, **found[row["uid"]]} for row in listed]
+    items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
     return answer(request, listing.Page(chosen, page.next_cursor).as_json())
 
@@ -90,9 +90,10 @@ async def explain_pod(
     snapshot, pod = await _pod(context, caller, namespace, name)
     gang = sentences.gang_of(pod, await context.why_gangs_wait([pod]))
     known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(gang, snapshot)
-    request_ = pod.parsed.request
+    (request_,) = await context.requests([pod])
+    waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
-        return answer(request, {**_nothing(), **(known or {}), "pod": rows.pod_row(pod, snapshot)})
+        return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
     question = Explain(Wanted(request_, pod.host), context.policies(), query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
@@ -100,7 +101,7 @@ async def explain_pod(
     found["message"] = sentences.why_waiting(
         request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
-    return answer(request, {**found, "pod": rows.pod_row(pod, snapshot)})
+    return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
 
 
 async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[Snapshot, Pod]:
@@ -137,7 +138,9 @@ async def _reasons(
         elif pod.parsed.request is not None:
             asked.append((pod, pod.parsed.request))
     if asked:
-        question = Reasons([Wanted(request, pod.host) for pod, request in asked], context.policies())
+        beside = await context.requests([pod for pod, _ in asked])
+        wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
+        question = Reasons(wanted, context.policies())
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)

@@ -1,6 +1,7 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -8,12 +9,12 @@ from extender import container_use
 from extender.admin.listing import Kind, Row
 from extender.admin.snapshots import Snapshot
 from extender.objects import Pod
-from vgpu import quantity
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust
+from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
 from vgpu.quantity import FULL_CORES
-from vgpu.request import ContainerRequest, PodRequest
+from vgpu.request import PodRequest
 from vgpu.share import CardState
 
 NODE_FIELDS: Final = (
@@ -181,7 +182,7 @@ def pod_row(pod: Pod, snapshot: Snapshot) -> Row:
         "uid": pod.uid,
         "status": status(pod),
         "node": pod.node,
-        "requested": asks(request) if request else "",
+        "requested": documents.asked(request) if request else "",
         "memoryMiB": asked_mib(request),
         "cores": asked_cores(request),
         "gpuCount": max((each.gpus for each in request.containers), default=0) if request else 0,
@@ -203,14 +204,27 @@ def status(pod: Pod) -> str:
     return "Running" if pod.has_started else "Starting"
 
 
+def waiting(pod: Pod, snapshot: Snapshot) -> Row:
+    """Return since when a pod waits, and what filter last answered about it; null where that was before this start.
+
+    kube-scheduler writes the time of its first refusal into the pod; before that, the pod's creation counts.
+    """
+    last = snapshot.decisions.get(pod.uid)
+    return {
+        "waitsSince": _time(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "lastDecision": last and {
+            "time": _time(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+        },
+    }  # fmt: skip
+
+
+def _time(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
+
+
 def is_pending(pod: Pod) -> bool:
     """Whether a pod waits for a node."""
     return status(pod) == "Pending" and (pod.parsed.request is not None or bool(pod.parsed.problems))
-
-
-def asks(request: PodRequest) -> str:
-    """Say what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
-    return "; ".join(dict.fromkeys(map(_container, request.containers)))
 
 
 def asked_mib(request: PodRequest | None) -> int:
@@ -284,11 +298,3 @@ def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
 def distrust(pod: Pod) -> list[str]:
     """Return why the assignment of a bound pod does not count; empty where it counts."""
     return [pod.assignment.detail] if pod.node and isinstance(pod.assignment, Distrust) else []
-
-
-def _container(asked: ContainerRequest) -> str:
-    if asked.whole:
-        return f"{asked.gpus} whole card{'s' if asked.gpus > 1 else ''}"
-    times = f"{asked.gpus} x " if asked.gpus > 1 else ""
-    cores = "" if asked.cores is None else f", {asked.cores} %"
-    return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin import models, rows, visibility
+from extender import objects
+from extender.admin import models, visibility
 from extender.admin.access import Action
 from extender.admin.context import Called, Context, Using
 from extender.admin.etag import answer
@@ -16,9 +17,12 @@ from extender.admin.problems import AdminProblem, FieldError, bad_field
 from extender.admin.queries import NoQuery
 from extender.admin.snapshots import Snapshot
 from extender.admin.worker.questions import Simulate
-from vgpu import host_request, names, translate
+from extender.objects import Pod
+from vgpu import names, translate
 from vgpu.adapters.kubernetes import pod_json
+from vgpu.placement import documents
 from vgpu.placement.simulate import Wanted
+from vgpu.request import PodRequest
 
 router = APIRouter(tags=["placement"])
 
@@ -33,7 +37,8 @@ class Entry:
 
     namespace: str
     name: str
-    wanted: Wanted
+    pod: Pod
+    request: PodRequest
     count: int
 
 
@@ -54,7 +59,10 @@ async def simulate(
     for namespace in sorted({each.namespace for each in entries}):
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
-    question = Simulate([each.wanted for each in entries for _ in range(each.count)], context.policies())
+    beside = await context.requests([each.pod for each in entries])
+    wanted = [Wanted(now or each.request, each.pod.host) for each, now in zip(entries, beside, strict=True)]
+    counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
+    question = Simulate(counted, context.policies())
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     named = [_named(each, number) for each in entries for number in range(1, each.count + 1)]
     landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
@@ -88,8 +96,9 @@ def _pod(
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     metadata = pod.get("metadata") or {}
-    wanted = Wanted(named.asked, host_request.of_pod(pod.get("spec") or {}))
-    return Entry(metadata.get("namespace") or "default", metadata.get("name") or "pod", wanted, count)
+    namespace = metadata.get("namespace") or "default"
+    asking = replace(objects.pod(named.pod), uid="", namespace=namespace)
+    return Entry(namespace, metadata.get("name") or "pod", asking, named.asked, count)
 
 
 def _cards(snapshot: Snapshot) -> list[Any]:
@@ -97,5 +106,5 @@ def _cards(snapshot: Snapshot) -> list[Any]:
 
 
 def _named(entry: Entry, number: int) -> dict[str, Any]:
-    asked = rows.asks(entry.wanted.request)
+    asked = documents.asked(entry.request)
     return {"namespace": entry.namespace, "name": entry.name, "number": number, "requested": asked}

@@ -5,7 +5,7 @@ verbs' event loop spends on them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -15,11 +15,13 @@ from extender.cluster import Cluster
 from extender.filter import Filter
 from extender.gang_members import GangKey
 from extender.gangs.book import GangBook
+from extender.last_decisions import Decision
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
 from vgpu.placement.choose import Refusal
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
+from vgpu.request import PodRequest
 from vgpu.share import NodeState
 
 WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
@@ -38,6 +40,7 @@ class Snapshot:
     gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
     views: Mapping[str, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], Pod]:
@@ -68,18 +71,23 @@ class Snapshot:
 
 
 class Snapshots:
-    """Makes snapshots; every method runs on the event loop of the verbs. `node_filter` must not be the verbs' one."""
+    """Makes snapshots; every method runs on the event loop of the verbs.
+
+    `node_filter` must not be the verbs' one. `decisions` returns the last decision on each pod that filter refused.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         node_filter: Filter,
         gangs: GangBook,
+        decisions: Callable[[], Mapping[str, Decision]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster
         self._gangs = gangs
         self._filter = node_filter
+        self._decisions = decisions
         self._sleep = sleep
         self._last = Snapshot(0)
         self._made_at = float("-inf")
@@ -112,6 +120,14 @@ class Snapshots:
                 await self._sleep(0)
         return found
 
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
+        found = []
+        for pod in pods:
+            found.append(self._cluster.request(pod))
+            await self._sleep(0)
+        return found
+
     async def _make(self) -> Snapshot:
         objects = self._cluster.objects
         pods, gpunodes = dict(objects.pods), dict(objects.gpunodes)
@@ -123,7 +139,7 @@ class Snapshots:
                 resumed = self._cluster.now()
             if name in objects.gpunodes:
                 views[name] = self._view(name)
-        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib)
+        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib, self._decisions())
 
     def _view(self, name: str) -> NodeView:
         usable = self._cluster.usable_state(name)

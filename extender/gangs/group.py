@@ -21,7 +21,8 @@ class Group:
         bound: members that hold cards, and are not being deleted.
         waiting: members that can be placed: kube-scheduler may ask for them, and what they ask for is clear.
         others: number of members that need no card.
-        unplaceable: number of members that cannot be placed: with scheduling gates, or not admitted.
+        unplaceable: number of members that cannot be placed: with scheduling gates, with affinity to other pods' cards
+            (a plan does not look at it), or not admitted.
     """
 
     key: GangKey
@@ -70,7 +71,9 @@ def of(key: GangKey, members: Mapping[str, Pod], pod_group: PodGroup | None, sli
 
 
 def _is_placeable(pod: Pod, slice_mib: int) -> bool:
-    return not pod.scheduling.is_gated and not pod.parsed.problems and pod.is_admitted(slice_mib)
+    request = pod.parsed.request
+    is_free = request is not None and not request.options.affinity and not request.options.anti_affinity
+    return is_free and not pod.scheduling.is_gated and not pod.parsed.problems and pod.is_admitted(slice_mib)
 
 
 def _size(key: GangKey, pods: Iterable[Pod], pod_group: PodGroup | None) -> tuple[int | None, str]:

@@ -4,7 +4,7 @@ This is the one exception to a filter that reserves nothing (ADR 75). A plan is 
 whose members the watch has shown, and once: further calls are answered from it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from extender.gang_members import GangKey, key_of
@@ -21,6 +21,7 @@ from vgpu.placement import gang
 from vgpu.placement.gang import Member, Place, Shortfall
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import Reason
+from vgpu.request import PodRequest
 
 MAX_BARRED: Final = 64  # nodes of a plan that kube-scheduler did not offer, after which the plan ends
 REST_FACTOR: Final = 10.0  # after a gang found no room, in multiples of the time that it took to find out
@@ -116,7 +117,8 @@ class GangPlanner:
             return Shortfall(0)
         self._book.release(plan, [uid for uid in plan.places if uid not in kept])
         self._cluster.rows.write()
-        members = list(_members(pods, frozenset(names), plan))
+        requests = {pod.uid: self._cluster.request(pod) for pod in pods}
+        members = list(_members(pods, requests, frozenset(names), plan))
         views = self._candidates.views(pods, members, judged)
         places = gang.plan(members, views, self._cluster.demand.policies(self._defaults))
         if isinstance(places, Shortfall):
@@ -160,12 +162,17 @@ def _needed(found: Group, pod: Pod, kept: set[str], plan: Plan) -> list[Pod]:
     return [pod, *others][:count] if count > 0 else []
 
 
-def _members(pods: Sequence[Pod], names: frozenset[str], plan: Plan) -> Iterator[Member]:
-    """Yield the members. What kube-scheduler offers for one of them it is taken to offer for its equals."""
+def _members(
+    pods: Sequence[Pod], requests: Mapping[str, PodRequest | None], names: frozenset[str], plan: Plan
+) -> Iterator[Member]:
+    """Yield the members. What kube-scheduler offers for one of them it is taken to offer for its equals.
+
+    `requests` has what the members ask for, without the cards that other pods keep them off, by UID.
+    """
     asker = pods[0]
     for pod in pods:
-        request, barred = pod.parsed.request, plan.barred.get(pod.uid)
+        request, barred = requests[pod.uid], plan.barred.get(pod.uid)
         if request is not None:
-            is_equal = (request, pod.host) == (asker.parsed.request, asker.host)
+            is_equal = (request, pod.host) == (requests[asker.uid], asker.host)
             allowed = names if is_equal or pod is asker else None
             yield Member(pod.uid, request, pod.host, allowed, frozenset(barred or ()))

@@ -61,7 +61,7 @@ def _incomplete(found: Group) -> str:
     more = f"waits for {found.missing} more pod{'s' if found.missing > 1 else ''} of its namespace"
     if found.key[1] is GangSource.ANNOTATION:
         more += f" with {names.GANG}: {found.key[2]}"
-    held = f"; {found.unplaceable} cannot be placed: gated, refused or not admitted" if found.unplaceable else ""
+    held = f"; {found.unplaceable} cannot be placed: gated, not admitted, or with affinity" if found.unplaceable else ""
     return f"{title(found)}: {found.present} exist; {more}{held}"
 
 

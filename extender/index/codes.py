@@ -15,6 +15,8 @@ _WAITING: Final = (
     Reason.CARD_INSUFFICIENT_MEMORY,
     Reason.CARD_HELD_WHOLE,
     Reason.CARD_IN_USE,
+    Reason.CARD_ANTI_AFFINITY,
+    Reason.CARD_AFFINITY,
 )
 _LASTING: Final = (
     Reason.CARD_CORDONED,

@@ -23,8 +23,8 @@ _CARD_REASONS: Final = sorted(BY_PRECEDENCE, key=list(Reason).index)
 def judge(index: NodeIndex, ask: Ask, places: Places | None) -> Codes:
     """Return the code of each row (None: of all rows): FITS, or why the node refuses the request.
 
-    UUIDs that the request avoids are not looked at, and those it names are not found: the caller places such nodes
-    exactly.
+    UUIDs that the request avoids are not looked at, and those it names are not found, whether it names them itself or
+    by the pods on the cards: the caller places such nodes exactly.
     """
     amounts = index.amounts if places is None else index.amounts[:, :, places]
     cards = index.cards if places is None else index.cards[places]
@@ -52,6 +52,8 @@ def card_codes(index: NodeIndex, ask: Ask, amounts: Ints) -> Codes:
         _raise(codes, amounts[_FIELD["memory_mib"]] < ask.card_mib, Reason.CARD_TOO_SMALL)
     if ask.selector.use_uuids:
         _raise(codes, np.True_, Reason.GPU_UUID_MISMATCH)
+    if ask.selector.beside is not None:
+        _raise(codes, np.True_, Reason.CARD_AFFINITY)
     if ask.selector.use_models or ask.selector.avoid_models:
         _raise(codes, _wrong_models(index, ask)[amounts[_FIELD["model"]]], Reason.GPU_MODEL_MISMATCH)
     return codes

@@ -21,7 +21,9 @@ def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def members(world: World, count: int, gang: str = "train", size: int | None = None, **amounts: Any) -> list[Pod]:
     annotations = {names.GANG: gang, names.GANG_SIZE: str(size or count)}
-    return [await world.create_pod(annotations=annotations, **(amounts or {"gpu": 1})) for _ in range(count)]
+    return [
+        await world.create_pod(metadata={"annotations": annotations}, **(amounts or {"gpu": 1})) for _ in range(count)
+    ]
 
 
 async def node_of(world: World, pod: Pod) -> str | None:
@@ -75,7 +77,12 @@ async def test_no_card_is_reserved_before_all_members_exist(world: World) -> Non
 async def test_a_gang_that_does_not_fit_reserves_nothing(world: World) -> None:
     """Four members of 60 % on three cards: a filter that reserves nothing lets all of them pass."""
     for card in ("GPU-n2-1", "GPU-n3-0", "GPU-n3-1"):
-        assert await world.bind(await world.create_pod(annotations={names.USE_GPU_UUID: card}, gpu=1), card[4:6]) == ""
+        assert (
+            await world.bind(
+                await world.create_pod(metadata={"annotations": {names.USE_GPU_UUID: card}}, gpu=1), card[4:6]
+            )
+            == ""
+        )
     four = await members(world, 4, gpu_mem=256, gpu_cores=60)
     assert {await reason(world, pod) for pod in four} == {"GangInsufficientCards"}
     assert reserved(world) <= 3  # those of the pods above, until the watch shows them bound

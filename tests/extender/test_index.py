@@ -63,6 +63,7 @@ def pods(draw: st.DrawFn, uid: str) -> Pod:
         obj = strategies.pod(strategies.container(**amounts))
     obj["metadata"]["uid"] = uid
     obj["metadata"]["annotations"] |= draw(annotations())
+    obj["metadata"]["labels"] = draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
     host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
     return replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
 
@@ -76,6 +77,8 @@ def annotations(draw: st.DrawFn) -> dict[str, str]:
         (names.AVOID_GPU_MODEL, st.sampled_from(["T4", "nvidia"])),
         (names.USE_GPU_UUID, uuids),
         (names.AVOID_GPU_UUID, uuids),
+        (names.GPU_AFFINITY, st.sampled_from(["app=a", "app=b"])),
+        (names.GPU_ANTI_AFFINITY, st.sampled_from(["app=a", "app=b"])),
     ):
         if draw(st.integers(0, 5)) == 0:
             found[name] = draw(values)

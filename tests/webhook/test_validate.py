@@ -235,3 +235,8 @@ def test_a_new_pod_names_one_gang() -> None:
     pod = builders.pod(SHARE, {names.GANG: "train", names.GANG_SIZE: "8"})
     pod["metadata"]["labels"] = {names.POD_GROUP_LABEL: "train"}
     assert refused_fields(pod) == [f"metadata.annotations[{names.GANG}]"]
+
+
+def test_a_gang_has_no_affinity_to_other_pods_cards() -> None:
+    pod = builders.pod(SHARE, {names.GANG: "train", names.GANG_SIZE: "8", names.GPU_ANTI_AFFINITY: "app=x"})
+    assert refused_fields(pod) == [f"metadata.annotations[{names.GPU_ANTI_AFFINITY}]"]

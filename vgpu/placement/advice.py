@@ -82,9 +82,11 @@ def _less_time(request: PodRequest, views: Sequence[NodeView], policy: PackingPo
 
 
 def _other_cards(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
-    if request.options.selector == CardSelector():
+    selector = request.options.selector
+    if replace(selector, beside=None, apart=frozenset()) == CardSelector():
         return None
-    open_request = replace(request, options=replace(request.options, selector=CardSelector()))
+    open_selector = CardSelector(beside=selector.beside, apart=selector.apart)
+    open_request = replace(request, options=replace(request.options, selector=open_selector))
     for view in _tried(views, pause):
         if isinstance(view.place(open_request, policy), Assignment):
             text = "remove the annotations that choose cards by model or UUID"
@@ -171,7 +173,7 @@ def _free_on(view: NodeView, request: PodRequest, asked: ContainerRequest) -> in
         (
             each.free_mib
             for each in view.state.cards
-            if selector.refusal(each.card) is None
+            if selector.refusal(each.card) is None and selector.neighbour_refusal(each.card) is None
             and each.card.healthy and not each.card.cordoned
             and allows(each.card, asked) and each.free_cores >= cores
         ),

@@ -139,9 +139,9 @@ class _Lack:
 def _lack(state: CardState, request: PodRequest, asked: ContainerRequest) -> _Lack | None:
     """Return what a card lacks; None where something else than its tenants rules it out."""
     card = state.card
-    lasting = (
-        request.options.selector.refusal(card) or not card.healthy or card.cordoned or not advice.allows(card, asked)
-    )
+    selector = request.options.selector
+    is_refused = selector.refusal(card) or selector.neighbour_refusal(card)
+    lasting = is_refused or not card.healthy or card.cordoned or not advice.allows(card, asked)
     if lasting or asked.memory_mib > card.memory_mib:
         return None
     memory = card.memory_mib if asked.whole else asked.memory_mib

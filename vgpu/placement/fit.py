@@ -16,7 +16,9 @@ def refusal(container: ContainerRequest, selector: CardSelector, need: Usage, st
 
     `need` is what the container takes of the card, `selector` which cards its pod accepts.
     """
-    return selector.refusal(state.card) or _card_refusal(container, state) or usage_refusal(state, need)
+    card = state.card
+    lasting = selector.refusal(card) or _card_refusal(container, state)
+    return lasting or selector.neighbour_refusal(card) or usage_refusal(state, need)
 
 
 def usage_refusal(state: CardState, need: Usage) -> Reason | None:

@@ -1,6 +1,5 @@
 """Models of cards as bits, so that "the pod accepts this card" is one `&`, for one card or for an array of them."""
 
-from dataclasses import replace
 from typing import Final
 
 from vgpu.device import Card
@@ -29,7 +28,7 @@ class Models:
 
     def accepted(self, selector: CardSelector) -> int:
         """Return the bits of the models that a pod accepts; a choice by UUID accepts every model."""
-        by_model = replace(selector, use_uuids=frozenset(), avoid_uuids=frozenset())
+        by_model = CardSelector(selector.use_models, selector.avoid_models)
         if by_model == CardSelector():
             return ALL
         return sum(bit for model, bit in self._bits.items() if by_model.refusal(Card("", 0, model, 0)) is None)

@@ -45,7 +45,7 @@ class Simulation:
 
     def _judge(self, pod: Wanted) -> Landing:
         choice, request = self._fleet.choice(self._defaults.models), pod.request
-        uuids = request.options.selector.use_uuids | request.options.selector.avoid_uuids
+        uuids = request.options.selector.named_uuids
         asks = [ask.of(request, each, self._fleet.slice_mib) for each in request.choosers]
         judged = choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
         if not len(judged.fitting):
@@ -61,7 +61,7 @@ class Simulation:
         views, largest = self._fleet.views, explain.largest(pod.request)
         named: Iterable[str] = views
         selector = pod.request.options.selector
-        if not selector.use_uuids | selector.avoid_uuids:
+        if not selector.named_uuids and selector.beside is None:
             asked = ask.of(pod.request, largest, self._fleet.slice_mib)
             own = replace(asked, cores=pod.request.counted_cores(largest), card_mib=largest.memory_mib)
             named = [*choice.nearest(own, pod.host), *choice.wide()]

@@ -59,7 +59,9 @@ def opened(world: World) -> Opened:
         actions: list[AdminAction] = []
         defaults = DefaultPolicies()
         made = Parts(
-            snapshots=Snapshots(world.cluster, Filter(world.cluster, defaults), world.seen.gangs),
+            snapshots=Snapshots(
+                world.cluster, Filter(world.cluster, defaults), world.seen.gangs, world.seen.decisions.known
+            ),
             ready=world.watches.wait,
             connect=connect,
             why_not_leader=world.leader.refusal,

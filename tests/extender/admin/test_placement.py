@@ -55,6 +55,46 @@ async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> Non
     assert waiting[0]["message"] == found[0]["message"]
 
 
+async def test_a_waiting_pod_has_the_last_decision_and_since_when_it_waits(admin: Admin) -> None:
+    await fill(admin)
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    await admin.fresh()
+    name = pod["metadata"]["name"]
+    before = await admin.get(f"/pods/default/{name}/explain")
+    assert (before["waitsSince"][:4].isdigit(), before["lastDecision"]) == (True, None)
+    for _ in range(3):
+        await admin.world.filter(pod, "n1", "n2")
+    await admin.fresh()
+    last = (await admin.get(f"/pods/default/{name}/explain"))["lastDecision"]
+    assert (last["attempts"], [(each["reason"], each["nodes"]) for each in last["reasons"]]) == (
+        3, [("CardInsufficientMemory", 2)],
+    )  # fmt: skip
+    (waiting,) = (await admin.get("/pending"))["items"]
+    assert (waiting["lastDecision"], waiting["waitsSince"]) == (last, before["waitsSince"])
+    bound = await admin.get("/pods/default/pod-1/explain")
+    assert (bound["waitsSince"], bound["lastDecision"]) == ("", None)
+
+
+async def test_affinity_to_pods_on_cards_is_explained_and_simulated(admin: Admin) -> None:
+    labelled = await admin.world.create_pod(metadata={"labels": {"app": "server"}}, gpu_mem=512)
+    assert await admin.world.bind(labelled, "n2") == ""
+    await admin.world.until_bound_is_watched(labelled)
+    annotations = {names.GPU_AFFINITY: "app=none"}
+    await admin.world.create_pod(metadata={"name": "waits", "annotations": annotations}, gpu_mem=256)
+    await admin.fresh()
+    found = await admin.get("/pods/default/waits/explain")
+    assert [(each["reason"], each["nodes"]) for each in found["reasons"]] == [("CardAffinity", 3)]
+    assert found["nodes"][0]["cards"][0]["detail"] == "no pod on it has the labels of the pod's gpu-affinity"
+    (waiting,) = (await admin.get("/pending"))["items"]
+    assert waiting["reasons"] == found["reasons"]
+    client = manifest("client", gpu_mem=256)
+    client["metadata"]["annotations"] = {names.GPU_AFFINITY: "app=server"}
+    simulated = await admin.post("/simulate", {"pods": [{"pod": client}]})
+    assert [each["node"] for each in simulated["pods"]] == ["n2"]
+    client["metadata"]["namespace"] = "other"
+    assert (await admin.post("/simulate", {"pods": [{"pod": client}]}))["notPlaced"] == 1
+
+
 async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:
     pod = await admin.world.create_pod(gpu_mem=1024)
     await admin.fresh()
@@ -153,7 +193,7 @@ async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
 async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> None:
     world = admin.world
     gang = {names.GANG: "train", names.GANG_SIZE: "3"}
-    pods = [await world.create_pod(annotations=gang, gpu_mem=4096, gpu=2) for _ in range(2)]
+    pods = [await world.create_pod(metadata={"annotations": gang}, gpu_mem=4096, gpu=2) for _ in range(2)]
     path = f"/pods/default/{pods[0]['metadata']['name']}/explain"
     await admin.fresh()
     found = await admin.get(path)
@@ -165,7 +205,7 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
     assert found["advice"][0]["text"] == "create the missing pods of the gang, or give it a smaller size"
     lone = await world.create_pod(gpu=2)
     assert await world.bind(lone) == ""
-    pods.append(await world.create_pod(annotations=gang, gpu_mem=4096, gpu=2))
+    pods.append(await world.create_pod(metadata={"annotations": gang}, gpu_mem=4096, gpu=2))
     assert (await world.filter(pods[0]))["NodeNames"] == []
     await admin.fresh()
     found = await admin.get(path)

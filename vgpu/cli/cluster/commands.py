@@ -13,13 +13,16 @@ import yaml
 from limiter.host import Host
 from vgpu.cli import outcome
 from vgpu.cli.cluster import describe as describing
-from vgpu.cli.cluster import history_commands, manifests, options, tables, top_view
+from vgpu.cli.cluster import history_commands, options, tables, top_view
 from vgpu.cli.cluster import inspect as inspecting
+from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import TABLES, Session, pod_query
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.policy import PackingPolicy
 
 DOCUMENTS = (Format.JSON, Format.YAML)
 
@@ -172,11 +175,14 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
     def simulate(
         filename: Annotated[
-            list[Path],
+            list[Path] | None,
             typer.Option(
                 "--filename", "-f", metavar="FILE", help="manifests of pods, Deployments, Jobs...; - reads stdin"
             ),
-        ],
+        ] = None,
+        cluster: options.ClusterFile = None,
+        node_policy: options.NodePolicy = PackingPolicy.FRAGMENTATION,
+        gpu_policy: options.GpuPolicy = PackingPolicy.FRAGMENTATION,
         namespace: options.Namespace = None,
         output: options.Output = Format.TABLE,
         server: options.Server = None,
@@ -185,18 +191,16 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         kubeconfig: options.Kubeconfig = None,
     ) -> None:
         """Say where pods would be placed, one after the other; nothing is created. Exit code 1: one is not placed."""
-        session = opened("simulate", server, context, token, kubeconfig)
+        session = None if cluster else opened("simulate", server, context, token, kubeconfig)
 
         def place() -> dict[str, Any]:
-            entries = manifests.read(filename, namespace or session.namespace)
-            found: dict[str, Any] = session.rest.post("/simulate", {"pods": entries})
-            return found
+            if cluster is not None:
+                return simulating.in_file(cluster, filename, namespace, DefaultPolicies(node_policy, gpu_policy))
+            assert session is not None  # noqa: S101 - opened where there is no file
+            return simulating.on_server(session, filename, namespace)
 
         found = outcome.or_fail("simulate", place)
-        text = rows_text(found["pods"], tables.LANDINGS, output, colour=session.colour, whole=found)
-        typer.echo(text, nl=False)
-        if output in (Format.TABLE, Format.WIDE):
-            typer.echo(describing.simulation(found), nl=False)
+        typer.echo(simulating.text(found, output, colour=session is not None and session.colour), nl=False)
         if found["notPlaced"]:
             raise typer.Exit(ANSWER_IS_NO)
 

@@ -95,6 +95,7 @@ def explanation(found: Row, *, colour: bool) -> str:
     text += f" and asks for {printable(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
     message = printable(found["message"])
     text += f"{message[:1].upper()}{message[1:]}.\n"
+    text += _waits(found)
     if near and near["wouldHelp"]:
         listed = ", ".join(map(printable, near["wouldHelp"]))
         text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"
@@ -107,6 +108,15 @@ def explanation(found: Row, *, colour: bool) -> str:
     if found["nodesLeftOut"]:
         text += f"and {found['nodesLeftOut']} more nodes; --nodes N shows more\n"
     return text
+
+
+def _waits(found: Row) -> str:
+    """Return a line that says since when a pod waits, and how often it was tried; empty where it does not wait."""
+    if not found["waitsSince"]:
+        return ""
+    last = found["lastDecision"]
+    tried = f"; {last['attempts']} attempts, the last one at {last['time']}" if last else ""
+    return f"It waits since {printable(found['waitsSince'])}{tried}.\n"
 
 
 def simulation(found: Row) -> str:

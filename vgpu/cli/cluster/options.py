@@ -8,6 +8,7 @@ import typer
 
 from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, Choice
 from vgpu.cli.cluster.output import Format
+from vgpu.policy import PackingPolicy
 
 
 class Kind(StrEnum):
@@ -71,6 +72,21 @@ Selector = Annotated[
     str, typer.Option("--selector", "-l", metavar="LABELS", help="labels of pods: KEY=VALUE, KEY!=VALUE, KEY, !KEY")
 ]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="show the list again after each change, until Ctrl-C")]
+
+ClusterFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--cluster", metavar="FILE",
+        help="place the pods in this cluster, without a server: kubectl get nodes,gpunodes,pods -A -o json; "
+        "without -f, its waiting pods",
+    ),
+]  # fmt: skip
+NodePolicy = Annotated[
+    PackingPolicy, typer.Option("--node-policy", help="with --cluster: which node is preferred, where a pod names none")
+]
+GpuPolicy = Annotated[
+    PackingPolicy, typer.Option("--gpu-policy", help="with --cluster: which card is preferred, where a pod names none")
+]
 
 
 def choice(

@@ -68,6 +68,11 @@ def nearest(row: Row) -> str:
     return f"{near['node']}: {near['detail']}" if near else ""
 
 
+def attempts(row: Row) -> str:
+    """Return how often filter refused a pod since the extender's start."""
+    return str(row["lastDecision"]["attempts"] if row["lastDecision"] else 0)
+
+
 def why_not(row: Row) -> str:
     """Return why a simulated pod is placed nowhere, with the nearest fit; empty where it is placed."""
     if row["node"]:
@@ -164,6 +169,8 @@ PENDING: Final = Table(
         Column("REQUESTED", lambda row: row["requested"]),
         Column("REASON", first_reason),
         Column("NEAREST FIT", nearest),
+        Column("SINCE", lambda row: row["waitsSince"], is_wide=True),
+        Column("ATTEMPTS", attempts, is_wide=True, is_number=True),
         Column("MESSAGE", lambda row: row["message"], is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",

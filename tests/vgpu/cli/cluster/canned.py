@@ -62,7 +62,9 @@ MESSAGE = (
     "needs 8 GiB and 30 % on 1 card; 2 nodes: no card has the GPU memory free (CardInsufficientMemory); nearest fit node-1: "
     "card 0 lacks 2.5 GiB of memory (5.5 GiB free, 8 GiB asked for)"
 )
-WAITS = {**pod("waits", "Pending"), "message": MESSAGE, "reasons": REASONS, "nearest": NEAREST}
+DECISION = {"time": "2026-11-22T11:59:58+00:00", "attempts": 12, "reasons": REASONS}
+WAITING = {"waitsSince": "2026-11-22T11:40:00+00:00", "lastDecision": DECISION}
+WAITS = {**pod("waits", "Pending"), **WAITING, "message": MESSAGE, "reasons": REASONS, "nearest": NEAREST}
 HOSTILE = pod("evil\x1b[31m", "Pending", requested="1 GiB", problems=["spec: is wrong"])
 
 
@@ -82,7 +84,7 @@ def refused(name: str, cards: list[dict[str, Any]]) -> dict[str, Any]:
 
 EXPLANATION = {
     "pod": pod("waits", "Pending"), "message": MESSAGE, "fits": False, "nodesThatFit": 0, "reasons": REASONS,
-    "nearest": NEAREST,
+    "nearest": NEAREST, **WAITING,
     "advice": [
         {"code": "ask-for-less-memory", "text": "ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)", "node": "node-1",
          "gpus": [], "by": "owner"},

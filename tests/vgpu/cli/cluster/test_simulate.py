@@ -1,0 +1,106 @@
+"""`vgpu simulate --cluster`: pods in a cluster whose objects are in a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import strategies
+from tests.vgpu.cli.cluster.conftest import run
+from vgpu import assignment, card_status, names
+from vgpu.assignment import Assignment, Grant
+from vgpu.device import Card
+
+POD = Path(__file__).parent / "pod.yaml"
+
+
+def node(name: str, cpu: str = "8") -> list[dict[str, Any]]:
+    """A Node with its GPUNode: two cards of 2 GiB."""
+    allocatable = {names.SLICE: "16", names.CARD: "2", "cpu": cpu, "memory": "8Gi"}
+    cards = [Card(f"GPU-{name}-{n}", n, "NVIDIA H100 80GB HBM3", 2048) for n in range(2)]
+    status = {"sliceMiB": 256, "cards": [card_status.card_status(each, mig_enabled=False) for each in cards]}
+    return [
+        {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}},
+        {"kind": "GPUNode", "metadata": {"name": name}, "status": status},
+    ]
+
+
+def pod(name: str, mib: int, node: str = "", card: str = "", phase: str = "Running") -> dict[str, Any]:
+    made = strategies.pod(strategies.container(gpu_mem=mib), uid=name, node=node, phase=phase)
+    made["kind"], made["metadata"]["name"] = "Pod", name
+    if card:
+        held = assignment.encode(Assignment({"main": (Grant(card, mib, None),)}))
+        made["metadata"]["annotations"] = {names.ASSIGNMENT: held}
+    return made
+
+
+CLUSTER = [
+    *node("n1"), *node("n2", cpu="1"),
+    pod("full", 2048, "n1", "GPU-n1-0"), pod("ended", 2048, "n1", "GPU-n1-1", "Failed"),
+    {"kind": "ConfigMap"}, {"kind": "GPUNode", "metadata": {"name": "odd"}, "status": {"cards": [{"uuid": "x"}]}},
+    pod("forged", 256, "n2"), pod("waits", 1536), pod("too-large", 4096),
+]  # fmt: skip
+
+
+def written(folder: Path, items: list[Any], form: str = "json") -> Path:
+    file, listed = folder / f"cluster.{form}", {"kind": "List", "items": items}
+    file.write_text(json.dumps(listed) if form == "json" else yaml.safe_dump(listed))
+    return file
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_waiting_pods_of_a_file_are_placed(tmp_path: Path, form: str) -> None:
+    code, output = run("simulate", "--cluster", str(written(tmp_path, CLUSTER, form)), "-o", "json")
+    assert code == 1, output
+    found = json.loads(output[output.index("{") :])
+    assert [(each["name"], each["node"]) for each in found["pods"]] == [("waits", "n1"), ("too-large", "")]
+    assert found["pods"][0]["gpus"][0]["uuid"] == "GPU-n1-1"
+    assert found["pods"][1]["reasons"][0]["reason"] == "CardTooSmall"
+    assert (found["before"]["allocatedPercent"], found["after"]["allocatedPercent"]) == (25.0, 43.75)
+    assert (found["before"]["emptyGpus"], found["after"]["emptyGpus"]) == (3, 2)
+    assert "left out: GPUNode odd: status.sliceMiB of GPUNode odd: must be 1 at least" in output
+    assert "left out: Pod forged: the pod has no assignment" in output
+
+
+def test_manifests_are_placed_by_the_policy_asked_for_beside_cpu_in_use(tmp_path: Path) -> None:
+    wanted = [pod(f"p{n}", 512) for n in range(3)]
+    for each in wanted:
+        each["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+    manifest = tmp_path / "pods.yaml"
+    manifest.write_text(yaml.safe_dump_all(wanted))
+    asked = ("simulate", "--cluster", str(written(tmp_path, CLUSTER)), "-f", str(manifest))
+    code, output = run(*asked, "--node-policy", "spread", "-o", "json")
+    assert code == 0, output
+    found = json.loads(output[output.index("{") :])
+    assert [each["node"] for each in found["pods"]] == ["n2", "n1", "n1"]
+    assert "3 of 3 pods are placed" in run(*asked)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read"), ("- 1", "has no GPUNode"), ('{"items": 3}', "has no GPUNode"),
+        ("\x00", "cannot be read"),
+        ("[" * 100_000, "cannot be read"), (json.dumps({"items": node("n1")}), "0 pods to place"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "cluster").write_text(text)
+    code, output = run("simulate", "--cluster", str(tmp_path / "cluster"))
+    assert (code, message in output) == (2, True), output
+
+
+def test_a_pod_that_asks_for_no_gpu_or_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
+    cluster = str(written(tmp_path, CLUSTER))
+    for spec, message in (({"containers": [{"name": "c"}]}, "asks for a GPU"), ({"containers": "x"}, "cannot be read")):
+        manifest = tmp_path / "pod.yaml"
+        manifest.write_text(yaml.safe_dump({"kind": "Pod", "metadata": {"name": "odd"}, "spec": spec}))
+        code, output = run("simulate", "--cluster", cluster, "-f", str(manifest))
+        assert (code, "pod odd: " in output or "pod odd cannot" in output, message in output) == (2, True, True), output
+
+
+def test_a_simulation_needs_manifests_or_a_cluster() -> None:
+    code, output = run("simulate", "--server", "http://127.0.0.1:1")
+    assert (code, "-f: give a file" in output) == (2, True)

@@ -1,0 +1,95 @@
+"""`vgpu simulate --cluster FILE`: where pods would be placed in a cluster whose objects are in a file; no server."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from vgpu import aliases, host_request, translate
+from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.placement import cluster_objects, documents, packed, room
+from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
+from vgpu.placement.packed import Packed
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.snapshot import NodeView
+
+MAX_SIZE: Final = 1 << 30  # 160,000 pods have 600 MB
+MAX_PODS: Final = 10_000
+
+Json = dict[str, Any]
+
+
+def read(path: Path) -> ClusterObjects:
+    """Read a cluster: a List as `kubectl get -o json` or `-o yaml` writes it. Raises CommandFailed."""
+    found = cluster_objects.read(_objects(path))
+    if not found.views:
+        raise CommandFailed(
+            f"--cluster: {path} has no GPUNode; write it by kubectl get nodes,gpunodes,pods -A -o json", WRONG_USAGE
+        )
+    return found
+
+
+def run(cluster: ClusterObjects, entries: Iterable[Json], defaults: DefaultPolicies) -> Json:
+    """Place pods, or the cluster's waiting pods where there are none; return what the admin REST would answer.
+
+    `entries` are those of `manifests.read`. Raises CommandFailed.
+    """
+    pods = [each for entry in entries for each in _pods(entry, cluster)] or list(cluster.waiting)
+    if not 0 < len(pods) <= MAX_PODS:
+        raise CommandFailed(f"-f: {len(pods)} pods to place; give 1 to {MAX_PODS}", WRONG_USAGE)
+    learned = cluster.learned(defaults)
+    outcome = simulate((each.wanted for each in pods), cluster.views.values(), learned)
+    landings = [
+        {"namespace": pod.namespace, "name": pod.name, "number": number,
+         "requested": documents.asked(pod.wanted.request), **documents.landing(landing, cluster.views)}
+        for (pod, number), landing in zip(_numbered(pods), outcome.landings, strict=True)
+    ]  # fmt: skip
+    placed = sum(bool(each["node"]) for each in landings)
+    before, after = (_packed(views, learned) for views in (cluster.views, outcome.views))
+    sums = {"before": documents.packed(before, learned.demand), "after": documents.packed(after, learned.demand)}
+    return {"placed": placed, "notPlaced": len(landings) - placed, **sums, "pods": landings}
+
+
+def _objects(path: Path) -> Iterator[Json]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SIZE + 1)
+        if len(data) > MAX_SIZE:
+            raise CommandFailed(f"--cluster: {path} is longer than {MAX_SIZE >> 20} MiB", WRONG_USAGE)
+        documents_ = [json.loads(data)] if data.lstrip()[:1] == b"{" else list(yaml.safe_load_all(data))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise CommandFailed(f"--cluster: {path} cannot be read: {error}", WRONG_USAGE) from error
+    for document in documents_:
+        if isinstance(document, dict):
+            listed = document.get("items") if "items" in document else [document]
+            yield from listed if isinstance(listed, list) else ()
+
+
+def _pods(entry: Json, cluster: ClusterObjects) -> list[Waiting]:
+    pod, cards = entry["pod"], [card.card for view in cluster.views.values() for card in view.state.cards]
+    name = pod["metadata"].get("name") or "pod"
+    try:
+        found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB)
+        host = host_request.of_pod(pod["spec"])
+    except UNREADABLE as error:
+        raise CommandFailed(f"-f: pod {name} cannot be read: {error}", WRONG_USAGE) from error
+    if found.asked is None:
+        problems = "; ".join(map(str, found.problems)) or "no container asks for a GPU"
+        raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
+    return [Waiting(pod["metadata"].get("namespace") or "default", name, Wanted(found.asked, host))] * entry["count"]
+
+
+def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:
+    counts: dict[tuple[str, str], int] = {}
+    for pod in pods:
+        key = pod.namespace, pod.name
+        counts[key] = counts.get(key, 0) + 1
+        yield pod, counts[key]
+
+
+def _packed(views: Mapping[str, NodeView], learned: DefaultPolicies) -> Packed:
+    rooms = (room.room_of(view.state, learned.models) for view in views.values() if view.blocked is None)
+    return packed.of_rooms(rooms, learned.demand)

@@ -1,0 +1,44 @@
+"""`vgpu simulate`: the pods of manifests, placed by the server or in a cluster whose objects are in a file."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from vgpu.cli.cluster import describe, file_simulation, manifests, tables
+from vgpu.cli.cluster.output import Format, rows_text
+from vgpu.cli.cluster.session import Session
+from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.placement.policies import DefaultPolicies
+
+Json = dict[str, Any]
+PEOPLE: Final = (Format.TABLE, Format.WIDE)
+MAX_SKIPPED: Final = 5  # objects that are named
+
+
+def on_server(session: Session, files: list[Path] | None, namespace: str | None) -> Json:
+    """Let the server place the pods. Raises CommandFailed."""
+    if not files:
+        raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)
+    found: Json = session.rest.post("/simulate", {"pods": manifests.read(files, namespace or session.namespace)})
+    return found
+
+
+def in_file(path: Path, files: list[Path] | None, namespace: str | None, defaults: DefaultPolicies) -> Json:
+    """Place the pods, or without manifests the waiting pods of the file, among the nodes of the file.
+
+    Objects of the file that cannot be read are named on stderr. Raises CommandFailed.
+    """
+    cluster = file_simulation.read(path)
+    for each in cluster.skipped[:MAX_SKIPPED]:
+        typer.echo(f"vgpu simulate: --cluster: left out: {each}", err=True)
+    if len(cluster.skipped) > MAX_SKIPPED:
+        typer.echo(f"vgpu simulate: --cluster: {len(cluster.skipped)} objects are left out in all", err=True)
+    entries = manifests.read(files, namespace or "default") if files else []
+    return file_simulation.run(cluster, entries, defaults)
+
+
+def text(found: Json, form: Format, *, colour: bool = False) -> str:
+    """Return a simulation as text; people get a sum of it below the table."""
+    listed = rows_text(found["pods"], tables.LANDINGS, form, colour=colour, whole=found)
+    return listed + describe.simulation(found) if form in PEOPLE else listed

@@ -1,0 +1,169 @@
+"""A cluster from the JSON of its objects, such as `kubectl get -o json` writes: nodes with what is taken of them.
+
+The objects are those of one time, so there are no reservations and no Leases: a node can be used where its kubelet
+offers devices.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from vgpu import assignment_trust, card_status, host_request, names, quantity, request, usage
+from vgpu.assignment import Assignment
+from vgpu.device import Node
+from vgpu.host_request import NOTHING, HostRequest
+from vgpu.placement import fragmentation, room
+from vgpu.placement.demand import Demand, TypicalPods
+from vgpu.placement.models import Models
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.simulate import Wanted
+from vgpu.placement.snapshot import NodeView
+from vgpu.reasons import Reason
+from vgpu.request import PodRequest
+from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState
+
+Json = Mapping[str, Any]
+UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A pod that no node holds."""
+
+    namespace: str
+    name: str
+    wanted: Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """What the objects say.
+
+    Attributes:
+        views: of the nodes that have a GPUNode, by name.
+        waiting: the pods that ask for GPUs and that no node holds, in the order of the objects.
+        seen: what the pods ask for, for policies that learn.
+        skipped: the objects that cannot be read, each with the reason.
+    """
+
+    views: Mapping[str, NodeView]
+    waiting: tuple[Waiting, ...]
+    seen: tuple[Wanted, ...]
+    skipped: tuple[str, ...]
+
+    def learned(self, defaults: DefaultPolicies) -> DefaultPolicies:
+        """Return the policies with what they learn from the pods."""
+        models, typical = Models(), TypicalPods()
+        usable = [view.state for view in self.views.values() if view.blocked is None]
+        rooms = [room.room_of(state, models) for state in usable]
+        slices = [card.total_slices for state in usable for card in state.cards]
+        slice_mib = next((state.slice_mib for state in usable), 1)
+        for each in self.seen:
+            ask = room.ask_of(each.request, each.host.cpu_milli, each.host.memory_mib, slice_mib, models)
+            typical.see(ask)
+        demand: Demand = typical.demand(
+            lambda ask: sum(fragmentation.copies(each, ask) for each in rooms),
+            sum(each.share for each in rooms),
+            max(1, sum(slices) // max(1, len(slices))),
+        )
+        return replace(defaults, demand=demand, models=models)
+
+
+def read(objects: Iterable[Json]) -> ClusterObjects:
+    """Read Nodes, GPUNodes and Pods; objects of other kinds are left out."""
+    found = _Reader()
+    for obj in objects:
+        found.take(obj)
+    return found.cluster()
+
+
+class _Reader:
+    """Collects the objects; what pods hold is added up by node."""
+
+    def __init__(self) -> None:
+        self._gpunodes: dict[str, Node] = {}
+        self._allocatable: dict[str, dict[str, int]] = {}
+        self._hosts: dict[str, HostRequest] = {}
+        self._taken = defaultdict[str, HostRequest](lambda: NOTHING)
+        self._held = defaultdict[str, list[tuple[PodRequest, Assignment]]](list)
+        self._waiting: list[Waiting] = []
+        self._seen: list[Wanted] = []
+        self._skipped: list[str] = []
+
+    def take(self, obj: Json) -> None:
+        """Take an object."""
+        kind = obj.get("kind") if isinstance(obj, Mapping) else None
+        readers = {"Node": self._node, "GPUNode": self._gpunode, "Pod": self._pod}
+        if kind in readers:
+            try:
+                readers[kind](obj)
+            except UNREADABLE as error:
+                metadata = obj.get("metadata")
+                name = metadata.get("name") if isinstance(metadata, Mapping) else None
+                self._skipped.append(f"{kind} {str(name)[:253]}: {str(error)[:200]}")
+
+    def cluster(self) -> ClusterObjects:
+        """Return what the objects taken say."""
+        sizes = Counter(node.slice_mib for node in self._gpunodes.values() if node.cards)
+        slice_mib = sizes.most_common(1)[0][0] if sizes else 0
+        views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
+        return ClusterObjects(views, tuple(self._waiting), tuple(self._seen), tuple(self._skipped))
+
+    def _node(self, obj: Json) -> None:
+        allocatable = (obj.get("status") or {}).get("allocatable") or {}
+        name = obj["metadata"]["name"]
+        amounts = {each: quantity.whole_number(allocatable.get(each, 0)) or 0 for each in names.KUBELET_RESOURCES}
+        self._allocatable[name] = amounts
+        self._hosts[name] = host_request.of_node(allocatable)
+
+    def _gpunode(self, obj: Json) -> None:
+        node = card_status.node(obj)
+        self._gpunodes[node.name] = node
+
+    def _pod(self, obj: Json) -> None:
+        metadata, spec = obj["metadata"], obj.get("spec") or {}
+        node, host = spec.get("nodeName") or "", host_request.of_pod(spec)
+        if (obj.get("status") or {}).get("phase") in ENDED:
+            return
+        parsed = request.parse(obj)
+        if node:
+            self._taken[node] += host
+        if parsed.request is not None and not parsed.problems:
+            self._asking(metadata, node, parsed, Wanted(parsed.request, host))
+
+    def _asking(self, metadata: Json, node: str, parsed: request.Parsed, wanted: Wanted) -> None:
+        self._seen.append(wanted)
+        if not node:
+            self._waiting.append(Waiting(metadata.get("namespace") or "default", metadata["name"], wanted))
+            return
+        held = assignment_trust.judge(parsed, (metadata.get("annotations") or {}).get(names.ASSIGNMENT, ""))
+        if isinstance(held, Assignment):
+            self._held[node].append((wanted.request, held))
+        else:
+            self._skipped.append(f"Pod {metadata['name']}: {held.detail}")
+
+    def _view(self, node: Node, slice_mib: int) -> NodeView:
+        allocatable = self._allocatable.get(node.name, {})
+        devices = Counter[str]()
+        for asked, _ in self._held[node.name]:
+            devices.update(asked.devices(node.slice_mib))
+        state = NodeState.of(node, usage.on_node(node, self._held[node.name]), dict(devices))
+        return NodeView(
+            node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable
+        )
+
+    def _blocked(self, node: Node, slice_mib: int) -> Reason | None:
+        if not node.cards:
+            return Reason.NO_INVENTORY
+        if not any(self._allocatable.get(node.name, {}).values()):
+            return Reason.PLUGIN_AWAY
+        return None if node.slice_mib == slice_mib else Reason.SLICE_SIZE_MISMATCH
+
+    def _host(self, name: str) -> HostRoom:
+        allocatable = self._hosts.get(name, NOTHING)
+        if allocatable == NOTHING:
+            return UNKNOWN_HOST
+        free = allocatable - self._taken[name]
+        return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))

@@ -1,0 +1,135 @@
+"""Explanations and simulations as JSON documents, which the admin REST answers and the command line prints."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vgpu import quantity, reasons
+from vgpu.assignment import Assignment
+from vgpu.placement.demand import Demand
+from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
+from vgpu.placement.packed import Packed
+from vgpu.placement.simulate import Landing
+from vgpu.placement.snapshot import NodeView
+from vgpu.quantity import FULL_CORES
+from vgpu.reasons import Reason
+from vgpu.request import ContainerRequest, PodRequest
+
+Views = Mapping[str, NodeView]
+Json = dict[str, Any]
+
+
+def explanation(found: Explanation, views: Views, most: int) -> Json:
+    """Write an explanation: the nodes that fit first, then the nearest fit, then the others by name."""
+    near = found.nearest.node if found.nearest else ""
+    nodes = sorted(found.nodes, key=lambda each: (each.assignment is None, each.node != near, each.node))
+    return {
+        "fits": bool(found.fitting),
+        "nodesThatFit": len(found.fitting),
+        "reasons": counts(found.counts),
+        "nearest": _nearest(found.nearest, views),
+        "advice": [
+            {"code": each.code, "text": each.text, "node": each.node, "gpus": list(each.cards), "by": each.by}
+            for each in found.advice
+        ],
+        "nodes": [_node(each, views) for each in nodes[:most]],
+        "nodesLeftOut": max(0, len(nodes) - most),
+    }
+
+
+def packed(found: Packed, demand: Demand) -> Json:
+    """Write how well cards are packed; no part is fragmented or not before pods were seen."""
+    knows = any(each.ask.gpus for each in demand.typical)
+    return {
+        "gpus": found.cards,
+        "emptyGpus": found.empty,
+        "allocatedPercent": round(found.allocated_percent, 2),
+        "fragmentedPercent": round(found.fragmented_percent, 2) if knows else None,
+    }
+
+
+def landing(found: Landing, views: Views) -> Json:
+    """Write where a pod would be placed."""
+    return {
+        "node": found.node,
+        "gpus": _grants(found.node, found.assignment, views),
+        "reasons": counts(found.counts),
+        "nearest": _nearest(found.nearest, views),
+    }
+
+
+def asked(request: PodRequest) -> str:
+    """Say what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
+    return "; ".join(dict.fromkeys(map(_asked, request.containers)))
+
+
+def _asked(container: ContainerRequest) -> str:
+    if container.whole:
+        return f"{container.gpus} whole card{'s' if container.gpus > 1 else ''}"
+    times = f"{container.gpus} x " if container.gpus > 1 else ""
+    cores = "" if container.cores is None else f", {container.cores} %"
+    return f"{times}{quantity.human_mib(container.memory_mib)}{cores}"
+
+
+def counts(found: Mapping[Reason, int]) -> list[Json]:
+    """Write how many nodes refuse by each reason, the most common one first."""
+    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return [{"reason": str(reason), "text": reasons.WORDS[reason], "nodes": count} for reason, count in ordered]
+
+
+def _nearest(near: NearestFit | None, views: Views) -> Json | None:
+    if near is None:
+        return None
+    return {
+        "node": near.node,
+        "gpus": [{"uuid": uuid, "index": _index(near.node, uuid, views)} for uuid in near.cards],
+        "lackingMiB": near.lacking_mib,
+        "lackingCores": near.lacking_cores,
+        "detail": near.detail,
+    }
+
+
+def _node(verdict: NodeVerdict, views: Views) -> Json:
+    return {
+        "node": verdict.node,
+        "fits": verdict.assignment is not None,
+        "reason": str(verdict.reason or ""),
+        "detail": verdict.detail,
+        "gpus": _grants(verdict.node, verdict.assignment, views),
+        "cards": [_card(each) for each in verdict.cards],
+    }
+
+
+def _card(verdict: CardVerdict) -> Json:
+    text = verdict.detail or (reasons.CARD_WORDS.get(verdict.reason, "") if verdict.reason else "")
+    return {
+        "uuid": verdict.uuid,
+        "index": verdict.index,
+        "model": verdict.model,
+        "memoryMiB": verdict.memory_mib,
+        "freeMiB": verdict.free_mib,
+        "freeCores": verdict.free_cores,
+        "reason": str(verdict.reason or ""),
+        "detail": text,
+    }
+
+
+def _grants(node: str, assignment: Assignment | None, views: Views) -> list[Json]:
+    if assignment is None:
+        return []
+    return [
+        {
+            "container": container,
+            "uuid": grant.gpu,
+            "index": _index(node, grant.gpu, views),
+            "memoryMiB": grant.memory_mib,
+            "cores": FULL_CORES if grant.whole else grant.cores or 0,
+            "whole": grant.whole,
+        }
+        for container, grants in assignment.containers.items()
+        for grant in grants
+    ]
+
+
+def _index(node: str, uuid: str, views: Views) -> int:
+    cards = views[node].state.cards if node in views else ()
+    return next((each.card.index for each in cards if each.card.uuid == uuid), -1)
