@@ -7,6 +7,7 @@ SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) $(wildcard lim
 SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 TEST_PROCESSES ?= 2
+E2E_CLUSTERS ?= 2
 
 # Bytecode is kept in build/, also where the environment says that none is written: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -46,8 +47,8 @@ format: $(VENV)/.dev ## Format Python and C in place
 cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
 	$(BIN)/python -m cluster
 
-e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on the real cluster (root)
-	$(BIN)/python -m pytest -m e2e tests/e2e
+e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_CLUSTERS=2 at a time (root)
+	$(BIN)/python -m pytest -m e2e -n $(E2E_CLUSTERS) --dist loadfile tests/e2e
 
 gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu tests benchmarks/tests

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 RATE_PER_S: Final = 50.0  # of writes
 BURST: Final = 100
+RETRY_S: Final = 2.0  # after a write that failed, or while another replica leads
 BATCH: Final = 50  # pods that are looked at before other work gets its turn
 CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
 
@@ -98,18 +99,31 @@ class Waker:
             self._is_changed.set()
 
     async def run(self, leader: Leader) -> None:
-        """Touch pods as long as this replica leads, until cancelled."""
+        """Touch pods while this replica leads, until cancelled. Nodes are kept until then: it may lead soon."""
         while True:
             await self._is_changed.wait()
-            self._is_changed.clear()
-            nodes, self._nodes = self._nodes, {}
-            touched: set[str] = set()
-            for node in nodes if not leader.refusal() else ():
-                for pod in await self._freed(node, touched):
-                    touched.add(pod.uid)
-                    while wait_s := self._bucket.take():
-                        await self._sleep(wait_s)
-                    await self._touch(pod, node)
+            if leader.refusal() or not await self._wake():
+                await self._sleep(RETRY_S)
+
+    async def _wake(self) -> bool:
+        """Touch the pods that changed nodes can take. Return whether all was written; other nodes are kept."""
+        self._is_changed.clear()
+        nodes, self._nodes = self._nodes, {}
+        touched: set[str] = set()
+        failed = [node for node in nodes if not await self._wake_on(node, touched)]
+        for node in failed:
+            self.changed(node)
+        return not failed
+
+    async def _wake_on(self, node: str, touched: set[str]) -> bool:
+        """Touch the pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
+        for pod in await self._freed(node, touched):
+            while wait_s := self._bucket.take():
+                await self._sleep(wait_s)
+            if not await self._touch(pod, node):
+                return False
+            touched.add(pod.uid)
+        return True
 
     async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
@@ -134,7 +148,8 @@ class Waker:
         waiting = [pods[uid] for uid in self._waiting if uid in pods]
         return iter(sorted(waiting, key=lambda pod: -pod.scheduling.priority))
 
-    async def _touch(self, pod: Pod, node: str) -> None:
+    async def _touch(self, pod: Pod, node: str) -> bool:
+        """Change a condition of the pod. Return whether it was written, or can never be written."""
         condition = {
             "type": CONDITION,
             "status": "True",
@@ -148,3 +163,5 @@ class Waker:
             await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
         except KubernetesError as error:
             log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
+            return error.is_definite  # a second request would be refused, too
+        return True

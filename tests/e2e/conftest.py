@@ -1,4 +1,4 @@
-"""One cluster for the whole session; where no cluster can run, the tests are skipped, or fail under CI."""
+"""One cluster for each process of the session; where no cluster can run, the tests are skipped, or fail under CI."""
 
 import os
 import uuid
@@ -11,7 +11,7 @@ from cluster import binaries, missing
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import PodNamespace
 
-LOGS = binaries.REPOSITORY / "build" / "e2e-logs"
+LOGS = binaries.REPOSITORY / "build" / "e2e-logs" / os.environ.get("PYTEST_XDIST_WORKER", "")
 
 _TIMEOUT_S = 300  # a test waits for pods, the first test also for the cluster
 _HERE = Path(__file__).parent

@@ -5,12 +5,13 @@ import time
 import pytest
 
 from cluster.cluster import Cluster
-from tests.e2e.pod_namespace import PodNamespace, pod
+from extender.waker import CONDITION
+from tests.e2e.pod_namespace import Document, PodNamespace, pod
 from vgpu import names
 
 pytestmark = pytest.mark.e2e
 
-BACKOFF_S = 12  # longer than kube-scheduler's back-off: after it only an event wakes a refused pod
+BACKOFF_S = 12  # longer than kube-scheduler's back-off of at most 10 s: after it only an event wakes a refused pod
 
 
 def waiting_for_a_cordoned_card(cluster: Cluster, namespace: PodNamespace) -> str:
@@ -25,14 +26,24 @@ def waiting_for_a_cordoned_card(cluster: Cluster, namespace: PodNamespace) -> st
     return path
 
 
-def test_an_uncordoned_card_takes_a_waiting_pod_within_2_s(cluster: Cluster, namespace: PodNamespace) -> None:
+def is_woken_and_bound(namespace: PodNamespace, within_s: float) -> None:
+    """Wait for the extender's condition, and for the Binding, which may come after kube-scheduler's next back-off."""
+    namespace.until(lambda: CONDITION in conditions(namespace.get("p")), "the pod is woken", within_s)
+    namespace.until(lambda: namespace.get("p")["spec"].get("nodeName"), "the pod is bound", BACKOFF_S)
+
+
+def conditions(pod: Document) -> set[str]:
+    return {each["type"] for each in pod["status"].get("conditions") or ()}
+
+
+def test_an_uncordoned_card_wakes_a_waiting_pod_within_2_s(cluster: Cluster, namespace: PodNamespace) -> None:
     path = waiting_for_a_cordoned_card(cluster, namespace)
     cluster.api.patch(path, {"spec": {"cards": []}})
-    namespace.until(lambda: namespace.get("p")["spec"].get("nodeName"), "the pod is bound", within_s=2)
+    is_woken_and_bound(namespace, within_s=2)
 
 
-def test_a_deleted_gpunode_comes_back_and_takes_a_waiting_pod(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_deleted_gpunode_comes_back_and_wakes_a_waiting_pod(cluster: Cluster, namespace: PodNamespace) -> None:
     path = waiting_for_a_cordoned_card(cluster, namespace)
     cluster.api.delete(path)
-    namespace.until(lambda: namespace.get("p")["spec"].get("nodeName"), "the pod is bound", within_s=4)
+    is_woken_and_bound(namespace, within_s=4)
     assert cluster.api.get(path)["status"]["cards"]

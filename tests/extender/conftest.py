@@ -26,7 +26,7 @@ from extender.watches import Watches
 from tests import kubeconfigs, strategies
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import Client, PatchKind
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api import server
 
@@ -49,9 +49,14 @@ class Clock:
 
 
 class FlakyClient(Client):
-    """A client whose next Bindings fail, before or after the server carried them out, as `faults` says."""
+    """A client whose next requests fail.
+
+    Bindings fail before or after the server carried them out, as `faults` says. Changes of a pod's status by the
+    extender fail with `status_faults`.
+    """
 
     faults: list[tuple[str, KubernetesError]]
+    status_faults: list[KubernetesError]
     lost: list[tuple[str, Any]]
     posts: int
     reads_fail: bool
@@ -69,6 +74,11 @@ class FlakyClient(Client):
         if when == "after":
             raise error
         return response
+
+    async def patch(self, path: str, body: Any, *, kind: PatchKind = PatchKind.MERGE, timeout: float = 30) -> bytes:
+        if self.status_faults and kind is PatchKind.STRATEGIC:
+            raise self.status_faults.pop(0)
+        return await super().patch(path, body, kind=kind, timeout=timeout)
 
     async def get(self, path: str, params: Any = None, *, timeout: float = 30) -> bytes:
         if self.reads_fail and path.startswith(PODS + "/"):
@@ -204,7 +214,7 @@ async def add_node(client: Client, name: str) -> None:
 async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[World]:
     kubeconfig = kubeconfigs.write(tmp_path, url)
     async with await FlakyClient.connect(str(kubeconfig), user_agent="test") as client:
-        client.faults, client.lost, client.posts, client.reads_fail = [], [], 0, False
+        client.faults, client.status_faults, client.lost, client.posts, client.reads_fail = [], [], [], 0, False
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
         leader = Leader()

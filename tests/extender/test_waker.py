@@ -10,6 +10,7 @@ from extender import waker
 from tests.extender.conftest import PODS, World, gpu_node
 from vgpu import names
 from vgpu.adapters.kubernetes import lease
+from vgpu.errors import KubernetesError
 
 Json = dict[str, Any]
 
@@ -70,15 +71,38 @@ async def test_a_lease_that_is_renewed_again_wakes_pods_and_one_that_is_renewed_
     assert len(await woken(world)) == 1
 
 
-async def test_a_gpunode_that_comes_back_wakes_pods_and_a_replica_that_does_not_lead_touches_none(world: World) -> None:
+async def test_a_gpunode_that_comes_back_wakes_pods(world: World) -> None:
     await waiting(world)
-    for refusal, expected in (("NotLeader", 0), ("", 1)):
-        world.leader.refusal_text = refusal
-        await world.client.delete(f"{names.GPUNODES_PATH}/n1")
-        await world.until(lambda: "n1" not in world.cluster.objects.gpunodes)
-        await world.client.post(names.GPUNODES_PATH, gpu_node("n1"))
-        await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1")["status"]})
+    await delete_and_create(world)
+    assert len(await woken(world)) == 1
+
+
+async def test_a_replica_that_does_not_lead_touches_no_pod_until_it_leads(world: World) -> None:
+    await waiting(world)
+    world.leader.refusal_text = "NotLeader"
+    await delete_and_create(world)
+    assert await woken(world) == set()
+    world.leader.refusal_text = ""
+    world.clock.seconds += waker.RETRY_S
+    assert len(await woken(world)) == 1
+
+
+async def test_a_write_without_an_answer_is_sent_again_and_one_that_was_refused_is_not(world: World) -> None:
+    for error, expected in ((KubernetesError(0, "TimeoutError", ""), 1), (KubernetesError(422, "Invalid", ""), 0)):
+        pod = await waiting(world)
+        world.client.status_faults = [error]
+        await delete_and_create(world)
+        assert await woken(world) == set()
+        world.clock.seconds += waker.RETRY_S
         assert len(await woken(world)) == expected
+        await world.client.delete(f"{PODS}/{pod['metadata']['name']}")
+
+
+async def delete_and_create(world: World) -> None:
+    await world.client.delete(f"{names.GPUNODES_PATH}/n1")
+    await world.until(lambda: "n1" not in world.cluster.objects.gpunodes)
+    await world.client.post(names.GPUNODES_PATH, gpu_node("n1"))
+    await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1")["status"]})
 
 
 async def test_ten_thousand_waiting_pods_hold_up_no_verb_and_cost_few_writes(world: World) -> None:

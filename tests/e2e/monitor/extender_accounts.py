@@ -25,10 +25,17 @@ def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
             is_free = f"{uuid}: {free} MiB are free, {used}; the kubelet's report: {card.held_slices} slices"
             refusals = partial(_refusals, http, nodes, card, slice_mib)
             if free and (refused := refusals(free)):
-                detail = f"{is_free}; it gives out at most {_most(refusals, free)} MiB; refused: {refused}"
+                least = f"it gives out at most {_most(refusals, free)} MiB; refused: {refused}"
+                detail = "; ".join((is_free, least, *_metrics(http, uuid)))
                 yield Finding("the extender takes free memory for taken", detail)
             if free < card.memory_mib and not refusals(free + 1):
                 yield Finding("the extender takes held memory for free", is_free)
+
+
+def _metrics(http: httpx.Client, uuid: str) -> list[str]:
+    """Return what the extender's metrics say about a card, and how old its watches are."""
+    lines = http.get(f"http://127.0.0.1:{parts.EXTENDER_METRICS_PORT}/metrics").text.splitlines()
+    return [line for line in lines if uuid in line or line.startswith("vgpu_extender_watch_age_seconds{")]
 
 
 def _most(refusals: Callable[[int], Mapping[str, str]], refused: int) -> int:
