@@ -149,7 +149,7 @@ def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: Cluster, n
 
 def test_live_events_come_through_the_proxy(cluster: Cluster, namespace: PodNamespace) -> None:
     settings = {"KUBECONFIG": str(accounts.path(cluster.work, "admin")), "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-m", "vgpu.cli", "top", "pods", "-n", "2"]
+    command = [sys.executable, "-m", "vgpu.cli", "top", "pods", "-c", "2"]
     with cluster.within.network():
         running = subprocess.Popen(command, env=settings, cwd=binaries.REPOSITORY, stdout=subprocess.PIPE, text=True)
     assert running.stdout is not None

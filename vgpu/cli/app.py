@@ -68,11 +68,15 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home:
         ] = None,
         state_dir: State = None,
         output: Annotated[top.Output, typer.Option("--output", "-o", help="output format")] = top.Output.TABLE,
-        once: Annotated[bool, typer.Option("--once", help="show one sample and end, as -n 1")] = False,
+        once: Annotated[bool, typer.Option("--once", help="show one sample and end, as -c 1")] = False,
         samples: Annotated[
-            int | None, typer.Option("-n", metavar="COUNT", min=1, help="end after COUNT samples")
+            int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")
         ] = None,
         refresh: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="time between samples")] = 1.0,
+        namespace: Annotated[
+            str | None,
+            typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
+        ] = None,
         server: options.Server = None,
         context: options.Context = None,
         token: options.Token = None,
@@ -86,9 +90,12 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home:
         if what is not None:
             asked = options.choice(server, context, token)
             outcome.or_fail(
-                "top", lambda: top_view.run(what, asked, environment, home, count, host, _console(environment))
+                "top",
+                lambda: top_view.run(what, namespace, asked, environment, home, count, host, _console(environment)),
             )
             return
+        if namespace is not None:
+            outcome.or_fail("top", lambda: top_view.refuse_namespace("programs of this machine"))
         directories = outcome.or_fail("top", lambda: allocations.state_directories(environment, state_dir))
         top.run(directories, output, count, refresh, _console(environment), host)
 

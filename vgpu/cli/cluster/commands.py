@@ -19,7 +19,7 @@ from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
-from vgpu.cli.cluster.session import TABLES, Session, pod_query
+from vgpu.cli.cluster.session import TABLES, Session, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.policy import PackingPolicy
@@ -98,7 +98,9 @@ def _named(kind: Kind, rows: list[dict[str, Any]], names: list[str] | None) -> l
     return [
         row
         for row in rows
-        if any(row["uuid"].startswith(each) or each == f"{row['node']}/{row['index']}" for each in names)
+        if any(
+            row["uuid"].startswith(each) or each == f"{row['node']}/{row['index']}" for each in map(without_kind, names)
+        )
     ]
 
 
@@ -165,7 +167,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
         if output in (Format.CSV, Format.NAME):
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
         session = opened("explain", server, context, token, kubeconfig)
-        named, _, name = pod.rpartition("/")
+        named, _, name = without_kind(pod).rpartition("/")
         path = f"/pods/{named or namespace or session.namespace}/{name}/explain"
         found = outcome.or_fail("explain", lambda: session.rest.get(path, {"nodes": nodes}))
         typer.echo(_document(found, output) or describing.explanation(found, colour=session.colour), nl=False)

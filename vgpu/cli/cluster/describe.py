@@ -65,7 +65,7 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("UID", row["uid"]),
             ("Status", row["status"]),
             ("Requested", row["requested"]),
-            ("Compute policy", row["computePolicy"] or "default"),
+            ("Compute policy", row["computePolicy"] or "default: fixed with gpu-cores, else burst"),
             ("Priority", str(row["priority"])),
             ("Node", row["node"]),
         )

@@ -1,7 +1,7 @@
 """One command's connection: the REST, the namespace, and how text is written."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ class Session:
         typer.echo(rows_text(rows, table, form, colour=self.colour, whole=whole), nl=False)
 
     def gpu(self, name: str) -> dict[str, Any]:
-        """Return the card that a user names: by UUID, its beginning, or NODE/INDEX. Raises CommandFailed."""
+        """Return the card named by UUID, the UUID's beginning, NODE/INDEX, or as `-o name`. Raises CommandFailed."""
+        name = without_kind(name)
         node, slash, index = name.rpartition("/")
         if slash:
             found = [
@@ -66,7 +67,10 @@ class Session:
         raise CommandFailed(f"{name}: {problem}", NOT_FOUND)
 
 
-Write = Callable[[str], object]
+def without_kind(name: str) -> str:
+    """Return a name without the kind that `-o name` writes before it: gpu/UUID, pod/NAMESPACE/NAME."""
+    is_whole = name.startswith("gpu/GPU-") or (name.startswith("pod/") and name.count("/") > 1)
+    return name.partition("/")[2] if is_whole else name
 
 
 def pod_query(

@@ -16,12 +16,14 @@ from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import Session
+from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 
 EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod"}
 
 
 def run(
     kind: Kind,
+    namespace: str | None,
     choice: Choice,
     environment: Mapping[str, str],
     home: Path,
@@ -29,9 +31,11 @@ def run(
     host: Host,
     console: Console,
 ) -> None:
-    """Show the list until Ctrl-C, or so many times; on a terminal each list replaces the last."""
+    """Show the list until Ctrl-C, or `samples` times; on a terminal each list replaces the last."""
+    if namespace is not None and kind.plural not in ("pods", "pending"):
+        refuse_namespace(kind.plural)
     session = Session.open(choice, environment, home)
-    lists = watch(session, kind, {}, host)
+    lists = watch(session, kind, {} if namespace is None else {"namespace": namespace}, host)
     is_live = samples is None and console.is_terminal
     with contextlib.suppress(KeyboardInterrupt):
         if is_live:
@@ -42,6 +46,13 @@ def run(
         for rows in islice(lists, samples):
             console.file.write(session.text(kind, rows, Format.TABLE))
             console.file.flush()
+
+
+def refuse_namespace(what: str) -> None:
+    """Raise CommandFailed: what is shown belongs to no namespace."""
+    raise CommandFailed(
+        f"--namespace: {what} belong to no namespace; it is for `vgpu top pods` and `pending`", WRONG_USAGE
+    )
 
 
 def watch(session: Session, kind: Kind, query: dict[str, Any], host: Host) -> Any:

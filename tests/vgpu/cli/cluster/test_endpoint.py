@@ -163,7 +163,7 @@ def test_a_live_list_applies_events_and_reads_again_after_overflow(server: Serve
     server.answers["GET /api/v1/events"] = (
         200, f"retry: 2000\n\n: heartbeat\n\nevent: node\ndata: {json.dumps(gone)}\n\nevent: overflow\ndata: {{}}\n\n",
     )  # fmt: skip
-    code, output = run("top", "nodes", "-n", "4", "--server", server.url)
+    code, output = run("top", "nodes", "-c", "4", "--server", server.url)
     assert code == 0
     tables = output.split("NAME")[1:]
     assert ["node-1" in table for table in tables] == [True, True, False, True]
@@ -180,3 +180,20 @@ def test_a_list_of_many_pages_is_read_whole(server: Server) -> None:
     server.answers = Paged()
     assert run("get", "nodes", "-o", "name", "--server", server.url)[1] == "node/node-1\n" * 2
     assert [each[2].get("cursor") for each in server.requests] == [None, ["c"]]
+
+
+def test_names_are_accepted_as_they_are_written_by_output_name(server: Server) -> None:
+    written = run("get", "gpus", "-o", "name", "--server", server.url)[1].split()
+    assert run("get", "gpus", written[0], "-o", "name", "--server", server.url) == (0, f"{written[0]}\n")
+    code, output = run("cordon", written[0], "--server", server.url)
+    assert (code, output.startswith(f"{written[0]} (node-1/0) cordoned")) == (0, True), output
+    run("explain", "pod/team/train", "--server", server.url)
+    assert server.requests[-1][1] == "/api/v1/pods/team/train/explain"
+
+
+def test_top_of_one_namespace(server: Server) -> None:
+    assert run("top", "pods", "-n", "team", "--once", "--server", server.url)[0] == 0
+    assert [each[2]["namespace"] for each in server.requests if each[1] == "/api/v1/pods"] == [["team"]]
+    for command in (("top", "gpus"), ("top",)):
+        code, output = run(*command, "-n", "team", "--once", "--server", server.url)
+        assert (code, "belong to no namespace" in output) == (2, True), output

@@ -47,7 +47,7 @@ def test_one_sample_as_a_table(home: Path, make: Make) -> None:
 
 def test_each_sample_is_one_line_of_json(home: Path, make: Make) -> None:
     folder = make("ab", card_bytes(used=GIB, throttled_ns=5), pod=("ns", "pod", "main"))
-    code, output = run("top", "-n", "2", "-o", "json", "--refresh", "0.1", "--state", str(home))
+    code, output = run("top", "-c", "2", "-o", "json", "--refresh", "0.1", "--state", str(home))
     looks = [json.loads(line) for line in output.splitlines()]
     assert (code, len(looks)) == (0, 2)
     (row,) = looks[0]

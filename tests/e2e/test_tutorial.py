@@ -1,0 +1,69 @@
+"""Every command of the tutorial runs, in its order, as it is written there but for the image and nvidia-smi."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster import accounts, binaries, images
+from cluster.cluster import Cluster
+
+pytestmark = pytest.mark.e2e
+
+TUTORIAL = binaries.REPOSITORY / "docs" / "tutorial.md"
+SECTION = re.compile(r"^## (?P<title>.+)\n(?P<text>(?:(?!^## ).*\n)*)", re.MULTILINE)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = {
+    "The cards": "NVIDIA H100",
+    "A share of a card": "8 GiB, 30 %",
+    "Bounds for a namespace": "exceeded quota: gpus",
+    "A full cluster": "nearest fit",
+    "A pod that is more important": "evicted for pod tutorial/urgent of higher priority",
+    "Close a card": "cordoned",
+    "What was used": "2 of 2 pods are placed",
+    "Clean up": 'priorityclass.scheduling.k8s.io "tutorial-urgent" deleted',
+}
+
+
+def sections() -> dict[str, str]:
+    """The commands of each section, as they can run on this machine."""
+    found = {
+        match["title"]: "".join(COMMANDS.findall(match["text"])) for match in SECTION.finditer(TUTORIAL.read_text())
+    }
+    replaced = {"ubuntu:24.04": images.BASE, "nvidia-smi": "gpuprobe info"}
+    for old, new in replaced.items():
+        found = {title: commands.replace(old, new) for title, commands in found.items()}
+    return found
+
+
+@pytest.fixture(scope="module")
+def path(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with kubectl and vgpu."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "kubectl").symlink_to(cluster.work / "kubectl")
+    (folder / "vgpu").write_text(f'#!/bin/sh\nexec {sys.executable} -m vgpu.cli "$@"\n')
+    (folder / "vgpu").chmod(0o755)
+    return folder
+
+
+def test_every_section_has_commands_and_an_expectation() -> None:
+    assert sections().keys() == SHOWN.keys()
+    assert all(sections().values())
+
+
+def test_the_tutorial_runs(cluster: Cluster, path: Path) -> None:
+    environment = os.environ | {
+        "PATH": f"{path}:{os.environ['PATH']}",
+        "KUBECONFIG": str(accounts.path(cluster.work, accounts.ADMIN.name)),
+        "COLUMNS": "200",
+    }
+    for title, commands in sections().items():
+        with cluster.within.network():
+            done = subprocess.run(
+                ["bash", "-e", "-o", "pipefail", "-c", commands], env=environment, cwd=binaries.REPOSITORY,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200, check=False,
+            )  # fmt: skip
+        assert (done.returncode, SHOWN[title] in done.stdout) == (0, True), f"{title}:\n{done.stdout}"

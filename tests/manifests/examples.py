@@ -1,0 +1,25 @@
+"""The example manifests, and the pods that they make."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).parents[2] / "manifests" / "examples"
+FILES = sorted(FOLDER.glob("*.yaml"))
+
+Json = dict[str, Any]
+
+
+def documents(path: Path) -> list[Json]:
+    """The objects of a file."""
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def pods(document: Json) -> Iterator[Json]:
+    """The pod that an object is, or makes."""
+    if document["kind"] == "Pod":
+        yield document
+    elif "template" in document.get("spec", {}):
+        yield document["spec"]["template"]
