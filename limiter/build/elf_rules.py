@@ -38,7 +38,7 @@ def check_calls(library: Path) -> None:
 
 
 def check_program(program: Path) -> None:
-    """Exit unless a file needs the C library only, in an old version, and has no debug information: paths of the build."""
+    """Exit unless a file needs the C library only, in an old version, and has no debug information (build paths)."""
     data = program.read_bytes()
     seen = elf.read(data)
     if b".debug_" in data:
