@@ -308,9 +308,14 @@ def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: Clus
     with pytest.raises(api.Refused, match="Duplicate"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": "GPU-1"}, {"uuid": "GPU-1"}]}})
     (header, row, *_) = cluster.kubectl("get", "gpunodes").splitlines()
-    assert header.split() == ["NAME", "CARDS", "HEALTHY", "MODELS", "MEMORY", "HELD", "PLUGIN", "AGE"]
-    assert row.split()[:3] == [node.name, "4", "4"]
-    assert "320 GiB" in row
+    assert header.split() == [
+        "NAME",
+        "READY",
+        "HEALTHY",
+        "CORDONED",
+        *("FREE-MEMORY", "FREE-COMPUTE", "MODELS", "CONFLICTS", "AGE"),
+    ]
+    assert row.split()[:8] == [node.name, "true", "4/4", "0", "320", "GiB", "400", "%"]
 
 
 def test_a_memory_percentage_becomes_mib_of_the_clusters_cards(namespace: PodNamespace) -> None:
