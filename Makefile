@@ -8,13 +8,14 @@ SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
 TEST_PROCESSES ?= 2
 E2E_CLUSTERS ?= 2
+ARCHITECTURES ?= $(shell uname -m)
 
 # Bytecode is kept in build/, also where the environment says that none is written: the tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format cluster e2e gpu wheel krew lock clean
+.PHONY: help run test test-slow check format cluster e2e gpu wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,12 +57,18 @@ gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel
 
+images: $(VENV)/.dev ## An OCI archive for each part, into dist/images; ARCHITECTURES="x86_64 aarch64" for both
+	$(BIN)/python -m images build dist/images --architecture $(ARCHITECTURES)
+
 krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/krew; URL=... is where it will be published
 	$(BIN)/python manifests/krew/archive.py dist/krew $(URL)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
+
+lock-images: $(VENV)/.dev ## Pin the newest Debian packages of the images
+	$(BIN)/python -m images lock
 
 clean: ## Remove what was built here
 	rm -rf $(VENV) build dist limiter/*.so

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from cluster import missing, ociimage
+from cluster import missing
+from images import layers, oci
 
 PAUSE = "docker.io/local/pause:1"
 BASE = "docker.io/local/base:1"
@@ -26,9 +27,16 @@ def build(folder: Path, probe: Path) -> list[Path]:
     """Write both archives into `folder` and return their paths; `probe` is the gpuprobe program."""
     folder.mkdir(parents=True)
     archives = [folder / "pause.tar", folder / "base.tar"]
-    ociimage.write(_pause(folder / "pause"), archives[0], PAUSE, {"Entrypoint": ["/pause"]})
-    ociimage.write(_base(folder / "base", probe), archives[1], BASE, {"Cmd": ["/bin/bash"]})
+    _write(_pause(folder / "pause"), archives[0], PAUSE, {"Entrypoint": ["/pause"]})
+    _write(_base(folder / "base", probe), archives[1], BASE, {"Cmd": ["/bin/bash"]})
     return archives
+
+
+def _write(root: Path, target: Path, reference: str, settings: dict[str, list[str]]) -> None:
+    """Pack the folder `root` as the one layer of an image."""
+    layer = layers.pack(root, target.with_suffix(".layer"), level=1)
+    settings = settings | {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin:/sbin"]}
+    oci.write([oci.Image(reference, "amd64", settings, [layer])], target)
 
 
 def _pause(root: Path) -> Path:

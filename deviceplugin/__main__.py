@@ -27,7 +27,7 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters.nvml import Nvml
     from vgpu.adapters.procfs import Procfs
     from vgpu.errors import NvmlError, StateUnusable, VgpuError
-    from vgpu.node import probe_files
+    from vgpu.node import probe_files, state_removal
 
 T = TypeVar("T")
 
@@ -41,6 +41,10 @@ def main() -> None:
     settings = settings_reader.read(Settings)
     try:
         with _node_lock(settings.state_dir):
+            if settings.remove_state:
+                removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos)
+                process.run("deviceplugin", settings.log_level, removal)
+                return
             probe_files.clear(settings.state_dir)
             process.run("deviceplugin", settings.log_level, lambda: serve(settings))
     except OSError as error:

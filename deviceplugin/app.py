@@ -105,7 +105,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
     )
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
-    spec = SpecHandler(card_health.acknowledge, marks)
+    spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
     used = UsageReporter(reader.usage, settings.usage_period)
     publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, clocks)
     return Plugin(
@@ -120,7 +120,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             watch.run,
         ),
         late=(
-            lambda: node.pod_resources.run(node.occupancy.recount),
+            lambda: node.pod_resources.run(node.occupancy.refresh),
             card_health.poll,
             card_health.listen,
             watching.run,

@@ -42,6 +42,12 @@ class Occupancy:
         allocations, pods, now = self._allocations.all(), self._pods.all(), self._wall_clock()
         self._inventory.set_held(held(self._listing(), allocations, pods, now))
 
+    def refresh(self) -> None:
+        """Recount, and update the compute that is guaranteed: not in Allocate, as it reads every pod's assignment."""
+        self.recount()
+        guaranteed = usage.total(self.tenants(but=""))
+        self._inventory.set_cores({gpu: taken.cores for gpu, taken in guaranteed.items() if taken.cores})
+
     def tenants(self, *, but: str) -> list[Usages]:
         """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
         proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}

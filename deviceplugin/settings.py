@@ -101,6 +101,11 @@ class Settings(BaseSettings):
     dcgm_names: bool = Field(
         False, description="whether the metrics are also served under the names of NVIDIA's dcgm-exporter"
     )
+    remove_state: bool = Field(
+        False,
+        description="whether the state directory is removed, once no container uses it, and no card is served: for "
+        "uninstalling (manifests/cleanup/)",
+    )
     log_level: str = Field("info", description="debug, info, warning or error")
 
     @model_validator(mode="after")

@@ -70,4 +70,4 @@ def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:
 def _left(state: CardState) -> str:
     if not state.card.healthy:
         return state.card.reason or "unhealthy"
-    return f"{quantity.human_mib(state.free_mib)}, {state.free_cores} % free"
+    return f"{quantity.human_mib(state.free_mib)} and {state.free_cores} % of compute free"

@@ -2,20 +2,37 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from vgpu import quantity
 from vgpu.device import Card
+from vgpu.share import CardState
+
+_MAX_CONFLICTS: Final = 512
 
 
-def summary_of(cards: Sequence[Card], slice_mib: int) -> dict[str, int | str]:
-    """Return the number of cards, how many are healthy, their models, their memory, and how much of it is held."""
+def summary_of(states: Sequence[CardState], *, is_ready: bool, conflicts: Sequence[str] = ()) -> dict[str, int | str]:
+    """Return what `kubectl get gpunodes` shows of a node.
+
+    Free memory and compute are those of the cards that take new containers: healthy and not cordoned. Compute is in
+    percent of one card's time.
+    """
+    cards = [state.card for state in states]
     models = Counter(card.model for card in cards)
+    healthy = sum(card.healthy for card in cards)
+    usable = [state for state in states if state.card.healthy and not state.card.cordoned]
     return {
+        "ready": is_ready,
+        "health": f"{healthy}/{len(cards)}",
+        "cordoned": sum(card.cordoned for card in cards),
+        "freeMemory": quantity.human_mib(sum(state.free_mib for state in usable)),
+        "freeCompute": f"{sum(state.free_cores for state in usable)} %",
+        "conflicts": "; ".join(conflicts)[:_MAX_CONFLICTS],
         "cards": len(cards),
-        "healthy": sum(card.healthy for card in cards),
+        "healthy": healthy,
         "models": ", ".join(f"{count} x {model}" for model, count in sorted(models.items())),
         "memory": quantity.human_mib(sum(card.memory_mib for card in cards)),
-        "held": quantity.human_mib(sum(_held_mib(card, slice_mib) for card in cards)),
+        "held": quantity.human_mib(sum(_held_mib(state.card, state.slice_mib) for state in states)),
     }
 
 

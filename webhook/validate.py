@@ -15,6 +15,7 @@ from webhook.rules import Rules
 
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
+_NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
 _KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS))
 
 
@@ -26,7 +27,7 @@ def on_create(pod: Json, rules: Rules) -> list[Problem]:
     if request.has_too_many_containers(pod, manifest.asks):
         return [*problems, request.TOO_MANY_CONTAINERS]
     translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
-    problems += translated.problems or _kubelet_resources(translated, rules.slice_mib)
+    problems += translated.problems or [*_kubelet_resources(translated, rules.slice_mib), *_nvidia_plugin(translated)]
     problems += _unknown_annotations(pod)
     problems += gang.conflicts(pod)
     problems += _node_set_by_hand(pod)
@@ -96,6 +97,17 @@ def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> I
         for key in written.keys() - ({name} if quantity.whole_number(written.get(name, "")) == amount else set()):
             why = f"is added by the webhook, as {name}: {amount}; leave it out"
             yield Problem(f"{path}.resources.limits[{key}]", written[key], why)
+
+
+def _nvidia_plugin(translated: translate.TranslatedPod) -> Iterator[Problem]:
+    """Yield a problem for each device of NVIDIA's plugin that stays after translation: it runs on other nodes."""
+    for path, _, container in request.containers_of(translated.pod):
+        for name, amount in request.amounts(container).items():
+            if name.startswith(_NVIDIA_DEVICES):
+                why = (
+                    f"is given out by NVIDIA's device plugin, on other nodes; for whole cards ask for {names.GPU} alone"
+                )
+                yield Problem(f"{path}.resources.limits[{name}]", amount, why)
 
 
 def _unknown_annotations(pod: Json) -> Iterator[Problem]:

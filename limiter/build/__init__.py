@@ -23,7 +23,7 @@ _LINK_ARBITER = ("-pie", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-s")
 # In the initial-exec model, thread-local variables need no __tls_get_addr. That is in glibc's loader, and a program of
 # musl loads no library that needs glibc's loader. They take 16 bytes of the space that glibc keeps for late libraries.
 _COMPILE = ("-O2", "-flto", "-g0", "-fvisibility=hidden", "-ftls-model=initial-exec")
-_LINK = ("-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
+_LINK = ("-Wl,--strip-debug", "-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,-z,relro", "-Wl,-z,now", "-Wl,-Bsymbolic")
 
 
 def proxy_name(kind: str) -> str:

@@ -44,17 +44,23 @@ def read(data: bytes) -> Library:
     return Library(
         exports=frozenset(name for name, is_defined in _symbols(data, sections) if is_defined),
         imports=frozenset(name for name, is_defined in _symbols(data, sections) if not is_defined),
-        needed=frozenset(
-            _string(data, sections[section.link], value)
-            for section in _of(sections, _DYNAMIC_SECTION)
-            for tag, value in _DYNAMIC.iter_unpack(_bytes(data, section))
-            if tag == _DT_NEEDED
-        ),
+        needed=needed(data),
         glibc=tuple(
             tuple(map(int, name.removeprefix("GLIBC_").split(".")))
             for section in _of(sections, _VERNEED_SECTION)
             for name in _versions(data, section, sections[section.link])
         ),
+    )
+
+
+def needed(data: bytes) -> frozenset[str]:
+    """Return the names of the libraries that a program or library needs."""
+    sections = list(_sections(data))
+    return frozenset(
+        _string(data, sections[section.link], value)
+        for section in _of(sections, _DYNAMIC_SECTION)
+        for tag, value in _DYNAMIC.iter_unpack(_bytes(data, section))
+        if tag == _DT_NEEDED
     )
 
 

@@ -38,8 +38,11 @@ def check_calls(library: Path) -> None:
 
 
 def check_program(program: Path) -> None:
-    """Exit unless a file needs the C library only, in an old version."""
-    seen = elf.read(program.read_bytes())
+    """Exit unless a file needs the C library only, in an old version, and has no debug information (build paths)."""
+    data = program.read_bytes()
+    seen = elf.read(data)
+    if b".debug_" in data:
+        raise SystemExit(f"{program.name}: has debug information")
     if strange := seen.needed - _NEEDED:
         raise SystemExit(f"{program.name}: needs {sorted(strange)}")
     if newer := [version for version in seen.glibc if version > GLIBC]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import pytest
 import yaml
 
-from cluster import accounts, api, binaries
+from cluster import accounts, api, binaries, wait
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu import names
@@ -308,9 +308,44 @@ def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: Clus
     with pytest.raises(api.Refused, match="Duplicate"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": "GPU-1"}, {"uuid": "GPU-1"}]}})
     (header, row, *_) = cluster.kubectl("get", "gpunodes").splitlines()
-    assert header.split() == ["NAME", "CARDS", "HEALTHY", "MODELS", "MEMORY", "HELD", "PLUGIN", "AGE"]
-    assert row.split()[:3] == [node.name, "4", "4"]
-    assert "320 GiB" in row
+    assert header.split() == [
+        "NAME",
+        "READY",
+        "HEALTHY",
+        "CORDONED",
+        *("FREE-MEMORY", "FREE-COMPUTE", "MODELS", "CONFLICTS", "AGE"),
+    ]
+    assert row.split()[:8] == [node.name, "true", "4/4", "0", "320", "GiB", "400", "%"]
+
+
+def test_the_documented_change_of_one_card_keeps_the_others(cluster: Cluster) -> None:
+    node = cluster.nodes[0]
+    first, second = (card.uuid for card in node.cards[:2])
+
+    def apply(uuid: str, **settings: object) -> None:
+        document = {"apiVersion": "vgpu.io/v1alpha1", "kind": "GPUNode", "metadata": {"name": node.name}}
+        document["spec"] = {"cards": [{"uuid": uuid, **settings}]}
+        flags = ("--server-side", "--force-conflicts", f"--field-manager={uuid}")
+        cluster.kubectl("apply", *flags, "-f", "-", stdin=json.dumps(document))
+
+    def gpunode() -> Document:
+        return cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")
+
+    try:
+        apply(first, cordoned=True)
+        apply(second, mode="exclusive")
+        apply("GPU-of-another-node")
+        found = {each["uuid"]: each for each in gpunode()["spec"]["cards"]}
+        assert (found[first]["cordoned"], found[second]["mode"]) == (True, "exclusive")
+        wait.until(lambda: gpunode()["status"]["summary"]["cordoned"] == 1, "the column counts the card", 10)
+        apply(first)
+        found = {each["uuid"]: each for each in gpunode()["spec"]["cards"]}
+        assert (found[first]["cordoned"], found[second]["mode"]) == (False, "exclusive")
+        conditions = {each["type"]: each for each in gpunode()["status"]["conditions"]}
+        assert conditions["SettingsKnown"]["status"] == "False"
+        assert "GPU-of-another-node" in conditions["SettingsKnown"]["message"]
+    finally:
+        cluster.api.patch(f"{names.GPUNODES_PATH}/{node.name}", {"spec": {"cards": []}})
 
 
 def test_a_memory_percentage_becomes_mib_of_the_clusters_cards(namespace: PodNamespace) -> None:

@@ -49,7 +49,8 @@ def test_of_twice_the_capacity_exactly_the_capacity_runs(namespace: PodNamespace
         "the reason, card by card",
     )
     assert (
-        "needs 20 GiB on 1 card; 127.0.0.2: card 0 CardInsufficientMemory (0 MiB, 100 % free)" in events[-1]["message"]
+        "needs 20 GiB on 1 card; 127.0.0.2: card 0 CardInsufficientMemory (0 MiB and 100 % of compute free)"
+        in events[-1]["message"]
     )
     first = next(name for name, phase in namespace.phases().items() if phase == "Running")
     started = time.monotonic()

@@ -154,7 +154,8 @@ async def test_a_pending_pod_has_one_event_with_the_reason_of_each_card(world: W
     assert event["involvedObject"]["uid"] == pod["metadata"]["uid"]
     assert event["reason"] == "CardTooSmall"
     assert event["message"] == (
-        "needs 4 GiB on 1 card; n1: card 0 CardTooSmall (2 GiB, 100 % free), card 1 CardTooSmall (2 GiB, 100 % free)"
+        "needs 4 GiB on 1 card; n1: card 0 CardTooSmall (2 GiB and 100 % of compute free), "
+        "card 1 CardTooSmall (2 GiB and 100 % of compute free)"
     )
 
 

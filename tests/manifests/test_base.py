@@ -13,7 +13,8 @@ from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
 from extender.admin import access, card_routes, simulate_routes
 from extender.settings import Settings as ExtenderSettings
-from vgpu import __version__, aliases, container_paths, names
+from images import parts
+from vgpu import aliases, container_paths, names
 from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
 from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
@@ -21,6 +22,7 @@ from webhook.settings import Settings as WebhookSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
+PROBES = ("livenessProbe", "readinessProbe")
 
 Json = dict[str, Any]
 
@@ -154,14 +156,16 @@ def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -
     assert grace > extender_main.GRACE_S + in_flight + shutdown.DRAIN_S + 3
 
 
-def test_images_have_the_packages_version_and_a_containerfile() -> None:
-    ours = [container["image"] for _, container in containers() if container["image"].startswith("vgpushare-")]
-    assert len(ours) == 3
-    for image in ours:
-        name, _, tag = image.removeprefix("vgpushare-").partition(":")
-        assert tag == __version__
-        lines = (ROOT / "manifests" / "images" / f"Containerfile.{name}").read_text().splitlines()
-        assert lines[-1] == f'ENTRYPOINT ["python", "-m", "{name}"]'
+def test_the_images_are_those_that_are_built() -> None:
+    ours = {f"docker.io/library/{each['image']}" for _, each in containers() if each["image"].startswith("vgpushare-")}
+    assert ours == {part.reference for part in parts.PARTS}
+
+
+def test_no_container_of_ours_needs_a_shell() -> None:
+    """The images have none."""
+    commands = [each[probe]["exec"]["command"] for _, each in containers() for probe in PROBES if "exec" in each[probe]]
+    assert len(commands) == 4
+    assert {command[0] for command in commands} == {"python"}
 
 
 @pytest.mark.parametrize(("owner", "container"), list(containers()))
@@ -186,7 +190,7 @@ def test_the_device_plugin_alone_sees_the_processes_of_its_host() -> None:
 
 @pytest.mark.parametrize(("owner", "container"), list(containers()))
 def test_every_container_has_both_probes(owner: str, container: Json) -> None:
-    assert {"livenessProbe", "readinessProbe"} <= container.keys(), owner
+    assert set(PROBES) <= container.keys(), owner
 
 
 @pytest.mark.parametrize("name", ["vgpu-scheduler", "vgpu-webhook"])

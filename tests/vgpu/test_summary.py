@@ -4,29 +4,44 @@ from dataclasses import replace
 
 from vgpu import summary
 from vgpu.device import Card
+from vgpu.share import CardState, Usage
 
 CARD = Card("GPU-a", 0, "NVIDIA H100", 81559)
 
 
+def states(*cards: Card) -> list[CardState]:
+    return [CardState(card, 256) for card in cards]
+
+
 def test_the_summary_of_a_node() -> None:
-    cards = [
-        replace(CARD, held_slices=32),
+    found = states(
         replace(CARD, uuid="GPU-b", healthy=False),
         replace(CARD, uuid="GPU-c", model="NVIDIA A30", memory_mib=24576, held_whole=True, held_slices=0),
-    ]
-    assert summary.summary_of(cards, 256) == {
-        "cards": 3,
-        "healthy": 2,
-        "models": "1 x NVIDIA A30, 2 x NVIDIA H100",
-        "memory": "187694 MiB",
+        replace(CARD, uuid="GPU-d", cordoned=True),
+    )
+    shared = CardState(replace(CARD, held_slices=32), 256, Usage(cores=30))
+    assert summary.summary_of([shared, *found], is_ready=True) == {
+        "ready": True,
+        "health": "3/4",
+        "cordoned": 1,
+        "freeMemory": "71.75 GiB",
+        "freeCompute": "70 %",
+        "conflicts": "",
+        "cards": 4,
+        "healthy": 3,
+        "models": "1 x NVIDIA A30, 3 x NVIDIA H100",
+        "memory": "269253 MiB",
         "held": "32 GiB",
     }
 
 
 def test_a_full_card_shows_no_more_memory_than_it_has() -> None:
     """319 slices of 256 MiB would be 81664 MiB; the last slice is a partial slice."""
-    assert summary.summary_of([replace(CARD, held_slices=319)], 256)["held"] == "81559 MiB"
+    full = summary.summary_of(states(replace(CARD, held_slices=319)), is_ready=True)
+    assert (full["held"], full["freeMemory"]) == ("81559 MiB", "0 MiB")
 
 
 def test_a_node_without_cards_has_a_summary_too() -> None:
-    assert summary.summary_of([], 256) == {"cards": 0, "healthy": 0, "models": "", "memory": "0 MiB", "held": "0 MiB"}
+    found = summary.summary_of([], is_ready=False, conflicts=["GPU-a is also on node n2"])
+    assert (found["ready"], found["health"], found["freeCompute"]) == (False, "0/0", "0 %")
+    assert found["conflicts"] == "GPU-a is also on node n2"

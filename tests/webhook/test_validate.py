@@ -37,6 +37,14 @@ def test_valid_requests_are_admitted(limits: dict[str, str] | None) -> None:
     assert refused_fields(builders.pod(limits)) == []
 
 
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"])
+def test_a_device_of_nvidias_plugin_beside_a_share_is_refused(name: str) -> None:
+    """A node has one of the two plugins: such a pod would wait for ever, or get a card that others share."""
+    for ours in (SHARE, {names.GPU: "1"}):
+        assert refused_fields(builders.pod({**ours, name: "1"})) == [f"{LIMITS}[{name}]"]
+    assert refused_fields(builders.pod({**SHARE, "nvidia.com/hostdev": "1"})) == []
+
+
 @pytest.mark.parametrize("text", ["16Gi", "-1", "1500m", "1e9", "0", "x", ""])
 def test_an_invalid_amount_is_refused_by_name(text: str) -> None:
     assert refused_fields(builders.pod({names.GPU_MEM: text})) == [f"{LIMITS}[{names.GPU_MEM}]"]

@@ -3,6 +3,7 @@
 A process chooses its own name, and a container may choose the names of cgroups below its own: both are untrusted input.
 """
 
+import contextlib
 import mmap
 import os
 import re
@@ -86,6 +87,15 @@ class Procfs:
             answers |= self._calls.ask({pid: partial(_mapped, self._root / str(pid)) for pid in batch})
         found = {pid: frozenset[FileId]() if isinstance(each, Exception) else each for pid, each in answers.items()}
         return {pid: each for pid, each in found.items() if each is not None}
+
+    def mountinfos(self) -> dict[int, str]:
+        """Return the mounts of every process, as proc(5) describes mountinfo, by pid; ended processes are left out."""
+        found: dict[int, str] = {}
+        for entry in self._root.iterdir():
+            if entry.name.isdecimal():
+                with contextlib.suppress(OSError), _opened(entry) as directory:
+                    found[int(entry.name)] = _read(directory, "mountinfo", _MAX_MAPS).decode(errors="replace")
+        return found
 
     def tells_files_apart(self, path: Path) -> bool:
         """Whether mappings can be judged: they have a file's identity, and those of process 1 can be read. Blocks.

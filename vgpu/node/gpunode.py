@@ -138,10 +138,17 @@ class GpuNodePublisher:
                 raise
 
     def _status(self, state: State) -> Json:
+        is_registered = self._is_registered()
         status = statuses.status_of(
-            state, self._inventory.slice_mib, self._version, self._conflicts, self._refusals(), self._usage()
+            state,
+            self._inventory.slice_mib,
+            self._version,
+            self._conflicts,
+            self._refusals(),
+            self._usage(),
+            is_registered=is_registered,
         )
-        conditions = statuses.conditions_of(state, self._conflicts, is_registered=self._is_registered())
+        conditions = statuses.conditions_of(state, self._conflicts, is_registered=is_registered)
         conditions = (*conditions, *self._conditions())
         before = (self._published or {}).get("conditions") or ()
         return status | {"conditions": statuses.stamped(conditions, before, self._now())}

@@ -11,12 +11,14 @@ from vgpu.adapters.nvml import Gpu
 from vgpu.card_status import card_status
 from vgpu.device import Card
 from vgpu.node.inventory import State
+from vgpu.share import CardState, Usage
 
 Json = dict[str, Any]
 
 REGISTERED: Final = "Registered"
 CARDS_HEALTHY: Final = "CardsHealthy"
 NO_CONFLICTS: Final = "NoConflicts"
+SETTINGS_KNOWN: Final = "SettingsKnown"
 _MAX_MESSAGE: Final = 512
 
 
@@ -37,15 +39,19 @@ def status_of(
     conflicts: Iterable[str],
     refusals: Sequence[Json] = (),
     usage: Sequence[Json] = (),
+    *,
+    is_registered: bool = True,
 ) -> Json:
     """Return the object's status without its conditions."""
+    conflicts = list(conflicts)
     cards = [_with_state(gpu.card, state) for gpu in state.gpus]
+    states = [CardState(card, slice_mib, Usage(cores=state.cores.get(card.uuid, 0))) for card in cards]
     return {
         "sliceMiB": slice_mib,
         "pluginVersion": version,
-        "summary": summary.summary_of(cards, slice_mib),
+        "summary": summary.summary_of(states, is_ready=is_registered, conflicts=conflicts),
         "cards": [card_status(card, mig_enabled=gpu.mig_enabled) for card, gpu in zip(cards, state.gpus, strict=True)],
-        "conflicts": list(conflicts),
+        "conflicts": conflicts,
         "refusals": list(refusals),
         "usage": list(usage),
     }
@@ -83,6 +89,14 @@ def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool
             "DuplicateUUID" if conflicts else "NoDuplicate",
             "; ".join(conflicts) or "no other GPUNode reports a card of this node",
         ),
+        Condition(
+            SETTINGS_KNOWN,
+            not state.unknown,
+            "UnknownCard" if state.unknown else "NoUnknownCard",
+            f"spec.cards names {', '.join(state.unknown)}, which no card of this node has: correct the UUID"
+            if state.unknown
+            else "spec.cards names cards of this node only",
+        ),
     )
 
 
@@ -112,4 +126,5 @@ def _with_state(card: Card, state: State) -> Card:
         reason=reason,
         held_slices=state.held.slices_of(card.uuid),
         held_whole=card.uuid in state.held.cards,
+        cordoned=card.uuid in state.cordoned,
     )

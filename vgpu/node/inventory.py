@@ -38,11 +38,22 @@ class State:
         gpus: every card that has been seen since the start, by index.
         faults: why a card is unhealthy, by UUID.
         held: IDs that containers hold.
+        cores: percent of each card's time that is guaranteed to containers, by UUID.
+        named: the cards that the spec of the GPUNode names.
+        cordoned: those that it cordons.
     """
 
     gpus: tuple[Gpu, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
     held: HeldDevices = NOTHING_HELD
+    cores: Mapping[str, int] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    cordoned: frozenset[str] = frozenset()
+
+    @property
+    def unknown(self) -> list[str]:
+        """The cards that the spec names and the node does not have."""
+        return sorted(self.named - {gpu.card.uuid for gpu in self.gpus})
 
 
 class Inventory:
@@ -63,6 +74,14 @@ class Inventory:
     def set_held(self, held: HeldDevices) -> None:
         """Take the IDs that containers hold now."""
         self._update(replace(self.state, held=held))
+
+    def set_cores(self, cores: Mapping[str, int]) -> None:
+        """Take the percent of each card's time that is guaranteed to containers."""
+        self._update(replace(self.state, cores=cores))
+
+    def set_spec(self, named: frozenset[str], cordoned: frozenset[str]) -> None:
+        """Take the cards that the spec of the GPUNode names, and those that it cordons."""
+        self._update(replace(self.state, named=named, cordoned=cordoned))
 
     def node(self) -> Node:
         """Return the cards as the domain's node; its name does not matter here and is empty."""

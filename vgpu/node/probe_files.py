@@ -1,7 +1,7 @@
 """Two files that the kubelet's probes look at, because the plugin listens on no port.
 
 `alive` is touched every few seconds as long as the event loop runs. `ready` exists while the kubelet has a stream for
-every resource. A probe is `test` and `find`: no Python is started.
+every resource. A probe in manifests/base/deviceplugin.yaml looks at a file, and loads nothing of the plugin.
 """
 
 import asyncio

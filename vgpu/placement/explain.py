@@ -165,7 +165,7 @@ def _lack_text(lack: _Lack, asked: ContainerRequest) -> str:
             f"{quantity.human_mib(lack.mib)} of memory ({quantity.human_mib(lack.card.free_mib)} free, {wanted})"
         )
     if lack.cores:
-        parts.append(f"{lack.cores} % of time ({lack.card.free_cores} % free)")
+        parts.append(f"{lack.cores} % of compute ({lack.card.free_cores} % free)")
     return f"card {lack.card.card.index} lacks {' and '.join(parts)}"
 
 

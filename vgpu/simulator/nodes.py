@@ -49,7 +49,9 @@ def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
     return {
         "sliceMiB": node.slice_mib,
         "pluginVersion": vgpu.__version__,
-        "summary": summary.summary_of(cards, node.slice_mib),
+        "summary": summary.summary_of(
+            [CardState(card, node.slice_mib, used.get(card.uuid, NO_USAGE)) for card in cards], is_ready=True
+        ),
         "cards": [card_status(card, mig_enabled=False) for card in cards],
         "conflicts": [],
     }

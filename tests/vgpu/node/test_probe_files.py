@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ def passes(probe: str, folder: Path) -> bool:
     """Run a probe's command of the manifest, in another folder than on a node."""
     (container,) = yaml.safe_load(MANIFEST.read_text())["spec"]["template"]["spec"]["containers"]
     command: list[Any] = container[probe]["exec"]["command"]
-    return subprocess.run([each.replace("/var/lib/vgpu", str(folder)) for each in command], check=False).returncode == 0
+    assert command[0] == "python"
+    arguments = [each.replace("/var/lib/vgpu", str(folder)) for each in command[1:]]
+    return subprocess.run([sys.executable, *arguments], check=False).returncode == 0
 
 
 def test_a_plugin_is_ready_while_it_is_registered(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import yaml
 from limiter.host import Host
 from vgpu.cli import outcome
 from vgpu.cli.cluster import describe as describing
-from vgpu.cli.cluster import history_commands, options, tables, top_view
+from vgpu.cli.cluster import history_commands, options, readmit_command, tables, top_view
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.history_commands import Opened
@@ -38,6 +38,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_explain(app, opened)
     _add_simulate(app, opened)
     _add_cordon(app, opened)
+    readmit_command.add(app, environment, home)
     history_commands.add(app, opened)
     _add_doctor(app, opened)
     _add_inspect(app, opened)

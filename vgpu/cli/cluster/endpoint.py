@@ -61,6 +61,15 @@ def find(choice: Choice, environment: Mapping[str, str], home: Path) -> Found:
     return Found(_proxied(config, choice, environment), config.namespace)
 
 
+def api_server(choice: Choice, environment: Mapping[str, str], home: Path) -> Found:
+    """Return where the API server of a kubeconfig is, for requests with the user's own rights. Raises CommandFailed."""
+    paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
+    if not paths:
+        raise CommandFailed("there is no kubeconfig; set KUBECONFIG, or give --kubeconfig", WRONG_USAGE)
+    config = kubeconfig.load(paths, choice.context)
+    return Found(_api(config, credentials.of(config.user, environment)), config.namespace)
+
+
 def _names_kubeconfig(choice: Choice) -> bool:
     return choice.context is not None or choice.kubeconfig is not None
 
@@ -87,17 +96,22 @@ def _direct(server: str, choice: Choice, environment: Mapping[str, str]) -> Endp
 
 def _proxied(config: Kubeconfig, choice: Choice, environment: Mapping[str, str]) -> Endpoint:
     """Return the endpoint behind the API server's service proxy."""
+    shown = credentials.of(config.user, environment)
+    api = _api(config, shown)
+    token = choice.token or environment.get(TOKEN_ENV, "") or shown.token or _minted(api, shown, choice)
+    service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
+    url = f"{api.url}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
+    headers = {**api.headers, names.ADMIN_TOKEN_HEADER: token}
+    return Endpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}")
+
+
+def _api(config: Kubeconfig, shown: Credentials) -> Endpoint:
     server = str(config.cluster["server"]).rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise CommandFailed(f"kubeconfig: server {server}: must be an http or https URL", WRONG_USAGE)
-    shown = credentials.of(config.user, environment)
     tls = _tls(config.cluster, shown) if server.startswith("https") else None
     headers = {"Authorization": f"Bearer {shown.token}"} if shown.token else {}
-    api = Endpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
-    token = choice.token or environment.get(TOKEN_ENV, "") or shown.token or _minted(api, shown, choice)
-    service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
-    url = f"{server}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
-    return Endpoint(url, {**headers, names.ADMIN_TOKEN_HEADER: token}, tls, f"{names.ADMIN_SERVICE} behind {api.name}")
+    return Endpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
 
 
 def _tls(cluster: Mapping[str, Any], shown: Credentials) -> ssl.SSLContext:

@@ -56,9 +56,13 @@ class Rest:
         """GET an object."""
         return self._json("GET", path, query)
 
-    def post(self, path: str, body: Any = None) -> Any:
+    def post(self, path: str, body: Any = None, query: Query | None = None) -> Any:
         """POST a body, or none."""
-        return self._json("POST", path, None, body)
+        return self._json("POST", path, query, body)
+
+    def delete(self, path: str, body: Any = None) -> Any:
+        """DELETE an object."""
+        return self._json("DELETE", path, None, body)
 
     def items(self, path: str, query: Query | None = None) -> list[dict[str, Any]]:
         """GET a list, page by page."""

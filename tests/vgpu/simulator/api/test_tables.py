@@ -47,12 +47,12 @@ async def test_a_watch_sends_tables_too(http: httpx.AsyncClient) -> None:
 
 async def test_a_custom_resource_has_the_columns_of_its_definition(with_crd: httpx.AsyncClient) -> None:
     await with_crd.post(GPUNODES, json={"metadata": {"name": "n1"}, "spec": {"cards": []}})
-    status = {"summary": {"cards": 4, "healthy": 3}, "conflicts": []}
+    status = {"summary": {"health": "3/4", "cordoned": 1}, "conflicts": []}
     await with_crd.patch(
         f"{GPUNODES}/n1/status", json={"status": status}, headers={"content-type": "application/merge-patch+json"}
     )
     cells = shown((await with_crd.get(GPUNODES, headers=TABLE)).json())
-    assert (cells["Name"], cells["Cards"], cells["Healthy"], cells["Held"]) == ("n1", 4, 3, None)
+    assert (cells["Name"], cells["Healthy"], cells["Cordoned"], cells["Held"]) == ("n1", "3/4", 1, None)
     assert cells["Age"].endswith("s")
 
 

@@ -1,0 +1,99 @@
+"""`python -m images build|scheduler|lock` (`make images`, `make lock-images`)."""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from images import build, debian, oci, scheduler
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vgpushare" / "images"
+
+
+def main() -> None:
+    """Run the command of the command line; an expected error ends it with status 1 and its message."""
+    arguments = _parser().parse_args()
+    try:
+        arguments.run(arguments)
+    except (debian.PackageError, build.IncompleteImage) as error:
+        sys.exit(f"images: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m images", description="OCI archives of vgpushare.")
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("build", help="write an archive for each part and architecture")
+    command.set_defaults(run=_build)
+    command.add_argument("out", type=Path, help="folder of the archives")
+    command.add_argument(
+        "--architecture",
+        nargs="+",
+        choices=debian.ARCHITECTURES,
+        default=[platform.machine()],
+        help="default: this machine's",
+    )
+    command.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
+    command = commands.add_parser("scheduler", help="write an archive of a kube-scheduler that was built here")
+    command.set_defaults(run=_scheduler)
+    command.add_argument("out", type=Path, help="folder of the archive")
+    command.add_argument("program", type=Path, help="the program kube-scheduler, linked statically")
+    command = commands.add_parser("lock", help="pin the newest Debian packages in debian.lock")
+    command.set_defaults(run=_lock)
+    command.add_argument("--mirror", default=debian.MIRROR, help="URL of Debian's archives (default: %(default)s)")
+    return parser
+
+
+def _build(arguments: argparse.Namespace) -> None:
+    builder = build.Builder(CACHE, platform.machine(), arguments.mirror)
+    source = _source()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for architecture in arguments.architecture:
+        with tempfile.TemporaryDirectory() as scratch:
+            images, materials = builder.images(architecture, Path(scratch), source)
+            for image in images:
+                _write(image, arguments.out)
+        (arguments.out / f"vgpushare-{debian.ARCHITECTURES[architecture]}.cdx.json").write_text(materials)
+
+
+def _source() -> build.Source:
+    """Return the commit of the checkout; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
+    time = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or 0)
+    revision = _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return build.Source(revision, datetime.fromtimestamp(time, UTC))
+
+
+def _scheduler(arguments: argparse.Namespace) -> None:
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        architecture = debian.ARCHITECTURES[platform.machine()]
+        _write(scheduler.image(arguments.program, architecture, Path(scratch)), arguments.out)
+
+
+def _lock(arguments: argparse.Namespace) -> None:
+    packages = []
+    for architecture in debian.ARCHITECTURES.values():
+        with tempfile.TemporaryDirectory() as scratch:
+            packages += debian.Apt(Path(scratch), architecture, arguments.mirror).candidates(debian.NAMES)
+    debian.LOCK.write_text(debian.formatted(packages))
+
+
+def _write(image: oci.Image, folder: Path) -> None:
+    name, _, version = image.reference.rpartition("/")[2].partition(":")
+    target = folder / f"{name}-{version}-{image.architecture}.tar"
+    oci.write([image], target)
+    size = sum(layer.size for layer in image.layers)
+    sys.stdout.write(f"{image.reference} {image.architecture} {image.digest} {size / 1e6:.1f} MB {target}\n")
+
+
+def _git(*arguments: str) -> str:
+    """Return what git says about the checkout; empty where there is no git."""
+    command = ["git", "-C", str(build.PROJECT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()

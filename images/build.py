@@ -1,0 +1,175 @@
+"""The layers of one architecture: Debian's packages, Python's packages, and ours.
+
+The first two follow from lock files and are kept in a cache folder, by the hash of all that they are made from.
+"""
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import vgpu
+from images import bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
+
+PROJECT: Final = Path(__file__).parents[1]
+REQUIREMENTS: Final = PROJECT / "requirements.lock"
+SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
+
+_HERE: Final = Path(__file__).parent
+_LINKS: Final = {
+    "bin": "usr/bin",
+    "sbin": "usr/sbin",
+    "lib": "usr/lib",
+    "lib64": "usr/lib64",
+    "usr/bin/python": "python3.11",
+    "usr/bin/python3": "python3.11",
+}
+_FOLDERS: Final = ("dev", "etc", "proc", "run", "sys", "tmp", "usr/sbin", "usr/lib64", "var/lib", "var/tmp")
+_ACCOUNTS: Final = {"root": 0, "nobody": 65534, "vgpu": 65532}
+
+
+class IncompleteImage(Exception):
+    """A program of an image would not find a library that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A layer in the cache; `tree` are its files where they are kept, `distributions` Python's packages in it."""
+
+    layer: layers.Layer
+    tree: Path
+    distributions: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What images are built from: the commit, empty where it is not known, and its time."""
+
+    revision: str
+    time: datetime
+
+
+class Builder:
+    """Builds layers.
+
+    Args:
+        cache: folder of the layers that lock files pin.
+        machine: architecture of this machine, as `uname -m` names it: its interpreter writes all bytecode.
+        mirror: URL of Debian's archives, with `{archive}` in it.
+    """
+
+    def __init__(self, cache: Path, machine: str, mirror: str = debian.MIRROR) -> None:
+        self._cache = cache
+        self._machine = machine
+        self._mirror = mirror
+
+    def base(self, architecture: str) -> Stored:
+        """Return the layer of Debian's packages, with its files."""
+        packages = pinned(architecture)
+        sources = [_HERE / name for name in ("build.py", "debian.py", "bytecode.py", "layers.py")]
+        key = _key(debian.formatted(packages), *sources)
+        return self._stored(key, lambda tree: self._unpack(packages, architecture, tree), keeps_tree=True)
+
+    def dependencies(self, architecture: str) -> Stored:
+        """Return the layer of the Python packages in requirements.lock."""
+        sources = [_HERE / name for name in ("build.py", "wheels.py", "bytecode.py", "layers.py")]
+        key = _key(architecture, debian.LOCK, REQUIREMENTS, *sources)
+        return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)
+
+    def images(self, architecture: str, folder: Path, source: Source) -> tuple[list[oci.Image], str]:
+        """Build the images of all parts, their upper layer in `folder`; return them with their bill of materials."""
+        upper, materials = self._application(architecture, folder, source)
+        stack = [self.base(architecture).layer, self.dependencies(architecture).layer, upper]
+        created = source.time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        name = debian.ARCHITECTURES[architecture]
+        made = [oci.Image(each.reference, name, each.settings(source.revision), stack, created) for each in parts.PARTS]
+        return made, materials
+
+    def _application(self, architecture: str, folder: Path, source: Source) -> tuple[layers.Layer, str]:
+        locked = self.dependencies(architecture)
+        tree = folder / "tree"
+        wheels.install_wheel(wheels.build(PROJECT, architecture, folder), architecture, tree)
+        self._compile(
+            tree, wheels.SITE
+        )  # what its libraries need is checked where they are compiled: limiter.build.check
+        versions = locked.distributions | wheels.installed(tree)
+        text = sbom.document("vgpushare", vgpu.__version__, pinned(architecture), versions, source.time)
+        (tree / SBOM).parent.mkdir(parents=True)
+        (tree / SBOM).write_text(text)
+        return layers.pack(tree, folder / "application.tar.gz"), text
+
+    def _unpack(self, packages: list[debian.Package], architecture: str, tree: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            apt = debian.Apt(Path(scratch), debian.ARCHITECTURES[architecture], self._mirror)
+            _prepare(tree)
+            for archive in apt.download(packages):
+                debian.unpack(archive, tree)
+        self._compile(tree, "usr/lib/python3.11", tree if architecture == self._machine else None)
+        _check([tree])
+
+    def _install(self, architecture: str, tree: Path) -> None:
+        wheels.install_locked(REQUIREMENTS, architecture, tree)
+        self._compile(tree, wheels.SITE)
+        _check([tree, self.base(architecture).tree])
+
+    def _compile(self, tree: Path, modules: str, interpreter: Path | None = None) -> None:
+        bytecode.compile_tree(tree, modules, interpreter or self.base(self._machine).tree, self._machine)
+
+    def _stored(self, key: str, make: Callable[[Path], None], *, keeps_tree: bool) -> Stored:
+        folder = self._cache / key
+        if not folder.exists():
+            self._store(folder, make, keeps_tree=keeps_tree)
+        found = json.loads((folder / "layer.json").read_text())
+        layer = layers.Layer(folder / "layer.tar.gz", found["digest"], found["size"], found["diff_id"])
+        return Stored(layer, folder / "tree", found["distributions"])
+
+    def _store(self, folder: Path, make: Callable[[Path], None], *, keeps_tree: bool) -> None:
+        self._cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._cache, prefix=f"{folder.name}.") as scratch:
+            unfinished = Path(scratch) / "layer"
+            tree = unfinished / "tree"
+            tree.mkdir(parents=True)
+            make(tree)
+            layer = layers.pack(tree, unfinished / "layer.tar.gz")
+            described = {"digest": layer.digest, "size": layer.size, "diff_id": layer.diff_id}
+            described["distributions"] = wheels.installed(tree)
+            (unfinished / "layer.json").write_text(json.dumps(described))
+            if not keeps_tree:
+                shutil.rmtree(tree)
+            with suppress(OSError):  # another process has built the layer meanwhile
+                unfinished.rename(folder)
+
+
+def pinned(architecture: str) -> list[debian.Package]:
+    """Return the Debian packages of an architecture in the lock."""
+    wanted = debian.ARCHITECTURES[architecture]
+    return [each for each in debian.parse(debian.LOCK.read_text()) if each.architecture == wanted]
+
+
+def _key(*parts: str | Path) -> str:
+    contents = (part if isinstance(part, str) else part.read_text() for part in parts)
+    return hashlib.sha256("\0".join(contents).encode()).hexdigest()[:16]
+
+
+def _prepare(tree: Path) -> None:
+    for name in _FOLDERS:
+        (tree / name).mkdir(parents=True)
+    for link, target in _LINKS.items():
+        (tree / link).parent.mkdir(parents=True, exist_ok=True)
+        (tree / link).symlink_to(target)
+    users = (f"{name}:x:{number}:{number}:{name}:/:/nonexistent\n" for name, number in _ACCOUNTS.items())
+    (tree / "etc/passwd").write_text("".join(users))
+    (tree / "etc/group").write_text("".join(f"{name}:x:{number}:\n" for name, number in _ACCOUNTS.items()))
+
+
+def _check(trees: Iterable[Path]) -> None:
+    missing = needed_libraries.in_tree(trees)
+    if missing:
+        found = "; ".join(f"{library}, for {file}" for library, file in sorted(missing.items()))
+        raise IncompleteImage(f"no package has {found}: add one to NAMES in images/debian.py, then `make lock-images`")

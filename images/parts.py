@@ -1,0 +1,56 @@
+"""The images: their names, users and commands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import vgpu
+
+USER: Final = "65532:65532"
+PATH: Final = "PATH=/usr/local/bin:/usr/bin"
+
+_ENVIRONMENT: Final = (
+    PATH,
+    "LANG=C.UTF-8",
+    "PYTHONUNBUFFERED=1",
+    "PYTHONDONTWRITEBYTECODE=1",
+    "PYTHONSAFEPATH=1",  # modules of the working directory are not imported
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of vgpushare, run by `python -m NAME`."""
+
+    name: str
+    description: str
+    user: str = USER
+
+    @property
+    def reference(self) -> str:
+        """Name and tag; container runtimes read the manifests' `vgpushare-NAME:TAG` so."""
+        return f"docker.io/library/vgpushare-{self.name}:{vgpu.__version__}"
+
+    def settings(self, revision: str) -> Mapping[str, Any]:
+        """Settings of the image's configuration; `revision` is the commit, or empty."""
+        return {
+            "Entrypoint": ["/usr/bin/python3.11", "-m", self.name],
+            "Env": list(_ENVIRONMENT),
+            "User": self.user,
+            "WorkingDir": "/",
+            "Labels": labels(f"vgpushare-{self.name}", self.description, vgpu.__version__, revision),
+        }
+
+
+PARTS: Final = (
+    Part("extender", "Scheduler extender of vgpushare, which runs beside kube-scheduler"),
+    Part("webhook", "Admission webhook of vgpushare"),
+    Part("deviceplugin", "Device plugin of vgpushare, which runs on every GPU node", user="0:0"),
+)
+
+
+def labels(title: str, description: str, version: str, revision: str) -> dict[str, str]:
+    """Labels by the names of the OCI image specification."""
+    found = {"title": title, "description": description, "version": version, "revision": revision}
+    found["licenses"] = "Apache-2.0"
+    return {f"org.opencontainers.image.{key}": value for key, value in found.items() if value}

@@ -1,0 +1,47 @@
+"""What is checked of an image's contents, and what its bill of materials says."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from images import debian, needed_libraries, sbom, wheels
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+LIBC = debian.Package("amd64", "libc6", "2.36-9+deb12u14", "0f" * 32)
+
+
+def test_a_library_that_nothing_provides_is_named_with_its_user() -> None:
+    needed = {"usr/bin/python3.11": {"libc.so.6", "libz.so.1"}, "_ssl.so": {"libssl.so.3", "libc.so.6"}}
+    assert needed_libraries.missing(needed, ["libc.so.6", "libz.so.1"]) == {"libssl.so.3": "_ssl.so"}
+    assert not needed_libraries.missing(needed, ["libc.so.6", "libz.so.1", "libssl.so.3"])
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        ("bin", True),
+        ("msgspec-0.22.0.dist-info/RECORD", True),
+        ("vgpushare-0.1.0.dist-info/direct_url.json", True),
+        ("numpy/linalg/tests", True),
+        ("msgspec-0.22.0.dist-info/METADATA", False),
+        ("numpy/linalg/_linalg.py", False),
+        ("limiter/libvgpushare.so", False),
+        ("webhook/validate.py", False),
+    ],
+)
+def test_what_differs_from_build_to_build_is_left_out(path: str, left_out: bool) -> None:
+    assert wheels.is_left_out(path) == left_out
+
+
+def test_a_bill_of_materials_names_packages_by_their_urls() -> None:
+    text = sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.22.0"}, NOW)
+    bill = json.loads(text)
+    assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "vgpushare")
+    assert {each["purl"] for each in bill["components"]} == {
+        "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12",
+        "pkg:pypi/msgspec@0.22.0",
+    }
+    assert text == sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.22.0"}, NOW)
+    other = json.loads(sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.23.0"}, NOW))
+    assert other["serialNumber"] != bill["serialNumber"]

@@ -1,0 +1,75 @@
+"""The lock of Debian's packages, and which of their files are in an image."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from images import debian
+
+HASH = "0f" * 32
+URIS = f"""'http://deb.debian.org/pool/z/zlib1g.deb' zlib1g_1%3a1.2.13_arm64.deb 8 SHA256:{HASH}
+'http://deb.debian.org/debian/pool/main/y/y.deb' y_2~deb12u1_all.deb 26136 SHA256:{HASH}
+"""
+
+WORDS = st.from_regex(r"[a-z0-9][a-z0-9.+:~-]{0,9}", fullmatch=True)
+PACKAGES = st.builds(debian.Package, WORDS, WORDS, WORDS, st.just(HASH))
+
+
+@given(st.lists(PACKAGES, unique=True))
+def test_the_lock_is_read_as_it_was_written(packages: list[debian.Package]) -> None:
+    assert debian.parse(debian.formatted(packages)) == sorted(packages)
+
+
+@pytest.mark.parametrize("line", ["amd64 libc6 2.36", f"amd64 libc6 2.36 {HASH} more", "amd64 libc6 2.36 beef"])
+def test_a_line_that_is_none_is_refused_by_its_number(line: str) -> None:
+    with pytest.raises(ValueError, match="line 2"):
+        debian.parse(f"# comment\n{line}\n")
+
+
+def test_apts_list_is_read_with_epochs() -> None:
+    assert debian.listed(URIS, "arm64") == [
+        debian.Package("arm64", "zlib1g", "1:1.2.13", HASH),
+        debian.Package("arm64", "y", "2~deb12u1", HASH),
+    ]
+
+
+def test_the_lock_pins_every_package_for_every_architecture() -> None:
+    pinned = debian.parse(debian.LOCK.read_text())
+    assert {(each.architecture, each.name) for each in pinned} == {
+        (architecture, name) for architecture in debian.ARCHITECTURES.values() for name in debian.NAMES
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("./lib/x86_64-linux-gnu/libc.so.6", "usr/lib/x86_64-linux-gnu/libc.so.6"),
+        ("./lib64/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2"),
+        ("./usr/bin/python3.11", "usr/bin/python3.11"),
+        ("./etc/os-release", "etc/os-release"),
+        ("./usr/share/doc/libc6/copyright", "usr/share/doc/libc6/copyright"),
+        ("./usr/share/doc/libc6/changelog.gz", None),
+        ("./usr/share/man/man1/python.1.gz", None),
+        ("./sbin/ldconfig", None),
+        ("./usr/bin/ldd", None),
+        ("./etc/profile", None),
+        ("./usr/lib/python3.11/lib-dynload/readline.cpython-311-x86_64-linux-gnu.so", None),
+        ("./usr/lib/python3.11/lib-dynload/_ssl.cpython-311-x86_64-linux-gnu.so",) * 2,
+    ],
+)
+def test_programs_and_documents_are_left_out(name: str, place: str | None) -> None:
+    assert debian.destination(name) == (place and place.removeprefix("./"))
+
+
+@pytest.mark.parametrize("name", ["../etc/passwd", "./usr/../../x", "/etc/passwd"])
+def test_a_file_outside_of_the_image_is_refused(name: str) -> None:
+    with pytest.raises(debian.PackageError, match=re.escape(name)):
+        debian.destination(name)
+
+
+def test_a_snapshot_of_the_archive_can_be_named() -> None:
+    text = debian.sources("http://snapshot.debian.org/archive/{archive}/20261123T000000Z")
+    assert " http://snapshot.debian.org/archive/debian/20261123T000000Z bookworm main\n" in text
+    assert " http://snapshot.debian.org/archive/debian-security/20261123T000000Z bookworm-security main\n" in text
