@@ -282,7 +282,14 @@ def _metrics(
         refusals=lambda: len(reporter.refusals()),
     )
     return MetricsReader(
-        settings.node_name, vgpu.__version__, driver, node.files, sources, clocks.wall, with_dcgm=settings.dcgm_names
+        settings.node_name,
+        vgpu.__version__,
+        driver,
+        node.files,
+        sources,
+        clocks.wall,
+        lambda: int(clocks.monotonic() * 1e9),
+        with_dcgm=settings.dcgm_names,
     )
 
 

@@ -15,11 +15,12 @@ from vgpu.adapters.metrics import Family
 from vgpu.adapters.nvml import BusySamples, Gpu, Reading
 from vgpu.limits import CardLimit
 from vgpu.measured_use import MeasuredUse
-from vgpu.node import dcgm_metrics, metrics, share_files
+from vgpu.node import dcgm_metrics, last_use, metrics, share_files
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
 from vgpu.node.gpu_time import GpuTime, Use
 from vgpu.node.inventory import State
+from vgpu.node.last_use import ActiveProcesses, LastUse
 from vgpu.node.metrics import CardState, ContainerState, NodeState
 from vgpu.node.share_files import Account
 from vgpu.node.state_files import StateFiles
@@ -91,11 +92,16 @@ class MetricsReader:
         files: StateFiles,
         sources: Sources,
         wall_clock: Callable[[], float],
+        monotonic_ns: Callable[[], int],
         *,
         with_dcgm: bool,
     ) -> None:
-        """`wall_clock`: seconds since 1970. `with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too."""
+        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too.
+
+        `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
+        """
         self._wall_clock = wall_clock
+        self._monotonic_ns = monotonic_ns
         self._node = node
         self._version = version
         self._driver = driver
@@ -104,6 +110,9 @@ class MetricsReader:
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
         self._meter = UsageMeter()
+        self._last_use = LastUse()
+        self._processes = ActiveProcesses()
+        self._idle_ms: Mapping[Use, int] = {}
         self._known = _known(sources)
         self._reading = threading.Lock()
 
@@ -156,10 +165,38 @@ class MetricsReader:
             }
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
             now_s = self._wall_clock()
-            self._time.add(self._driver.busy_samples(since), owners, turns, int(now_s * 1e6))
+            samples = self._driver.busy_samples(since)
+            self._time.add(samples, owners, turns, int(now_s * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
-            self._meter.add(self._time.containers, _memory(known, accounts), int(now_s * 1000))
+            held = self._held(known, accounts)
+            self._look_for_use(held, samples, owners)
+            seconds = dict.fromkeys(held, 0.0) | self._time.containers
+            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle_ms)
             return accounts
+
+    def _look_for_use(
+        self,
+        held: Mapping[Use, CardUse | None],
+        samples: Mapping[str, BusySamples],
+        owners: Mapping[tuple[str, int], Use],
+    ) -> None:
+        now_ns = self._monotonic_ns()
+        active = self._processes.take(samples)
+        used = {owners[each] for each in active if each in owners}
+        young_on = self._processes.young_on(active, owners, now_ns)
+        self._last_use.look(last_use.evidence(held, self._time.containers, samples, used, young_on), now_ns)
+        self._idle_ms = self._last_use.idle_ms()
+
+    def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
+        """Return each container on each of its cards, with the region's account; without unreadable regions."""
+        found: dict[Use, CardUse | None] = {}
+        for (uid, container), each in known.held.items():
+            account = accounts[each.id]
+            if not account.problem:
+                granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(each.id))}
+                gpus = {*granted, *account.cards} - {limits.ANY_GPU}
+                found |= {(uid, container, gpu): account.cards.get(gpu) for gpu in gpus}
+        return found
 
     def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
         uuid, cards = gpu.card.uuid, known.cards
@@ -203,6 +240,7 @@ class MetricsReader:
             group.memory_bytes if group else 0,
             self._time.containers.get(key, 0.0),
             self._time.sampled.get(key, 0.0),
+            self._idle_ms.get(key),
         )
 
 
