@@ -38,6 +38,10 @@ USER_ANNOTATIONS: Final = (
     AVOID_GPU_UUID,
 )
 
+IDLE_AFTER: Final = f"{DOMAIN}/idle-after"
+IDLE_ACTION: Final = f"{DOMAIN}/idle-action"
+LIVE_ANNOTATIONS: Final = (IDLE_AFTER, IDLE_ACTION)  # may change while the pod runs; also defaults on a namespace
+
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 
@@ -53,6 +57,8 @@ LIMITER_FILES_COVERED: Final = "LimiterFilesCovered"
 MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
 REGION_BELOW_USE: Final = "RegionBelowUse"
 WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})
+
+IDLE_CONDITION: Final = f"{DOMAIN}/Idle"  # of a pod that is warned because it uses none of its cards
 
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
