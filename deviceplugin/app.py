@@ -43,6 +43,7 @@ from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.metrics_reader import MetricsReader, Sources
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
+from vgpu.node.notices import Notices
 from vgpu.node.pods import Pods
 from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.process_watch import Known, Processes, ProcessWatch, Rules
@@ -129,6 +130,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             collector.run,
             lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
             used.run,
+            Notices(node.files, node.proven, lambda uid: _idle_warning(node.pods, uid)).run,
             *_served(settings, reader, clocks),
             ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
@@ -237,6 +239,11 @@ def _publisher(
     )
     reporter.on_change = watching.on_change = heartbeat.on_change = used.on_change = publisher.wake
     return publisher
+
+
+def _idle_warning(pods: Pods, uid: str) -> str:
+    pod = pods.get(uid)
+    return pod.idle_warning if pod else ""
 
 
 def _of_unhealthy_cards(node: Node) -> list[dict[str, Any]]:
