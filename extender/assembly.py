@@ -24,6 +24,11 @@ from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
 from extender.history.recorder import NO_RECORDER, Recorder
+from extender.idle import actions as idle_actions
+from extender.idle.actions import Means
+from extender.idle.namespaces import Namespaces
+from extender.idle.sizes import Sizes
+from extender.idle.watcher import IdleWatcher
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
 from extender.node_refusals import NodeRefusals
@@ -56,6 +61,8 @@ class Observers:
     budgets: Budgets
     refusals: NodeRefusals
     waker: Waker
+    idle: IdleWatcher
+    namespaces: Namespaces
     history: Feed
     watches: Watches
     registry: Registry
@@ -118,6 +125,17 @@ def observers(
         spared=("kube-system", settings.namespace),
     )
     waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
+    namespaces = Namespaces(recorder)
+    idle = IdleWatcher(
+        client,
+        cluster,
+        namespaces,
+        recorder,
+        lambda: int(clocks.monotonic() * 1e9),
+        clocks.now,
+        grace_s=settings.idle_grace,
+        acts=settings.idle == "act",
+    )
     told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
     watches = watching.watches(
         client,
@@ -128,6 +146,8 @@ def observers(
         refusals,
         waker,
         told,
+        idle,
+        namespaces,
         namespace=settings.namespace,
         jitter=jitter,
     )
@@ -142,6 +162,8 @@ def observers(
         budgets,
         refusals,
         waker,
+        idle,
+        namespaces,
         told,
         watches,
         Registry(),
@@ -168,7 +190,23 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
     verbs = Verbs(seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted)
-    return Actors(verbs, (preemption.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)))
+    return Actors(
+        verbs,
+        (
+            preemption.run,
+            lambda: seen.refusals.run(leader),
+            lambda: seen.waker.run(leader),
+            lambda: _handle_idle(seen, leader),
+        ),
+    )
+
+
+async def _handle_idle(seen: Observers, leader: Leader) -> None:
+    """Warn idle pods, and act on them, as long as the leader may."""
+    sizes = Sizes(seen.client, seen.settings.namespace)
+    means = Means(seen.client, seen.cluster, seen.namespaces, seen.recorder, sizes, seen.idle.is_due, seen.clocks.now)
+    counter = seen.registry.counter(metrics.IDLE)
+    await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
 
 def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
@@ -186,6 +224,7 @@ def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
             "events": seen.recorder.waiting,
             "explanations": seen.unschedulable.waiting,
             "node_reports": seen.refusals.waiting,
+            "idle_pods": seen.idle.waiting,
         },
         history=seen.history_lag,
     )

@@ -12,6 +12,9 @@ from extender.budgets import Budgets
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.history.feed import Feed
+from extender.idle import namespaces
+from extender.idle.namespaces import Namespaces
+from extender.idle.watcher import IdleWatcher
 from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.unschedulable import UnschedulablePods
@@ -30,10 +33,17 @@ class PodWatch:
     """Takes pods; the reflector passes None for pods that have nothing to do with GPUs."""
 
     def __init__(
-        self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker, history: Feed
+        self,
+        cluster: Cluster,
+        unschedulable: UnschedulablePods,
+        recorder: EventRecorder,
+        waker: Waker,
+        history: Feed,
+        idle: IdleWatcher,
     ) -> None:
         self._cluster = cluster
         self._history = history
+        self._idle = idle
         self._unschedulable = unschedulable
         self._waker = waker
         self._recorder = recorder
@@ -45,6 +55,7 @@ class PodWatch:
         self._cluster.replace_pods(pods, reading.version(version))
         for uid in before.keys() - {pod.uid for pod in pods}:
             self._waker.forget(uid)
+            self._idle.forget(uid)
             self._history.pod_gone(before[uid])
         for pod in pods:
             self._history.pod_changed(before.get(pod.uid), pod)
@@ -71,6 +82,7 @@ class PodWatch:
             self._history.pod_deleted(obj)
             self._cluster.delete_pod(obj)
             self._waker.forget(obj.uid)
+            self._idle.forget(obj.uid)
 
     def _report(self, obj: Pod) -> None:
         """Say why a pod waits, or why nothing is counted for it."""
@@ -104,10 +116,17 @@ class GpuNodeWatch:
     """Takes GPUNodes."""
 
     def __init__(
-        self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals, waker: Waker, history: Feed
+        self,
+        cluster: Cluster,
+        recorder: EventRecorder,
+        refusals: NodeRefusals,
+        waker: Waker,
+        history: Feed,
+        idle: IdleWatcher,
     ) -> None:
         self._cluster = cluster
         self._history = history
+        self._idle = idle
         self._recorder = recorder
         self._refusals = refusals
         self._waker = waker
@@ -119,6 +138,9 @@ class GpuNodeWatch:
 
     def upsert(self, obj: GpuNode) -> None:
         """Take a GPUNode that is new or changed."""
+        self._idle.take(
+            self._cluster.objects.gpunodes.get(obj.node.name), obj
+        )  # a list says not how old its reports are
         self._upsert(obj)
 
     def delete(self, obj: GpuNode) -> None:
@@ -200,6 +222,7 @@ class Watches:
     gpunodes: Reflector
     leases: Reflector
     budgets: Reflector
+    namespaces: Reflector
 
     @property
     def is_synced(self) -> bool:
@@ -225,10 +248,11 @@ class Watches:
             "gpunodes": self.gpunodes,
             "leases": self.leases,
             "poddisruptionbudgets": self.budgets,
+            "namespaces": self.namespaces,
         }
 
     def _all(self) -> tuple[Reflector, ...]:
-        return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets
+        return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets, self.namespaces
 
 
 def watches(
@@ -240,17 +264,19 @@ def watches(
     refusals: NodeRefusals,
     waker: Waker,
     history: Feed,
+    idle: IdleWatcher,
+    idle_defaults: Namespaces,
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets`, `refusals` and `waker`.
+    """Build the reflectors that feed all these parts.
 
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-    pods = PodWatch(cluster, unschedulable, recorder, waker, history)
-    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history)
+    pods = PodWatch(cluster, unschedulable, recorder, waker, history, idle)
+    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history, idle)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.pod_or_none),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
@@ -259,4 +285,5 @@ def watches(
             client, leases, LeaseWatch(cluster, waker), jitter=jitter, silence_s=LEASE_SILENCE_S, decode=reading.lease
         ),
         budgets=Reflector(client, budgets.PATH, disruption_budgets, jitter=jitter, decode=budgets.decode),
+        namespaces=Reflector(client, namespaces.PATH, idle_defaults, jitter=jitter, decode=namespaces.decode),
     )
