@@ -88,7 +88,7 @@ def read(annotations: Mapping[str, str]) -> tuple[Setting, list[Problem]]:
         return NOTHING_SET, []
     problems: list[Problem] = []
     after, action = annotations.get(names.IDLE_AFTER), annotations.get(names.IDLE_ACTION)
-    after_s = None if after is None else _seconds(after)
+    after_s = None if after is None else seconds_of(after)
     if after is not None and after_s is None:
         why = f"must be a time from 1m to 720h, such as 30m or 1h30m, or {NEVER}"
         problems.append(Problem(_field(names.IDLE_AFTER), clipped(after), why))
@@ -131,8 +131,8 @@ def _field(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def _seconds(text: str) -> int | None:
-    """Return the seconds of a time; 0 for never, None where the text is none or is out of range."""
+def seconds_of(text: str) -> int | None:
+    """Return the seconds of a time such as 30m; 0 for never, None where the text is none or is out of range."""
     if text == NEVER:
         return 0
     match = _DURATION.fullmatch(text) if text else None

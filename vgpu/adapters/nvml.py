@@ -177,6 +177,13 @@ class Nvml:
         """Return what each card's sensors say; cards that do not answer are left out."""
         return self._answered("readings", {gpu: partial(_reading, gpu) for gpu in gpus})
 
+    def utilization(self, gpu: str) -> float | None:
+        """Return the percent of the last sample period in which a kernel ran; None where the card does not answer."""
+        try:
+            return float(self._one(("utilization", gpu), partial(_gpu_percent, gpu)))
+        except NvmlError:
+            return None
+
     def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
         """Return each card's samples after a time, in microseconds since 1970; cards that do not answer are left out.
 
@@ -412,6 +419,10 @@ def _reading(gpu: str) -> Reading:
         utilization=rates.gpu / 100 if rates else None,
         memory_utilization=rates.memory / 100 if rates else None,
     )
+
+
+def _gpu_percent(gpu: str) -> int:
+    return int(pynvml.nvmlDeviceGetUtilizationRates(pynvml.nvmlDeviceGetHandleByUUID(gpu)).gpu)
 
 
 def _busy_samples(gpu: str, since_us: int) -> BusySamples:
