@@ -16,6 +16,8 @@ from limiter.host import Host
 from vgpu import idle
 from vgpu.cli import outcome
 from vgpu.cli.failure import ANSWER_IS_NO
+from vgpu.cli.local import allocations
+from vgpu.cli.local.commands import State
 from vgpu.cli.local.top import Output
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
 
@@ -32,7 +34,7 @@ def add(
 ) -> None:
     """Add the commands; `console` makes what tables are written to, `now` is the wall clock."""
     _add_estimate(app, environment, host, console)
-    _add_diagnose(app, host, console)
+    _add_diagnose(app, environment, host, console)
     _add_hold(app, environment, host, now)
 
 
@@ -140,7 +142,7 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         estimate.show(*outcome.or_fail("estimate", work), output, console())
 
 
-def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) -> None:
+def _add_diagnose(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
     @app.command("diagnose")
     def diagnose_(
         script: Annotated[
@@ -160,14 +162,23 @@ def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) 
         switch_label: Annotated[
             str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
         ] = "topology.kubernetes.io/rack",
+        live: Annotated[
+            str | None,
+            typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
+        ] = None,
+        seconds: Annotated[
+            float, typer.Option(metavar="SECONDS", min=2, max=3600, help="with --live: how long to watch")
+        ] = 10.0,
+        state: State = None,
         output: Format = Output.TABLE,
     ) -> None:
-        """Say why a program uses its GPU badly: from its script, NCCL's log, its data, or where its pods run.
+        """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
 
         Each finding has a code, what was seen, why it costs, what to do, and how much it may bring. The exit code is 1
         where something was found.
         """
         from vgpu.cli.local import diagnose  # noqa: PLC0415 - see above
+        from vgpu.cli.local import live as running  # noqa: PLC0415
 
         checks = [
             (script, diagnose.of_script),
@@ -175,11 +186,17 @@ def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) 
             (data, lambda path: diagnose.of_data(path, needs, host)),
             (job, lambda path: diagnose.of_job(path, switch_label)),
         ]
-        outcome.require([path for path, _ in checks], "diagnose: give --script, --nccl-log, --data or --job")
+        given = [*(path for path, _ in checks), live]
+        outcome.require(given, "diagnose: give --live, --script, --nccl-log, --data or --job")
         asked = [(path, check) for path, check in checks if path is not None]
-        found = [(path, outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
-        for path, findings in found:
-            diagnose.show(str(path), findings, output, console())
+        found = [(str(path), outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
+        if live is not None:
+            found += outcome.or_fail(
+                "diagnose",
+                lambda: running.diagnose(allocations.state_directories(environment, state), live, seconds, host),
+            )
+        for subject, findings in found:
+            diagnose.show(subject, findings, output, console())
         if any(findings for _, findings in found):
             raise typer.Exit(ANSWER_IS_NO)
 
