@@ -105,7 +105,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
+    reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, marks)
     used = UsageReporter(reader.usage, settings.usage_period)
     publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, clocks)
@@ -271,6 +271,7 @@ def _metrics(
     settings: Settings,
     node: Node,
     driver: Driver,
+    processes: Processes,
     watching: ProcessWatch,
     card_health: Health,
     arbiter: Arbiter | None,
@@ -282,6 +283,7 @@ def _metrics(
         cards=lambda: node.inventory.state,
         allocations=node.proven,
         groups=lambda: watching.groups,
+        pods=node.pods.all,
         findings=watching.findings,
         xids=lambda: card_health.xids,
         arbiter_runs=lambda: arbiter.is_running if arbiter else None,
@@ -292,6 +294,7 @@ def _metrics(
         settings.node_name,
         vgpu.__version__,
         driver,
+        processes.process,
         node.files,
         sources,
         clocks.wall,

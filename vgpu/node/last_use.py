@@ -7,9 +7,9 @@ none. A time that cannot be known is not idle time: it begins again at zero
 - when the plugin starts, or has not looked for `MAX_GAP_NS`: NVML keeps samples of about 20 s;
 - when the card answers again, its driver names processes again, or the region can be read again.
 
-NVML names processes by pid, and the plugin learns every few seconds which container a process belongs to. A younger
-process counts for the containers of its card whose launches do not pass the launch gate: the only container of a card,
-and one whose region has never shown a launch.
+NVML names processes by pid, and /proc says which container a process belongs to. A process that has ended before it was
+asked for counts for the containers of its card whose launches may not pass the launch gate: the only container of a
+card, and one whose region has never shown a launch.
 """
 
 from collections import Counter

@@ -6,22 +6,24 @@ sensors are read when the metrics are; which containers there are is known from 
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vgpu import limits
 from vgpu.adapters.metrics import Family
 from vgpu.adapters.nvml import BusySamples, Gpu, Reading
+from vgpu.adapters.procfs import Process
 from vgpu.limits import CardLimit
 from vgpu.measured_use import MeasuredUse
-from vgpu.node import dcgm_metrics, last_use, metrics, share_files
+from vgpu.node import dcgm_metrics, last_use, metrics, process_owner, share_files, uninvited
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
 from vgpu.node.gpu_time import GpuTime, Use
 from vgpu.node.inventory import State
 from vgpu.node.last_use import ActiveProcesses, LastUse
 from vgpu.node.metrics import CardState, ContainerState, NodeState
+from vgpu.node.pods import BoundPod
 from vgpu.node.share_files import Account
 from vgpu.node.state_files import StateFiles
 from vgpu.node.unlimited import Group
@@ -50,6 +52,7 @@ class Sources:
         cards: the inventory's state.
         allocations: the proven ones.
         groups: the processes of containers, as the last look has seen them.
+        pods: of this node.
         findings: that count now.
         xids: number of XID errors by card and code.
         arbiter_runs: whether the arbiter runs; None where the node has none.
@@ -60,6 +63,7 @@ class Sources:
     cards: Callable[[], State]
     allocations: Callable[[], Collection[Allocation]]
     groups: Callable[[], Collection[Group]]
+    pods: Callable[[], Iterable[BoundPod]]
     findings: Callable[[], Collection[Finding]]
     xids: Callable[[], Mapping[str, Mapping[str, int]]]
     arbiter_runs: Callable[[], bool | None]
@@ -74,6 +78,7 @@ class _Known:
     cards: State
     held: Mapping[tuple[str, str], Allocation]
     groups: Mapping[Use, Group]
+    pods: Mapping[str, BoundPod]
     findings: Mapping[str, int]
     xids: Mapping[str, Mapping[str, int]]
     arbiter_runs: bool | None
@@ -89,6 +94,7 @@ class MetricsReader:
         node: str,
         version: str,
         driver: Driver,
+        process: Callable[[int], Process | None],
         files: StateFiles,
         sources: Sources,
         wall_clock: Callable[[], float],
@@ -96,7 +102,7 @@ class MetricsReader:
         *,
         with_dcgm: bool,
     ) -> None:
-        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too.
+        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too. `process` reads a process of /proc.
 
         `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
         """
@@ -105,6 +111,7 @@ class MetricsReader:
         self._node = node
         self._version = version
         self._driver = driver
+        self._process = process
         self._files = files
         self._sources = sources
         self._with_dcgm = with_dcgm
@@ -169,7 +176,7 @@ class MetricsReader:
             self._time.add(samples, owners, turns, int(now_s * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
             held = self._held(known, accounts)
-            self._look_for_use(held, samples, owners)
+            self._look_for_use(held, samples, owners, known.pods)
             seconds = dict.fromkeys(held, 0.0) | self._time.containers
             self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle_ms)
             return accounts
@@ -178,12 +185,14 @@ class MetricsReader:
         self,
         held: Mapping[Use, CardUse | None],
         samples: Mapping[str, BusySamples],
-        owners: Mapping[tuple[str, int], Use],
+        listed: Mapping[tuple[str, int], Use],
+        pods: Mapping[str, BoundPod],
     ) -> None:
         now_ns = self._monotonic_ns()
         active = self._processes.take(samples)
-        used = {owners[each] for each in active if each in owners}
-        young_on = self._processes.young_on(active, owners, now_ns)
+        owners = process_owner.owners(active - listed.keys(), self._process, pods) | dict(listed)
+        used = {owner for each in active if (owner := owners.get(each)) is not None}
+        young_on = self._processes.young_on(active, owners.keys(), now_ns)
         self._last_use.look(last_use.evidence(held, self._time.containers, samples, used, young_on), now_ns)
         self._idle_ms = self._last_use.idle_ms()
 
@@ -249,6 +258,7 @@ def _known(sources: Sources) -> _Known:
         sources.cards(),
         {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
         {(each.pod.uid, each.container, each.gpu): each for each in sources.groups()},
+        uninvited.by_kubelet_uid(sources.pods()),
         _counts(sources.findings()),
         {gpu: dict(counts) for gpu, counts in sources.xids().items()},
         sources.arbiter_runs(),
