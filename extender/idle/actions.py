@@ -13,7 +13,7 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.idle import owners
 from extender.idle.namespaces import Namespaces
-from extender.idle.owners import Owner
+from extender.idle.owners import STOPPED_BY, Owner
 from extender.idle.sizes import Sizes
 from extender.objects import Pod
 from vgpu import idle, names
@@ -25,7 +25,6 @@ from vgpu.idle import Action, Rule
 EVICTED: Final = "IdleEvicted"
 SCALED: Final = "IdleScaledToZero"
 STOPPED: Final = "IdleNotebookStopped"
-STOPPED_BY: Final = "kubeflow-resource-stopped"  # Kubeflow's notebook controller stops a Notebook that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +191,8 @@ async def _scale(means: Means, owner: Owner, due: IdlePod) -> str:
 
 async def _stop(means: Means, owner: Owner, due: IdlePod) -> str:
     """Stop a Notebook by its own annotation. The UID keeps a recreated Notebook of that name from being stopped."""
+    if owner.is_stopped:
+        return ""
     metadata = {"uid": owner.uid, "annotations": {STOPPED_BY: timestamps.seconds(means.now())}}
     await means.client.patch(owner.path, {"metadata": metadata})
     back = f"kubectl annotate notebook {owner.name} -n {owner.namespace} {STOPPED_BY}-"

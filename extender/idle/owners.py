@@ -27,6 +27,7 @@ PLURALS: Final = {
     ("apps", "StatefulSet"): "statefulsets",
     ("kubeflow.org", "Notebook"): "notebooks",
 }
+STOPPED_BY: Final = "kubeflow-resource-stopped"  # Kubeflow's notebook controller stops a Notebook that has it
 _LONGEST_CHAIN: Final = 2  # from the pod's controller to what controls that
 
 
@@ -59,6 +60,7 @@ class _Spec(msgspec.Struct):
 class _Metadata(msgspec.Struct):
     name: str
     uid: str
+    annotations: dict[str, str] | None = None
     owners: list[Reference] | None = msgspec.field(name="ownerReferences", default=None)
 
 
@@ -72,7 +74,10 @@ _decode = msgspec.json.Decoder(_Object).decode
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """An object that keeps pods running. `template` is what its pod template says about idle pods."""
+    """An object that keeps pods running.
+
+    `template` is what its pod template says about idle pods; `is_stopped`, of a Notebook, that it has been stopped.
+    """
 
     api_version: str
     kind: str
@@ -80,6 +85,7 @@ class Owner:
     name: str
     uid: str
     template: Setting = field(default=NOTHING_SET)
+    is_stopped: bool = False
 
     @property
     def path(self) -> str:
@@ -110,7 +116,8 @@ async def find(client: Client, pod: Pod) -> Owner | None:
         if found is None:
             return None
         template = _template(found)
-        owner = Owner(*_identity(above), template if template != NOTHING_SET or owner is None else owner.template)
+        asked = template if template != NOTHING_SET or owner is None else owner.template
+        owner = Owner(*_identity(above), asked, STOPPED_BY in (found.metadata.annotations or {}))
     return owner
 
 

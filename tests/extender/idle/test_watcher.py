@@ -318,6 +318,9 @@ async def test_a_notebook_is_stopped_by_its_own_annotation(idle: Idle, asked: di
     found = json.loads(await idle.world.client.get(f"{NOTEBOOKS}/nb"))
     assert datetime.fromisoformat(found["metadata"]["annotations"]["kubeflow-resource-stopped"])
     assert await replicas_of(idle, stateful_set) == 1  # that is the Notebook's controller's work
+    await idle.idle(2, *idle.pods.values())
+    again = json.loads(await idle.world.client.get(f"{NOTEBOOKS}/nb"))
+    assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
     assert "IdleNotebookStopped" in await idle.reasons("Notebook")
 
 
