@@ -43,6 +43,7 @@ from vgpu.node.limits_writer import LimitsWriter
 from vgpu.node.metrics_reader import MetricsReader, Sources
 from vgpu.node.node_api import NodeApi
 from vgpu.node.node_lease import NodeLease
+from vgpu.node.notices import Notices
 from vgpu.node.pods import Pods
 from vgpu.node.probe_files import ProbeFiles
 from vgpu.node.process_watch import Known, Processes, ProcessWatch, Rules
@@ -104,7 +105,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
         wall_clock=clocks.wall,
     )
     arbiter, marks = _turns(settings, files, clocks)
-    reader = _metrics(settings, node, driver, watching, card_health, arbiter, reporter, endpoints, clocks)
+    reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
     used = UsageReporter(reader.usage, settings.usage_period)
     publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, clocks)
@@ -129,6 +130,7 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
             collector.run,
             lambda: reader.run(min(metrics_reader.PERIOD_S, settings.health_period)),
             used.run,
+            Notices(node.files, node.proven, lambda uid: _idle_warning(node.pods, uid)).run,
             *_served(settings, reader, clocks),
             ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
         ),
@@ -239,6 +241,11 @@ def _publisher(
     return publisher
 
 
+def _idle_warning(pods: Pods, uid: str) -> str:
+    pod = pods.get(uid)
+    return pod.idle_warning if pod else ""
+
+
 def _of_unhealthy_cards(node: Node) -> list[dict[str, Any]]:
     """Return the reports about pods that hold unhealthy cards."""
     state = node.inventory.state
@@ -264,6 +271,7 @@ def _metrics(
     settings: Settings,
     node: Node,
     driver: Driver,
+    processes: Processes,
     watching: ProcessWatch,
     card_health: Health,
     arbiter: Arbiter | None,
@@ -275,6 +283,7 @@ def _metrics(
         cards=lambda: node.inventory.state,
         allocations=node.proven,
         groups=lambda: watching.groups,
+        pods=node.pods.all,
         findings=watching.findings,
         xids=lambda: card_health.xids,
         arbiter_runs=lambda: arbiter.is_running if arbiter else None,
@@ -282,7 +291,15 @@ def _metrics(
         refusals=lambda: len(reporter.refusals()),
     )
     return MetricsReader(
-        settings.node_name, vgpu.__version__, driver, node.files, sources, clocks.wall, with_dcgm=settings.dcgm_names
+        settings.node_name,
+        vgpu.__version__,
+        driver,
+        processes.process,
+        node.files,
+        sources,
+        clocks.wall,
+        lambda: int(clocks.monotonic() * 1e9),
+        with_dcgm=settings.dcgm_names,
     )
 
 

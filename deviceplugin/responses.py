@@ -86,6 +86,7 @@ def _mounts(allocation: str, files: StateFiles) -> tuple[Mount, ...]:
         Mount("/run/vgpu/limits", files.limits(allocation)),
         Mount("/run/vgpu/region", files.region(allocation), read_only=False),
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
+        Mount("/run/vgpu/notices", files.notices(allocation)),
         Mount(LIBRARY_IN_CONTAINER, files.library(allocation)),
         Mount("/etc/ld.so.preload", files.preload(allocation)),
     )

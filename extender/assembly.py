@@ -29,6 +29,11 @@ from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
 from extender.history.recorder import NO_RECORDER, Recorder
+from extender.idle import actions as idle_actions
+from extender.idle.actions import Means
+from extender.idle.namespaces import Namespaces
+from extender.idle.sizes import Sizes
+from extender.idle.watcher import IdleWatcher
 from extender.last_decisions import LastDecisions
 from extender.leader import Leader
 from extender.metrics import VerbMetrics
@@ -63,6 +68,8 @@ class Observers:
     refusals: NodeRefusals
     waker: Waker
     gangs: GangBook
+    idle: IdleWatcher
+    namespaces: Namespaces
     history: Feed
     watches: Watches
     registry: Registry
@@ -130,6 +137,17 @@ def observers(
         evicts_uninvited=settings.uninvited == "evict",
         spared=("kube-system", settings.namespace),
     )
+    namespaces = Namespaces(recorder)
+    idle = IdleWatcher(
+        client,
+        cluster,
+        namespaces,
+        recorder,
+        lambda: int(clocks.monotonic() * 1e9),
+        clocks.now,
+        grace_s=settings.idle_grace,
+        acts=settings.idle == "act",
+    )
     told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
     watches = watching.watches(
         client,
@@ -141,6 +159,8 @@ def observers(
         waker,
         told,
         gangs.pod_groups,
+        idle,
+        namespaces,
         namespace=settings.namespace,
         jitter=jitter,
     )
@@ -156,6 +176,8 @@ def observers(
         refusals,
         waker,
         gangs,
+        idle,
+        namespaces,
         told,
         watches,
         Registry(),
@@ -187,19 +209,25 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
     counted = VerbMetrics(seen.registry)
     verbs = Verbs(
-        seen.cluster,
-        node_filter,
-        defaults,
-        binder,
-        seen.recorder,
-        preemption,
-        seen.history,
-        counted,
-        seen.gangs,
+        seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted, seen.gangs,
         seen.decisions,
+    )  # fmt: skip
+    tasks = (
+        preemption.run,
+        deadlines.run,
+        lambda: seen.refusals.run(leader),
+        lambda: seen.waker.run(leader),
+        lambda: _handle_idle(seen, leader),
     )
-    tasks = preemption.run, deadlines.run, lambda: seen.refusals.run(leader), lambda: seen.waker.run(leader)
     return Actors(verbs, tasks)
+
+
+async def _handle_idle(seen: Observers, leader: Leader) -> None:
+    """Warn idle pods, and act on them, as long as the leader may."""
+    sizes = Sizes(seen.client, seen.settings.namespace)
+    means = Means(seen.client, seen.cluster, seen.namespaces, seen.recorder, sizes, seen.idle.is_due, seen.clocks.now)
+    counter = seen.registry.counter(metrics.IDLE)
+    await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
 
 def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
@@ -219,6 +247,7 @@ def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
             "events": seen.recorder.waiting,
             "explanations": seen.unschedulable.waiting,
             "node_reports": seen.refusals.waiting,
+            "idle_pods": seen.idle.waiting,
         },
         history=seen.history_lag,
     )

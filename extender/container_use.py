@@ -32,6 +32,7 @@ class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     used_mib: _Mib = msgspec.field(name="usedMiB", default=0)
     peak_mib: _Mib = msgspec.field(name="peakMiB", default=0)
     levels: Annotated[tuple[_Lasting, ...], Meta(max_length=measured_use.LEVELS)] = ()
+    idle_ms: _Time | None = None
 
     @property
     def key(self) -> tuple[str, str, str, int]:

@@ -1,6 +1,6 @@
 """The extender's metrics: how long the verbs take, what they answer, and what the watches and queues hold.
 
-The labels have values from closed sets only: there are at most 160 series.
+The labels have values from closed sets only: there are at most 180 series.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -70,6 +70,12 @@ HISTORY_LOST: Final = Metric(
 HISTORY_UP: Final = Metric(
     "vgpu_extender_history_up", Kind.GAUGE, "1 while the disk and the database of the history take records"
 )
+IDLE: Final = Metric(
+    "vgpu_extender_idle_actions_total",
+    Kind.COUNTER,
+    "Reports of idle pods, by the action that was asked for and its outcome: warned, done, refused, error",
+    ("action", "outcome"),
+)
 
 CATALOGUE: Final = (
     VERB_SECONDS,
@@ -89,6 +95,7 @@ CATALOGUE: Final = (
     HISTORY_WAITING,
     HISTORY_LOST,
     HISTORY_UP,
+    IDLE,
 )
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")

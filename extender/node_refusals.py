@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from typing import Final
 
+from extender import eviction
 from extender import objects as reading
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
@@ -137,11 +138,8 @@ class NodeRefusals:
 
     async def _evict(self, pod: Pod) -> bool:
         """Evict a pod, and no other pod of its name. Return False where the eviction is to be tried again."""
-        metadata = {"namespace": pod.namespace, "name": pod.name}
-        options = {"preconditions": {"uid": pod.uid}}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
         try:
-            await self._client.post(f"{names.pod_path(pod.namespace, pod.name)}/eviction", body)
+            await eviction.evict(self._client, pod)
         except KubernetesError as error:
             log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)
             return error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)

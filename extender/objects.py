@@ -15,7 +15,7 @@ from extender.host_usage import HostPod
 from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
-from vgpu import assignment_trust, card_status, host_request, names, quantity, request
+from vgpu import assignment_trust, card_status, host_request, idle, names, quantity, request
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust, DistrustReason
@@ -52,6 +52,8 @@ class Pod:
         lifecycle: when the pod and its containers ran, and what created the pod.
         has_started: whether the kubelet has admitted the pod, so that it held devices.
         host: what the pod requests of its node's CPU and memory.
+        idle_setting: what the pod says about the time in which it uses none of its cards.
+        is_warned: whether the pod was warned that it does not.
     """
 
     uid: str
@@ -69,6 +71,8 @@ class Pod:
     has_started: bool = False
     lifecycle: Lifecycle = lifecycle.UNKNOWN
     host: HostRequest = host_request.NOTHING
+    idle_setting: idle.Setting = idle.NOTHING_SET
+    is_warned: bool = False
 
     @property
     def on_host(self) -> HostPod:
@@ -204,6 +208,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
+    conditions = status.get("conditions") or ()
     parsed = request.parse(obj)
     return Pod(
         uid=metadata.get("uid", ""),
@@ -214,12 +219,14 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         parsed=parsed,
         admitted=_admitted(obj),
         assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
-        is_unschedulable=any(each.get("reason") == "Unschedulable" for each in status.get("conditions") or ()),
+        is_unschedulable=any(each.get("reason") == "Unschedulable" for each in conditions),
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),
         has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
         lifecycle=lifecycle.decode(obj),
         host=host_request.of_pod(obj.get("spec") or {}),
+        idle_setting=idle.read(annotations)[0],
+        is_warned=any(each.get("type") == names.IDLE_CONDITION and each.get("status") == "True" for each in conditions),
     )
 
 

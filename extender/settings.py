@@ -66,6 +66,14 @@ class Settings(Listening):
         "the limits of their share: report or evict; pods of kube-system and of the Leases' namespace are never "
         "evicted for that",
     )
+    idle: Literal["report", "act"] = Field(
+        "act",
+        description="what may be done about pods that use none of their cards: report, or act as the annotations "
+        f"{names.IDLE_AFTER} and {names.IDLE_ACTION} say",
+    )
+    idle_grace: float = Field(
+        300, ge=1, le=86400, description="seconds from the warning of an idle pod to the action, at least"
+    )
     admin_listen: Address | Literal["off"] = Field(
         f"127.0.0.1:{names.ADMIN_PORT}",
         description="IP:PORT of the admin REST, or off; another address than loopback serves TLS, and needs admin-auth",

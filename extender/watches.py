@@ -13,6 +13,9 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.history.feed import Feed
 from extender.host_usage import HostPod
+from extender.idle import namespaces
+from extender.idle.namespaces import Namespaces
+from extender.idle.watcher import IdleWatcher
 from extender.node_refusals import NodeRefusals
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.pod_groups import PodGroups
@@ -34,10 +37,17 @@ class PodWatch:
     """Takes pods; of those that have nothing to do with GPUs, what they take of their nodes' CPU and memory."""
 
     def __init__(
-        self, cluster: Cluster, unschedulable: UnschedulablePods, recorder: EventRecorder, waker: Waker, history: Feed
+        self,
+        cluster: Cluster,
+        unschedulable: UnschedulablePods,
+        recorder: EventRecorder,
+        waker: Waker,
+        history: Feed,
+        idle: IdleWatcher,
     ) -> None:
         self._cluster = cluster
         self._history = history
+        self._idle = idle
         self._unschedulable = unschedulable
         self._waker = waker
         self._recorder = recorder
@@ -53,6 +63,7 @@ class PodWatch:
             self._learn(before.get(pod.uid), pod)
         for uid in before.keys() - {pod.uid for pod in pods}:
             self._waker.forget(uid)
+            self._idle.forget(uid)
             self._history.pod_gone(before[uid])
         for pod in pods:
             self._history.pod_changed(before.get(pod.uid), pod)
@@ -92,6 +103,7 @@ class PodWatch:
             self._history.pod_deleted(obj)
             self._cluster.delete_pod(obj)
             self._waker.forget(obj.uid)
+            self._idle.forget(obj.uid)
 
     def _report(self, obj: Pod) -> None:
         """Say why a pod waits, or why nothing is counted for it."""
@@ -125,10 +137,17 @@ class GpuNodeWatch:
     """Takes GPUNodes."""
 
     def __init__(
-        self, cluster: Cluster, recorder: EventRecorder, refusals: NodeRefusals, waker: Waker, history: Feed
+        self,
+        cluster: Cluster,
+        recorder: EventRecorder,
+        refusals: NodeRefusals,
+        waker: Waker,
+        history: Feed,
+        idle: IdleWatcher,
     ) -> None:
         self._cluster = cluster
         self._history = history
+        self._idle = idle
         self._recorder = recorder
         self._refusals = refusals
         self._waker = waker
@@ -140,6 +159,9 @@ class GpuNodeWatch:
 
     def upsert(self, obj: GpuNode) -> None:
         """Take a GPUNode that is new or changed."""
+        self._idle.take(
+            self._cluster.objects.gpunodes.get(obj.node.name), obj
+        )  # a list says not how old its reports are
         self._upsert(obj)
 
     def delete(self, obj: GpuNode) -> None:
@@ -223,6 +245,7 @@ class Watches:
     budgets: Reflector
     coscheduling_groups: Reflector
     kubernetes_groups: Reflector
+    namespaces: Reflector
 
     @property
     def is_synced(self) -> bool:
@@ -253,10 +276,11 @@ class Watches:
             "poddisruptionbudgets": self.budgets,
             "podgroups.scheduling.x-k8s.io": self.coscheduling_groups,
             "podgroups.scheduling.k8s.io": self.kubernetes_groups,
+            "namespaces": self.namespaces,
         }
 
     def _all(self) -> tuple[Reflector, ...]:
-        return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets
+        return self.pods, self.nodes, self.gpunodes, self.leases, self.budgets, self.namespaces
 
 
 def watches(
@@ -269,17 +293,19 @@ def watches(
     waker: Waker,
     history: Feed,
     groups: Mapping[GangSource, PodGroups],
+    idle: IdleWatcher,
+    idle_defaults: Namespaces,
     *,
     namespace: str,
     jitter: Callable[[], float],
 ) -> Watches:
-    """Build the reflectors that feed `cluster`, `unschedulable`, `disruption_budgets`, `refusals`, `waker`, `groups`.
+    """Build the reflectors that feed all these parts.
 
     Our Leases are in `namespace`. `jitter` returns a random number from 0 to 1.
     """
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-    pods = PodWatch(cluster, unschedulable, recorder, waker, history)
-    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history)
+    pods = PodWatch(cluster, unschedulable, recorder, waker, history, idle)
+    gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history, idle)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.watched_pod),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
@@ -304,4 +330,5 @@ def watches(
             absent_s=ABSENT_S,
             decode=pod_groups.of_kubernetes,
         ),
+        namespaces=Reflector(client, namespaces.PATH, idle_defaults, jitter=jitter, decode=namespaces.decode),
     )

@@ -13,6 +13,7 @@ VgpuError
 `- OutsideError         an external system failed
    |- KubernetesError
    |- NvmlError
+   |- CudaError
    |- KubeletError
    |- HistoryUnavailable
    |- HistoryRefused
@@ -83,6 +84,14 @@ class KubernetesError(OutsideError):
     def is_definite(self) -> bool:
         """Whether the API server certainly did not carry out the request."""
         return 400 <= self.status < 500 and self.status not in (408, 429)  # noqa: PLR2004 - HTTP's classes
+
+
+class CudaError(OutsideError):
+    """A call of the CUDA driver failed; `code` is its CUresult, 0 where the driver was not asked."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class NvmlError(OutsideError):

@@ -31,6 +31,7 @@ class MeasuredUse:
         used_mib: memory in use at `until_ms`.
         peak_mib: the most memory that was in use, since the container or the device plugin started.
         levels: number of minutes by level, without the zeros at the end.
+        idle_ms: for how long the container had used the card not at all, at `until_ms`; None where that is unknown.
     """
 
     pod_uid: str
@@ -43,6 +44,7 @@ class MeasuredUse:
     used_mib: int = 0
     peak_mib: int = 0
     levels: tuple[int, ...] = ()
+    idle_ms: int | None = None
 
 
 def level_of(percent: float) -> int:
@@ -74,6 +76,7 @@ def added(many: Iterable[Sequence[int]]) -> list[int]:
 
 def as_json(use: MeasuredUse) -> dict[str, Any]:
     """Write an entry."""
+    idle = {} if use.idle_ms is None else {"idleMs": use.idle_ms}
     return {
         "podUID": use.pod_uid,
         "container": use.container,
@@ -85,4 +88,5 @@ def as_json(use: MeasuredUse) -> dict[str, Any]:
         "usedMiB": use.used_mib,
         "peakMiB": use.peak_mib,
         "levels": list(use.levels),
+        **idle,
     }

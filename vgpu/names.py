@@ -46,6 +46,10 @@ USER_ANNOTATIONS: Final = (
     GPU_ANTI_AFFINITY,
 )
 
+IDLE_AFTER: Final = f"{DOMAIN}/idle-after"
+IDLE_ACTION: Final = f"{DOMAIN}/idle-action"
+LIVE_ANNOTATIONS: Final = (IDLE_AFTER, IDLE_ACTION)  # may change while the pod runs; also defaults on a namespace
+
 # Other projects' ways to name a group of pods.
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"  # of coscheduling, in kubernetes-sigs/scheduler-plugins
 COSCHEDULING_GROUPS_PATH: Final = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
@@ -67,6 +71,8 @@ LIMITER_FILES_COVERED: Final = "LimiterFilesCovered"
 MEMORY_BEYOND_LIMIT: Final = "MemoryBeyondLimit"
 REGION_BELOW_USE: Final = "RegionBelowUse"
 WITHOUT_LIMITS: Final = frozenset({LIMITER_NOT_LOADED, LIMITER_FILES_COVERED, MEMORY_BEYOND_LIMIT, REGION_BELOW_USE})
+
+IDLE_CONDITION: Final = f"{DOMAIN}/Idle"  # of a pod that is warned because it uses none of its cards
 
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"

@@ -7,7 +7,7 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, foreign_annotations, gang, manifest, names, policy, quantity, request, translate
+from vgpu import container_paths, foreign_annotations, gang, idle, manifest, names, policy, quantity, request, translate
 from vgpu.problem import Problem
 from vgpu.request import Json
 from webhook import pods
@@ -16,7 +16,7 @@ from webhook.rules import Rules
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
 _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
-_KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS))
+_KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS))
 
 
 def on_create(pod: Json, rules: Rules) -> list[Problem]:
@@ -30,6 +30,7 @@ def on_create(pod: Json, rules: Rules) -> list[Problem]:
     problems += translated.problems or [*_kubelet_resources(translated, rules.slice_mib), *_nvidia_plugin(translated)]
     problems += _unknown_annotations(pod)
     problems += gang.conflicts(pod)
+    problems += idle.read(manifest.annotations(pod))[1]
     problems += _node_set_by_hand(pod)
     for path, container in manifest.every_container(pod):
         problems += _visible_devices(path, container)
@@ -113,7 +114,7 @@ def _nvidia_plugin(translated: translate.TranslatedPod) -> Iterator[Problem]:
 def _unknown_annotations(pod: Json) -> Iterator[Problem]:
     for name, value in manifest.annotations(pod).items():
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
-            known = ", ".join(names.USER_ANNOTATIONS)
+            known = ", ".join((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
             yield Problem(_annotation(name), value, f"is not an annotation of {names.DOMAIN}; known: {known}")
 
 
@@ -160,12 +161,13 @@ def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Proble
     for name in sorted(foreign_annotations.NAMES & changed):
         why = f"was translated when the pod was created, and cannot be changed; set annotations of {names.DOMAIN}"
         yield Problem(_annotation(name), annotations.get(name, ""), why)
+    fields = {_annotation(name) for name in changed}
+    yield from (problem for problem in idle.read(annotations)[1] if problem.field in fields)
     if old.get("spec", {}).get("nodeName"):
         for name in names.USER_ANNOTATIONS:
             if name in changed:
                 why = "cannot be changed once the pod is bound to a node"
                 yield Problem(_annotation(name), annotations.get(name, ""), why)
         return
-    fields = {_annotation(name) for name in changed}
     found = (*policy.parse(annotations)[1], *gang.parse(new)[1])
     yield from (problem for problem in found if problem.field in fields)

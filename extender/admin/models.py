@@ -48,6 +48,9 @@ class Grant(Model):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    idleSeconds: int | None = Field(
+        None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
+    )
 
 
 class Tenant(Grant):
@@ -128,6 +131,9 @@ class Pod(Model):
     priority: int = Field(0, description="of the pod's PriorityClass")
     gpus: list[Grant] = Field([], description="what the pod has")
     problems: list[str] = Field([], description="why the pod's request or its assignment does not count")
+    idleSeconds: int | None = Field(
+        None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
+    )
 
 
 class ReasonCount(Model):

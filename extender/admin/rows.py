@@ -8,6 +8,8 @@ from typing import Any, Final
 from extender import container_use
 from extender.admin.listing import Kind, Row
 from extender.admin.snapshots import Snapshot
+from extender.container_use import ContainerUse
+from extender.idle import pod_use
 from extender.objects import Pod
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust
@@ -27,7 +29,7 @@ GPU_FIELDS: Final = (
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
-    "priority", "gpus", "problems",
+    "priority", "gpus", "problems", "idleSeconds",
 )  # fmt: skip
 
 NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
@@ -190,6 +192,7 @@ def pod_row(pod: Pod, snapshot: Snapshot) -> Row:
         "priority": pod.scheduling.priority,
         "gpus": list(_grants(pod, snapshot)),
         "problems": [str(each) for each in pod.parsed.problems] or distrust(pod),
+        "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
     }
 
 
@@ -272,9 +275,22 @@ def added(parts: Iterable[Row]) -> Row:
 
 
 def _used(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> Row:
-    gpunode = snapshot.gpunodes.get(pod.node)
-    found = container_use.now(gpunode.usage.get(pod.uid, ()), container, uuid) if gpunode else None
+    found = container_use.now(_uses(pod, snapshot), container, uuid)
     return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+
+
+def _uses(pod: Pod, snapshot: Snapshot) -> tuple[ContainerUse, ...]:
+    gpunode = snapshot.gpunodes.get(pod.node)
+    return gpunode.usage.get(pod.uid, ()) if gpunode else ()
+
+
+def _idle_s(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> int | None:
+    found = container_use.now(_uses(pod, snapshot), container, uuid)
+    return _seconds(found.idle_ms) if found else None
+
+
+def _seconds(ms: int | None) -> int | None:
+    return None if ms is None else ms // 1000
 
 
 def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
@@ -292,6 +308,7 @@ def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
                 "cores": FULL_CORES if grant.whole else grant.cores or 0,
                 "whole": grant.whole,
                 **_used(pod, container, grant.gpu, snapshot),
+                "idleSeconds": _idle_s(pod, container, grant.gpu, snapshot),
             }
 
 

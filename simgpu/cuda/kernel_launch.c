@@ -7,7 +7,13 @@
 #include "stream.h"
 #include "stream_capture.h"
 
-static CUresult launch(CUfunction function, CUstream stream) {
+/* ns of work of a launch. */
+static uint64_t work_of(CUfunction function, void *const *parameters) {
+    bool loops = function->iteration_ns != 0 && parameters != NULL && parameters[0] != NULL;
+    return loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
+}
+
+static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
     REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
     REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
     CUresult result;
@@ -18,27 +24,25 @@ static CUresult launch(CUfunction function, CUstream stream) {
     REQUIRE(result == CUDA_SUCCESS, result);
     result = context_make_heap(stream_context(stream), function->uses_heap);
     REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(stream_run(stream, function->duration_ns));
+    LEAVE(stream_run(stream, work_of(function, parameters)));
 }
 
 EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                                  unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                  unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     (void)sharedMemBytes;
-    (void)kernelParams;
     (void)extra;
     ENTER();
     REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
-    return launch(f, hStream);
+    return launch(f, hStream, kernelParams);
 }
 
 EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-    (void)kernelParams;
     (void)extra;
     ENTER();
     REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
-    return launch(f, config->hStream);
+    return launch(f, config->hStream, kernelParams);
 }
 
 EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,

@@ -11,15 +11,22 @@
 #define PREFIX      "local"
 #define LOCAL_UNIT  16
 #define HEAP_PREFIX "heap"
+#define LOOP_PREFIX "loop"
 
-uint64_t kernel_duration_ns(const char *name) {
+static uint64_t number_at_end(const char *name, uint64_t without) {
     size_t digits = strlen(name);
     while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
         digits--;
     }
-    uint64_t us = name[digits] == '\0' ? DEFAULT_US : strtoull(name + digits, NULL, 10);
-    return us * 1000;
+    return name[digits] == '\0' ? without : strtoull(name + digits, NULL, 10);
 }
+
+uint64_t kernel_iteration_ns(const char *name) {
+    bool loops = strncmp(name, LOOP_PREFIX, sizeof LOOP_PREFIX - 1) == 0;
+    return loops ? number_at_end(name, 0) : 0;
+}
+
+uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAULT_US) * 1000; }
 
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* ns of one iteration of a kernel whose first parameter is the number of iterations: the number at the end of a name
+ * that begins with "loop", "loop_1000" for 1 us; 0 for other kernels. */
+uint64_t kernel_iteration_ns(const char *name);
 /* ns of work: the number of microseconds at the end of the name, "busy_250" for 250 us; 10 us without a number. */
 uint64_t kernel_duration_ns(const char *name);
 /* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;

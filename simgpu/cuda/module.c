@@ -26,6 +26,7 @@ CUfunction function_named(CUfunction *list, const char *name) {
         *made = (struct CUfunc_st){
             .next = *list,
             .duration_ns = kernel_duration_ns(name),
+            .iteration_ns = kernel_iteration_ns(name),
             .local = kernel_local_bytes(name),
             .uses_heap = kernel_uses_heap(name),
         };

@@ -73,6 +73,7 @@ def test_only_the_region_is_mounted_writable(injection: Injection) -> None:
         "/run/vgpu/limits": True,
         "/run/vgpu/region": False,
         "/run/vgpu/arbiter": True,
+        "/run/vgpu/notices": True,
         "/usr/local/vgpu/libvgpushare.so": True,
         "/etc/ld.so.preload": True,
     }

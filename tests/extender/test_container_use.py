@@ -11,13 +11,13 @@ from tests.extender.conftest import World
 from vgpu import measured_use
 from vgpu.measured_use import MeasuredUse
 
-USE = MeasuredUse("uid-1", "main", "GPU-a", 1000, 61_000, 30_000, 50, 100, 200, (0, 1))
+USE = MeasuredUse("uid-1", "main", "GPU-a", 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000)
 ENTRY = measured_use.as_json(USE)
 
 
 def test_what_a_node_writes_is_what_is_read() -> None:
     (uses,) = container_use.decode({"usage": [ENTRY]}).values()
-    assert uses == (ContainerUse("uid-1", "main", "GPU-a", 1000, 61_000, 30_000, 50, 100, 200, (0, 1)),)
+    assert uses == (ContainerUse("uid-1", "main", "GPU-a", 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000),)
 
 
 WRONG: list[dict[str, Any]] = [
@@ -35,6 +35,8 @@ WRONG: list[dict[str, Any]] = [
     {"levels": [0] * 22},
     {"levels": [-1]},
     {"levels": {"0": 1}},
+    {"idleMs": -1},
+    {"idleMs": 1 << 60},
 ]
 
 

@@ -24,6 +24,7 @@ RESOURCES: Final = (
 )
 ANNOTATIONS: Final = (
     *names.USER_ANNOTATIONS,
+    *names.LIVE_ANNOTATIONS,
     *names.STATE_ANNOTATIONS,
     "vgpu.io/typo",
     "nvidia.com/use-gputype",

@@ -14,7 +14,7 @@ from extender import bind, binding_outcome, refused, shutdown
 from extender.admin import access, card_routes, simulate_routes
 from extender.settings import Settings as ExtenderSettings
 from images import parts
-from vgpu import aliases, container_paths, names
+from vgpu import aliases, container_paths, idle, names
 from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
 from vgpu.node.inventory import State
 from vgpu.node.watermarks import Watermark
@@ -84,6 +84,7 @@ def test_expressions_use_only_names_of_the_code(where: str, expression: str) -> 
         *names.USER_RESOURCES,
         *names.KUBELET_RESOURCES,
         *names.USER_ANNOTATIONS,
+        *names.LIVE_ANNOTATIONS,
         *names.STATE_ANNOTATIONS,
         names.MAX_PRIORITY_LABEL,
     }
@@ -94,6 +95,18 @@ def test_every_user_annotation_is_immutable_once_a_pod_is_bound() -> None:
     changes = "".join(_strings(one("ValidatingAdmissionPolicy", "vgpu-pod-changes"), "expression"))
     named = set(re.findall(r"'(vgpu\.io/[^']+)'", changes)) - {names.MAX_PRIORITY_LABEL}
     assert named == {*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS}
+
+
+def test_the_policy_about_namespaces_and_the_code_know_the_same_idle_settings() -> None:
+    (after, action) = one("ValidatingAdmissionPolicy", "vgpu-idle-defaults")["spec"]["validations"]
+    pattern = re.search(r"matches\(\s*'(.*?)'\)", after["expression"])[1]  # type: ignore[index]
+    for text in ("never", "30m", "1h30m", "90s", "720h", "1h1m1s"):
+        assert re.search(pattern, text)
+        assert idle.read({names.IDLE_AFTER: text})[1] == []
+    for text in ("", "30", "m", "1.5h", "30m ", "30s1m", "Never"):
+        assert not re.search(pattern, text)
+        assert idle.read({names.IDLE_AFTER: text})[1]
+    assert set(re.findall(r"'([a-z-]+)'", action["expression"].partition(" in ")[2])) == set(idle.Action)
 
 
 def test_the_policies_and_the_webhook_refuse_volumes_at_the_same_paths() -> None:

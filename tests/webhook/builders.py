@@ -149,7 +149,15 @@ def pods(draw: st.DrawFn) -> Json:
     if draw(st.booleans()):
         metadata["annotations"] = draw(
             st.dictionaries(
-                st.sampled_from([*names.USER_ANNOTATIONS, *names.STATE_ANNOTATIONS, f"{names.DOMAIN}/typo", "a"]),
+                st.sampled_from(
+                    [
+                        *names.USER_ANNOTATIONS,
+                        *names.LIVE_ANNOTATIONS,
+                        *names.STATE_ANNOTATIONS,
+                        f"{names.DOMAIN}/typo",
+                        "a",
+                    ]
+                ),
                 st.sampled_from(["binpack", "fixed", "5", "GPU-a", "H100", ""]),
                 max_size=3,
             )

@@ -102,6 +102,8 @@ def test_a_user_may_not_write_an_assignment(limits: dict[str, str] | None) -> No
         (names.MEMORY_POLICY, "Spill"),
         (names.PRIORITY, "high"),
         (names.USE_GPU_UUID, "a,,b"),
+        (names.IDLE_AFTER, "30"),
+        (names.IDLE_ACTION, "kill"),
         (f"{names.DOMAIN}/gpu-polcy", "binpack"),
     ],
 )

@@ -69,6 +69,18 @@ def test_the_gang_of_a_pending_pod_may_change_to_a_valid_one() -> None:
     assert problem.field == f"metadata.annotations[{names.GANG_SIZE}]"
 
 
+def test_the_idle_annotations_of_a_bound_pod_may_change_to_valid_values() -> None:
+    def changed_to(after: str) -> list[str]:
+        metadata = {
+            **BOUND["metadata"],
+            "annotations": {**BOUND["metadata"].get("annotations", {}), names.IDLE_AFTER: after},
+        }
+        return [problem.field for problem in validate.on_update(BOUND, {**BOUND, "metadata": metadata})]
+
+    assert changed_to("never") == []
+    assert changed_to("soon") == [f"metadata.annotations[{names.IDLE_AFTER}]"]
+
+
 def test_an_ephemeral_container_gets_no_gpu() -> None:
     def debugged(**more: Any) -> list[str]:
         new = {**BOUND, "spec": {**BOUND["spec"], "ephemeralContainers": [{"name": "d", **more}]}}

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -94,10 +94,14 @@ class BusySamples:
         card: end of each sample in microseconds since 1970, and the share of the time since the sample before in which
             a kernel ran, 0 to 1.
         processes: the same for each process: pid, end of the sample, share.
+        active: end of the last sample in which any engine was busy, by pid: kernels, memory, video encoder or decoder.
+        names_processes: whether the driver has samples of processes at all.
     """
 
     card: tuple[tuple[int, float], ...] = ()
     processes: tuple[tuple[int, int, float], ...] = ()
+    active: Mapping[int, int] = field(default_factory=dict)
+    names_processes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,13 @@ class Nvml:
     def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
         """Return what each card's sensors say; cards that do not answer are left out."""
         return self._answered("readings", {gpu: partial(_reading, gpu) for gpu in gpus})
+
+    def utilization(self, gpu: str) -> float | None:
+        """Return the percent of the last sample period in which a kernel ran; None where the card does not answer."""
+        try:
+            return float(self._one(("utilization", gpu), partial(_gpu_percent, gpu)))
+        except NvmlError:
+            return None
 
     def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
         """Return each card's samples after a time, in microseconds since 1970; cards that do not answer are left out.
@@ -410,14 +421,43 @@ def _reading(gpu: str) -> Reading:
     )
 
 
+def _gpu_percent(gpu: str) -> int:
+    return int(pynvml.nvmlDeviceGetUtilizationRates(pynvml.nvmlDeviceGetHandleByUUID(gpu)).gpu)
+
+
 def _busy_samples(gpu: str, since_us: int) -> BusySamples:
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     of_card = _told(lambda: pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)[1])
-    of_processes = _told(lambda: pynvml.nvmlDeviceGetProcessUtilization(handle, since_us))
+    of_processes = _process_samples(handle, since_us)
     return BusySamples(
         tuple((int(each.timeStamp), each.sampleValue.uiVal / 100) for each in of_card or ()),
         tuple((int(each.pid), int(each.timeStamp), each.smUtil / 100) for each in of_processes or ()),
+        _last_ends(each for each in of_processes or () if _is_busy(each)),
+        names_processes=of_processes is not None,
     )
+
+
+def _process_samples(handle: Any, since_us: int) -> list[Any] | None:
+    """Return the samples of processes, none where no process was busy; None where the driver has no such samples."""
+    try:
+        return list(pynvml.nvmlDeviceGetProcessUtilization(handle, since_us))
+    except pynvml.NVMLError as error:
+        if error.value in _NO_SAMPLES:
+            return []
+        if error.value in _UNANSWERABLE:
+            return None
+        raise
+
+
+def _is_busy(sample: Any) -> bool:
+    return any((sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil))
+
+
+def _last_ends(samples: Iterable[Any]) -> dict[int, int]:
+    ends: dict[int, int] = {}
+    for each in samples:
+        ends[int(each.pid)] = max(int(each.timeStamp), ends.get(int(each.pid), 0))
+    return ends
 
 
 def _told(question: Callable[[], T]) -> T | None:

@@ -49,7 +49,7 @@ def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[
     completion.add(app)
     about_machine.add(app, environment, host, now)
     _add_top(app, environment, host, home)
-    workload_commands.add(app, environment, host, lambda: _console(environment))
+    workload_commands.add(app, environment, host, lambda: _console(environment), now)
     about_cluster.add(app, environment, host, home)
     return app
 

@@ -1,8 +1,8 @@
 """The metrics of one node: what its cards do, and what each container uses of them. Pure.
 
 A container writes its own region, so its figures are as good as the container; `vgpu_container_memory_nvml_bytes` and
-the findings tell where they are wrong. There are 21 series for each container and card, 12 to 29 for a card, and up to
-11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,500 series.
+the findings tell where they are wrong. There are 22 series for each container and card, 12 to 29 for a card, and up to
+11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,6 +58,7 @@ class ContainerState:
         nvml_bytes: memory that NVML counts for them.
         gpu_s: seconds of the card's time used, since the plugin or the container started; see `vgpu/node/gpu_time.py`.
         sampled_s: the same by NVML's samples only.
+        idle_ms: for how long the container has not used the card; None where that is unknown.
     """
 
     holder: Holder
@@ -69,6 +70,7 @@ class ContainerState:
     nvml_bytes: int = 0
     gpu_s: float = 0.0
     sampled_s: float = 0.0
+    idle_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,12 @@ CONTAINER_ROWS: Final = (
         lambda u: u.activity.host_gap_ns * _NS,
     ),
     _container("processes", _G, "Processes that NVML lists on the card", lambda c: c.processes),
+    _container(
+        "idle_seconds",
+        _G,
+        "Time since the container last used the card; no value where that is unknown",
+        lambda c: None if c.idle_ms is None else c.idle_ms / 1000,
+    ),
 )
 
 WAITS: Final = Metric(

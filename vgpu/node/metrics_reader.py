@@ -6,21 +6,24 @@ sensors are read when the metrics are; which containers there are is known from 
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vgpu import limits
 from vgpu.adapters.metrics import Family
 from vgpu.adapters.nvml import BusySamples, Gpu, Reading
+from vgpu.adapters.procfs import Process
 from vgpu.limits import CardLimit
 from vgpu.measured_use import MeasuredUse
-from vgpu.node import dcgm_metrics, metrics, share_files
+from vgpu.node import dcgm_metrics, last_use, metrics, process_owner, share_files, uninvited
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
 from vgpu.node.gpu_time import GpuTime, Use
 from vgpu.node.inventory import State
+from vgpu.node.last_use import ActiveProcesses, LastUse
 from vgpu.node.metrics import CardState, ContainerState, NodeState
+from vgpu.node.pods import BoundPod
 from vgpu.node.share_files import Account
 from vgpu.node.state_files import StateFiles
 from vgpu.node.unlimited import Group
@@ -49,6 +52,7 @@ class Sources:
         cards: the inventory's state.
         allocations: the proven ones.
         groups: the processes of containers, as the last look has seen them.
+        pods: of this node.
         findings: that count now.
         xids: number of XID errors by card and code.
         arbiter_runs: whether the arbiter runs; None where the node has none.
@@ -59,6 +63,7 @@ class Sources:
     cards: Callable[[], State]
     allocations: Callable[[], Collection[Allocation]]
     groups: Callable[[], Collection[Group]]
+    pods: Callable[[], Iterable[BoundPod]]
     findings: Callable[[], Collection[Finding]]
     xids: Callable[[], Mapping[str, Mapping[str, int]]]
     arbiter_runs: Callable[[], bool | None]
@@ -73,6 +78,7 @@ class _Known:
     cards: State
     held: Mapping[tuple[str, str], Allocation]
     groups: Mapping[Use, Group]
+    pods: Mapping[str, BoundPod]
     findings: Mapping[str, int]
     xids: Mapping[str, Mapping[str, int]]
     arbiter_runs: bool | None
@@ -88,22 +94,32 @@ class MetricsReader:
         node: str,
         version: str,
         driver: Driver,
+        process: Callable[[int], Process | None],
         files: StateFiles,
         sources: Sources,
         wall_clock: Callable[[], float],
+        monotonic_ns: Callable[[], int],
         *,
         with_dcgm: bool,
     ) -> None:
-        """`wall_clock`: seconds since 1970. `with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too."""
+        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too. `process` reads a process of /proc.
+
+        `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
+        """
         self._wall_clock = wall_clock
+        self._monotonic_ns = monotonic_ns
         self._node = node
         self._version = version
         self._driver = driver
+        self._process = process
         self._files = files
         self._sources = sources
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
         self._meter = UsageMeter()
+        self._last_use = LastUse()
+        self._processes = ActiveProcesses()
+        self._idle_ms: Mapping[Use, int] = {}
         self._known = _known(sources)
         self._reading = threading.Lock()
 
@@ -156,10 +172,40 @@ class MetricsReader:
             }
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
             now_s = self._wall_clock()
-            self._time.add(self._driver.busy_samples(since), owners, turns, int(now_s * 1e6))
+            samples = self._driver.busy_samples(since)
+            self._time.add(samples, owners, turns, int(now_s * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
-            self._meter.add(self._time.containers, _memory(known, accounts), int(now_s * 1000))
+            held = self._held(known, accounts)
+            self._look_for_use(held, samples, owners, known.pods)
+            seconds = dict.fromkeys(held, 0.0) | self._time.containers
+            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle_ms)
             return accounts
+
+    def _look_for_use(
+        self,
+        held: Mapping[Use, CardUse | None],
+        samples: Mapping[str, BusySamples],
+        listed: Mapping[tuple[str, int], Use],
+        pods: Mapping[str, BoundPod],
+    ) -> None:
+        now_ns = self._monotonic_ns()
+        active = self._processes.take(samples)
+        owners = process_owner.owners(active - listed.keys(), self._process, pods) | dict(listed)
+        used = {owner for each in active if (owner := owners.get(each)) is not None}
+        young_on = self._processes.young_on(active, owners.keys(), now_ns)
+        self._last_use.look(last_use.evidence(held, self._time.containers, samples, used, young_on), now_ns)
+        self._idle_ms = self._last_use.idle_ms()
+
+    def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
+        """Return each container on each of its cards, with the region's account; without unreadable regions."""
+        found: dict[Use, CardUse | None] = {}
+        for (uid, container), each in known.held.items():
+            account = accounts[each.id]
+            if not account.problem:
+                granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(each.id))}
+                gpus = {*granted, *account.cards} - {limits.ANY_GPU}
+                found |= {(uid, container, gpu): account.cards.get(gpu) for gpu in gpus}
+        return found
 
     def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
         uuid, cards = gpu.card.uuid, known.cards
@@ -203,6 +249,7 @@ class MetricsReader:
             group.memory_bytes if group else 0,
             self._time.containers.get(key, 0.0),
             self._time.sampled.get(key, 0.0),
+            self._idle_ms.get(key),
         )
 
 
@@ -211,6 +258,7 @@ def _known(sources: Sources) -> _Known:
         sources.cards(),
         {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
         {(each.pod.uid, each.container, each.gpu): each for each in sources.groups()},
+        uninvited.by_kubelet_uid(sources.pods()),
         _counts(sources.findings()),
         {gpu: dict(counts) for gpu, counts in sources.xids().items()},
         sources.arbiter_runs(),

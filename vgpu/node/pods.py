@@ -20,6 +20,7 @@ _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerSt
 
 _NO_REQUEST = Parsed(None)
 _REMEMBERED = 1000
+_MAX_WARNING = 1000  # characters
 
 PodKey = tuple[str, str]  # namespace, name
 
@@ -60,6 +61,7 @@ class BoundPod:
         has_controller: whether a controller would create another pod in its place.
         covered: container and path of each volume that is mounted over one of vgpushare's files.
         containers: the runtime's ID and the name of each container that the status shows, of every kind.
+        idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
         order: in which the pods first came into the watch.
     """
@@ -78,6 +80,7 @@ class BoundPod:
     covered: tuple[tuple[str, str], ...] = ()
     containers: tuple[tuple[str, str], ...] = ()
     kubelet_uid: str = ""
+    idle_warning: str = ""
     order: int = 0
 
     @property
@@ -113,7 +116,15 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         covered=tuple(_covered(pod)),
         containers=tuple(_containers(status)),
         kubelet_uid=annotations.get(_MIRROR) or metadata["uid"],
+        idle_warning=_idle_warning(status),
     )
+
+
+def _idle_warning(status: Mapping[str, Any]) -> str:
+    for each in status.get("conditions") or ():
+        if each.get("type") == names.IDLE_CONDITION and each.get("status") == "True":
+            return (each.get("message") or "")[:_MAX_WARNING]
+    return ""
 
 
 def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """The files that are mounted into containers, none of them into two: `libraries` has what the library is copied from.
 
 <state>/allocations/<id>/limits, arbiter/, region         the region is a link to shared/region
+<state>/allocations/<id>/notices/idle                     what the container's pod was warned of, as long as that holds
 <state>/allocations/<id>/libvgpushare.so, ld.so.preload   copies: a container can lease a file (fcntl, F_SETLEASE), and
                                                           whoever opens it then waits for 45 s (docs/adr/0034)
 <state>/allocations/<id>/shared/region                    on a tmpfs of its own, which holds one region and no more
@@ -26,6 +27,7 @@ from vgpu.node.libraries import LIBRARY, PRELOAD, PRELOAD_CONTENT, Libraries
 DENY: Final = Limits(cards=())  # a card without an entry may not be used
 
 _SHARED: Final = "shared"
+_IDLE: Final = "idle"
 _REGION_HEADER: Final = region.new()
 _REGION_INODES: Final = 8  # the root, the region, and room for a few extended attributes
 
@@ -86,14 +88,28 @@ class StateFiles:
         """Return the directory for the arbiter's socket, mounted in advance: a running container gets no new mounts."""
         return self.allocations / allocation / "arbiter"
 
+    def notices(self, allocation: str) -> Path:
+        """Return the directory of what the container is told; containers of 0.1.0 have none."""
+        return self.allocations / allocation / "notices"
+
+    def write_notice(self, allocation: str, text: str) -> None:
+        """Write the notice that the container's pod is idle, or remove it where the text is empty. Raises OSError."""
+        folder = self.notices(allocation)
+        if text and folder.is_dir():
+            content = text.encode()
+            self._create(folder / _IDLE, content, len(content), 0o644)
+        else:
+            (folder / _IDLE).unlink(missing_ok=True)
+
     def prepare(self, allocation: str, region_header: bytes = _REGION_HEADER) -> None:
         """Create every file to mount: a fresh region, and limits that deny everything where there are none yet.
 
         `region_header` begins the region, in the version that the container's library reads. Raises OSError.
         """
-        self.arbiter(allocation).mkdir(parents=True, exist_ok=True, mode=0o755)
-        self.arbiter(allocation).chmod(0o755)  # not subject to the umask: the container may run as any user
-        self._label(self.arbiter(allocation))  # a socket gets the type of its directory
+        for folder in (self.arbiter(allocation), self.notices(allocation)):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+            folder.chmod(0o755)  # not subject to the umask: the container may run as any user
+            self._label(folder)  # a socket gets the type of its directory
         if not self.limits(allocation).exists():
             self._create(self.limits(allocation), limits.encode(DENY), limits.SIZE, 0o644)
         self._refresh_region(allocation, region_header)

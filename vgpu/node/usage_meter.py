@@ -18,6 +18,7 @@ MINUTE_MS: Final = 60_000
 KEPT_MS: Final = 20 * MINUTE_MS  # that an ended period stays in the report
 _SHORTEST_MINUTE_MS: Final = 30_000  # a container that ends within less adds no minute to the histogram
 _FULL: Final = 100
+NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class _Period:
     gpu_ms: float = 0.0
     percent: float | None = None  # of the last full minute; None in the first one
     memory: Memory = Memory()
+    idle_ms: int | None = None
     levels: list[int] = field(default_factory=lambda: [0] * measured_use.LEVELS)
     minute_from_ms: int = 0
     minute_gpu_ms: float = 0.0
@@ -71,8 +73,14 @@ class UsageMeter:
         self._seconds: dict[Use, float] = {}
         self._at_ms = 0
 
-    def add(self, seconds: Mapping[Use, float], memory: Mapping[Use, Memory], now_ms: int) -> None:
-        """Take the GPU seconds of each container, which only grow, and its memory; call it every second.
+    def add(
+        self,
+        seconds: Mapping[Use, float],
+        memory: Mapping[Use, Memory],
+        now_ms: int,
+        idle_ms: Mapping[Use, int] = NO_IDLE_TIMES,
+    ) -> None:
+        """Take the GPU seconds of each container, which only grow, its memory and idle time; call it every second.
 
         A wall clock that was set back makes the running periods end: two periods of a container never overlap.
         """
@@ -86,6 +94,7 @@ class UsageMeter:
             period = self._open.get(use) or self._begin(use, begin, before.get(use))
             used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
             period.add(used_ms, now_ms, memory.get(use, Memory()))
+            period.idle_ms = idle_ms.get(use)
         self._seconds = dict(seconds)
         self._at_ms = now_ms
         self._ended = [each for each in self._ended if now_ms - each.until_ms < KEPT_MS]
@@ -103,6 +112,7 @@ class UsageMeter:
     def _end(self, use: Use) -> None:
         period = self._open.pop(use)
         period.end_minute()
+        period.idle_ms = None
         self._ended.append(period)
 
 
@@ -124,6 +134,7 @@ def _entry(period: _Period) -> MeasuredUse:
         _mib(memory.used_bytes),
         _mib(memory.peak_bytes),
         tuple(levels),
+        period.idle_ms,
     )
 
 

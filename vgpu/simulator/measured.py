@@ -49,6 +49,7 @@ def _uses(pod: Json, until_ms: int) -> Iterator[MeasuredUse]:
                 memory,
                 memory,
                 levels if levels[-1] else (),
+                0,
             )
 
 

@@ -1,7 +1,10 @@
 """Nodes, cards, pods and the summary, as lists and one by one."""
 
+from datetime import UTC, datetime
+
 from tests.extender.admin.conftest import Admin
-from vgpu import names
+from vgpu import measured_use, names
+from vgpu.measured_use import MeasuredUse
 
 
 async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) -> None:
@@ -19,6 +22,26 @@ async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) 
     assert (node["usable"], node["gpus"], node["allocatedMiB"], node["pods"]) == (True, 2, 1024, 1)
     summary = await admin.get("/summary")
     assert (summary["nodes"], summary["gpus"], summary["allocatedMiB"], summary["pods"]["Starting"]) == (3, 6, 1024, 1)
+
+
+async def test_how_long_a_pod_has_been_idle(admin: Admin) -> None:
+    pod = await admin.world.create_pod(gpu_mem=1024)
+    assert await admin.world.bind(pod, "n2") == ""
+    await admin.world.until_bound_is_watched(pod)
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    row = await admin.get(f"/pods/default/{name}")
+    assert (row["idleSeconds"], row["gpus"][0]["idleSeconds"]) == (None, None)
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    used = MeasuredUse(uid, "main", row["gpus"][0]["uuid"], now_ms - 1000, now_ms, 0, idle_ms=1_860_000)
+    status = {"status": {"usage": [measured_use.as_json(used)]}}
+    await admin.world.client.patch(f"{names.GPUNODES_PATH}/n2/status", status)
+    running = {"name": "main", "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}}}
+    path = f"/api/v1/namespaces/default/pods/{name}/status"
+    await admin.world.client.patch(path, {"status": {"containerStatuses": [running]}})
+    await admin.world.until(lambda: admin.world.cluster.objects.pods[uid].lifecycle.runs)
+    await admin.fresh()
+    row = await admin.get(f"/pods/default/{name}")
+    assert (row["idleSeconds"], row["gpus"][0]["idleSeconds"]) == (1860, 1860)
 
 
 async def test_lists_filter_sort_page_and_choose_fields(admin: Admin) -> None:

@@ -169,14 +169,15 @@ def test_the_utilization_of_each_process_is_sampled(nvml: Session) -> None:
     driver = build.ensure()
     environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), "SIMGPU_STATE": str(nvml.directory)}
     ask = f"{{k: asdict(v) for k, v in nvml.busy_samples({{{CARDS[0].uuid!r}: 0}}).items()}}"
-    assert nvml(ask) == {CARDS[0].uuid: {"card": [], "processes": []}}
+    assert nvml(ask) == {CARDS[0].uuid: {"card": [], "processes": [], "active": {}, "names_processes": True}}
     with subprocess.Popen(
         [str(driver / "gpuprobe"), "spin", "1000"], env=environment, stdout=subprocess.PIPE
     ) as spinning:
         end = time.monotonic() + 5
-        while not (found := nvml(ask)[CARDS[0].uuid]["processes"]) and time.monotonic() < end:
+        while not (found := (of_card := nvml(ask)[CARDS[0].uuid])["processes"]) and time.monotonic() < end:
             time.sleep(0.02)
         spinning.kill()
+    assert of_card["active"] == {str(spinning.pid): found[-1][1]}
     assert found
     assert all(0 <= share <= 1 and ended > 1e15 for _, ended, share in found)
 

@@ -28,7 +28,7 @@ USE = CardUse(
     activity=Activity(turn=Wait(250_000_000, 5)),
 )
 HOLDER = Holder("uid", "team", "train-0", "main")
-PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0)
+PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
 STATE = NodeState(
     "n1",
     "0.2",

@@ -122,3 +122,16 @@ async def test_the_report_changes_once_in_a_period_and_less_often_in_large_clust
         await reporter.run()
     except asyncio.CancelledError:
         assert (slept, woken) == ([60.0, 500.0, 500.0], [1])
+
+
+def test_the_idle_time_is_that_of_the_last_look_and_is_missing_where_it_is_unknown_or_the_period_has_ended() -> None:
+    meter = UsageMeter()
+    begin = NINE + HOUR_MS - MINUTE_MS
+    meter.add({MAIN: 1.0}, {}, begin)
+    meter.add({MAIN: 1.0}, {}, begin + 1000, {MAIN: 61_000})
+    (entry,) = meter.report()
+    assert (entry.idle_ms, measured_use.as_json(entry)["idleMs"]) == (61_000, 61_000)
+    meter.add({MAIN: 1.0}, {}, NINE + HOUR_MS, {MAIN: 62_000})
+    assert [each.idle_ms for each in meter.report()] == [62_000, None]
+    meter.add({MAIN: 1.0}, {}, NINE + HOUR_MS + 1000, {})
+    assert "idleMs" not in measured_use.as_json(meter.report()[0])

@@ -94,7 +94,9 @@ class Condition(TypedDict, total=False):
     """An entry of `status.conditions`."""
 
     type: str
+    status: str | None
     reason: str | None
+    message: str | None
     lastTransitionTime: str | None
 
 

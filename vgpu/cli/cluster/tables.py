@@ -4,7 +4,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from vgpu import idle
 from vgpu.cli.cluster.output import Column, Row, Table
+
+_SHORTEST_IDLE_S: Final = 60
 
 
 def size(mib: int) -> str:
@@ -47,6 +50,11 @@ def used(grants: Iterable[Mapping[str, Any]]) -> str:
         f"{index}: {size(sum(each['usedMiB'] for each in own))} {sum(each['usedCores'] for each in own)}%"
         for index, own in sorted(found.items())
     )
+
+
+def idle_time(seconds: int | None) -> str:
+    """Write how long a pod has used none of its cards, from a minute on; empty where it is in use or not known."""
+    return idle.duration_text(seconds) if seconds is not None and seconds >= _SHORTEST_IDLE_S else ""
 
 
 def _amount(grants: list[Mapping[str, Any]]) -> str:
@@ -152,6 +160,7 @@ PODS: Final = Table(
         Column("NODE", lambda row: row["node"]),
         Column("GPUS", lambda row: cards(row["gpus"])),
         Column("USED", lambda row: used(row["gpus"])),
+        Column("IDLE", lambda row: idle_time(row["idleSeconds"]), is_number=True, raw=("idleSeconds", "IDLE_SECONDS")),
         Column("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
         Column("POLICY", lambda row: row["computePolicy"], is_wide=True),
         Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),

@@ -4,6 +4,7 @@ What carries them out is imported when such a command runs, so that `vgpu run` s
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +13,11 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
+from vgpu import idle
 from vgpu.cli import outcome
 from vgpu.cli.failure import ANSWER_IS_NO
+from vgpu.cli.local import allocations
+from vgpu.cli.local.commands import State
 from vgpu.cli.local.top import Output
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
 
@@ -21,10 +25,17 @@ Whole = Annotated[int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH)]
 Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]
 
 
-def add(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
-    """Add the commands; `console` makes what tables are written to."""
+def add(
+    app: typer.Typer,
+    environment: Mapping[str, str],
+    host: Host,
+    console: Callable[[], Console],
+    now: Callable[[], datetime],
+) -> None:
+    """Add the commands; `console` makes what tables are written to, `now` is the wall clock."""
     _add_estimate(app, environment, host, console)
-    _add_diagnose(app, host, console)
+    _add_diagnose(app, environment, host, console)
+    _add_hold(app, environment, host, now)
 
 
 def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
@@ -131,7 +142,7 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         estimate.show(*outcome.or_fail("estimate", work), output, console())
 
 
-def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) -> None:
+def _add_diagnose(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
     @app.command("diagnose")
     def diagnose_(
         script: Annotated[
@@ -151,14 +162,23 @@ def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) 
         switch_label: Annotated[
             str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
         ] = "topology.kubernetes.io/rack",
+        live: Annotated[
+            str | None,
+            typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
+        ] = None,
+        seconds: Annotated[
+            float, typer.Option(metavar="SECONDS", min=2, max=3600, help="with --live: how long to watch")
+        ] = 10.0,
+        state: State = None,
         output: Format = Output.TABLE,
     ) -> None:
-        """Say why a program uses its GPU badly: from its script, NCCL's log, its data, or where its pods run.
+        """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
 
         Each finding has a code, what was seen, why it costs, what to do, and how much it may bring. The exit code is 1
         where something was found.
         """
         from vgpu.cli.local import diagnose  # noqa: PLC0415 - see above
+        from vgpu.cli.local import live as running  # noqa: PLC0415
 
         checks = [
             (script, diagnose.of_script),
@@ -166,10 +186,74 @@ def _add_diagnose(app: typer.Typer, host: Host, console: Callable[[], Console]) 
             (data, lambda path: diagnose.of_data(path, needs, host)),
             (job, lambda path: diagnose.of_job(path, switch_label)),
         ]
-        outcome.require([path for path, _ in checks], "diagnose: give --script, --nccl-log, --data or --job")
+        given = [*(path for path, _ in checks), live]
+        outcome.require(given, "diagnose: give --live, --script, --nccl-log, --data or --job")
         asked = [(path, check) for path, check in checks if path is not None]
-        found = [(path, outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
-        for path, findings in found:
-            diagnose.show(str(path), findings, output, console())
+        found = [(str(path), outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
+        if live is not None:
+            found += outcome.or_fail(
+                "diagnose",
+                lambda: running.diagnose(allocations.state_directories(environment, state), live, seconds, host),
+            )
+        for subject, findings in found:
+            diagnose.show(subject, findings, output, console())
         if any(findings for _, findings in found):
             raise typer.Exit(ANSWER_IS_NO)
+
+
+def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:
+    @app.command("hold")
+    def hold_(
+        target: Annotated[float, typer.Option(metavar="PERCENT", min=1, max=100, help="utilization to hold")] = 50,
+        gpu: Annotated[
+            list[str] | None,
+            typer.Option(metavar="GPU", help="a card, by index or UUID; may be repeated (default: all)"),
+        ] = None,
+        return_after: Annotated[
+            float, typer.Option(metavar="SECONDS", min=1, max=86_400, help="without others, before the load returns")
+        ] = 5,
+        idle_after: Annotated[
+            str | None, typer.Option(metavar="TIME", help="without others, such as 30m, before --idle-target counts")
+        ] = None,
+        idle_target: Annotated[
+            float | None, typer.Option(metavar="PERCENT", min=1, max=100, help="utilization to hold from then on")
+        ] = None,
+        duration: Annotated[
+            float | None, typer.Option(metavar="SECONDS", min=1, help="end after so long (default: at SIGTERM)")
+        ] = None,
+        log: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="log file, of 3 MB, with two older ones (default: stderr)")
+        ] = None,
+        metrics_listen: Annotated[
+            str | None, typer.Option(metavar="IP:PORT", help="serve metrics there, at /metrics")
+        ] = None,
+        output: Format = Output.TABLE,
+    ) -> None:
+        """Hold cards at a utilization by synthetic load, and stop while other programs use them.
+
+        For burn-in, for tests of power and cooling, to keep clocks up, and to test sharing itself.
+        """
+        from vgpu.cli.local import hold  # noqa: PLC0415 - see above
+        from vgpu.workloads.hold.control import Settings  # noqa: PLC0415
+
+        seconds = idle.seconds_of(idle_after) if idle_after is not None else None
+        if idle_after is not None and not seconds:
+            outcome.fail(f"hold: --idle-after: {idle_after[:40]!r} is not a time from 1m to 720h", outcome.USAGE)
+        if (idle_after is None) != (idle_target is None):
+            outcome.fail("hold: give --idle-after with --idle-target, and only then", outcome.USAGE)
+        after_ns = seconds * 1_000_000_000 if seconds else None
+        settings = Settings(target, int(return_after * 1e9), after_ns, idle_target or 0.0)
+        outcome.or_fail(
+            "hold",
+            lambda: hold.run(
+                gpu or [],
+                settings,
+                environment,
+                host,
+                now,
+                log_file=log,
+                output=output,
+                metrics_listen=metrics_listen,
+                duration_s=duration,
+            ),
+        )

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from vgpu.errors import KubernetesError
-from vgpu.simulator.api import openapi, patch, resources, selectors, tables, watch, wire
+from vgpu.simulator.api import openapi, patch, resources, scale, selectors, tables, watch, wire
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Resource, Target
 
@@ -71,6 +71,8 @@ class _Api:
         if target.name and target.subresource in ("", "status"):
             obj = self._cluster.get(target)
             return _json(as_table([obj], {"resourceVersion": obj["metadata"]["resourceVersion"]}) if as_table else obj)
+        if target.subresource == "scale":
+            return _json(scale.of(self._cluster.get(target)))
         matches = selectors.parse(target.resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         if target.name:
             raise KubernetesError(404, "NotFound", f"the simulator has no subresource {target.subresource}")
@@ -104,7 +106,10 @@ class _Api:
         return _json(wire.success(target), 201)
 
     async def update(self, request: Request) -> Response:
-        return _json(await self._cluster.update(self._target(request), await _object(request)))
+        target, body = self._target(request), await _object(request)
+        if target.subresource == "scale":
+            return _json(scale.of(await self._cluster.update(target, scale.scaled(self._cluster.get(target), body))))
+        return _json(await self._cluster.update(target, body))
 
     async def patch(self, request: Request) -> Response:
         target, kind = self._target(request), request.headers.get("content-type", "").partition(";")[0]

@@ -103,6 +103,8 @@ BUILTIN: Final = (
     Resource("", "v1", "services", "Service", status=True, short="svc"),
     Resource("", "v1", "serviceaccounts", "ServiceAccount", short="sa"),
     Resource("apps", "v1", "deployments", "Deployment", status=True, short="deploy"),
+    Resource("apps", "v1", "replicasets", "ReplicaSet", status=True, short="rs"),
+    Resource("apps", "v1", "statefulsets", "StatefulSet", status=True, short="sts"),
     Resource("apps", "v1", "daemonsets", "DaemonSet", status=True, short="ds"),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True, short="pdb"),
     LEASES,

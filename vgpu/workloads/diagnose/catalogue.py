@@ -31,6 +31,12 @@ class Code(StrEnum):
     SMALL_FILES = "small-files"
     SLOW_STORAGE = "slow-storage"
     JOB_OVER_SWITCHES = "job-over-switches"
+    IDLE = "idle"
+    SHARE_USED_UP = "share-used-up"
+    WAITS_FOR_TURNS = "waits-for-turns"
+    HOST_BOUND = "host-bound"
+    SYNC_BOUND = "sync-bound"
+    LAUNCH_BOUND = "launch-bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,5 +152,39 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "All-reduce between nodes under several switches goes over the uplinks, which other jobs share.",
         "Ask for nodes under one switch (node affinity or topology spread by the label that names it).",
         "the ratio of a node's link to its part of the uplink, in the time that all-reduce takes",
+    ),
+    Code.IDLE: Advice(
+        "The program holds its share of the card and does not use it.",
+        "End it, or let idle pods be stopped: vgpu.io/idle-after and vgpu.io/idle-action.",
+        "the whole share, for other programs",
+    ),
+    Code.SHARE_USED_UP: Advice(
+        "The program could use more of the card's time than its share allows.",
+        "Ask for more vgpu.io/gpu-cores, or use idle time too by vgpu.io/compute-policy: burst.",
+        "up to the share of the time that launches waited",
+    ),
+    Code.WAITS_FOR_TURNS: Advice(
+        "Other containers of the card have their turns.",
+        "Ask for more vgpu.io/gpu-cores, raise vgpu.io/priority, or place the pod beside others that use less of their "
+        "card (vgpu.io/gpu-policy: spread). Do not share a card with a program that keeps it busy all the time.",
+        "up to the share of the time that launches waited",
+    ),
+    Code.HOST_BOUND: Advice(
+        "The program does something else between its kernels for milliseconds: it reads data, saves, or computes on "
+        "the CPU.",
+        "Load data in workers and prefetch (see vgpu diagnose --script and --data), save less often, or in another "
+        "thread.",
+        "a step takes max(host, compute) instead of host + compute",
+    ),
+    Code.SYNC_BOUND: Advice(
+        "The program waits for the card before it launches more work, so the card idles until then.",
+        "Read results less often: no .item(), .cpu() or print in each step; no torch.cuda.synchronize() in the loop.",
+        "up to the part of the time in which the card was idle",
+    ),
+    Code.LAUNCH_BOUND: Advice(
+        "Kernels are shorter than the time that the host needs to launch them.",
+        "Capture the step in a CUDA graph (torch.compile(mode='reduce-overhead')), fuse operations, or use larger "
+        "batches.",
+        "up to the part of the time in which the card was idle",
     ),
 }

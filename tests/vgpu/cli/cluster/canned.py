@@ -16,6 +16,7 @@ def grant(index: int, mib: int, cores: int = 0, *, whole: bool = False) -> dict[
         "whole": whole,
         "usedMiB": None if whole else mib // 2,
         "usedCores": None if whole else cores // 2,
+        "idleSeconds": None if whole else 5460,
     }
 
 
@@ -46,12 +47,14 @@ def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
     row = {
         "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "node": "", "requested": "8 GiB, 30 %",
         "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "priority": 0, "gpus": [], "problems": [],
+        "idleSeconds": None,
     }  # fmt: skip
     return {**row, **more}
 
 
 TRAIN = pod("train", "Running", node="node-1", requested="2 x 8 GiB, 30 %", gpuCount=2, computePolicy="burst",
-            gpus=[grant(0, 8192, 30), grant(1, 8192, 30)])  # fmt: skip
+            gpus=[grant(0, 8192, 30), grant(1, 8192, 30)],
+            idleSeconds=5460)  # fmt: skip
 WHOLE = pod("whole", "Running", node="node-2", requested="1 whole card", gpus=[grant(2, 81538, 100, whole=True)])
 REASONS = [{"reason": "CardInsufficientMemory", "text": "no card has the GPU memory free", "nodes": 2}]
 NEAREST = {

@@ -1,0 +1,202 @@
+"""What can be done with an idle pod. An action is a row of `actions`; suspending a container would be another one."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final, Protocol
+
+import msgspec
+
+from extender import eviction
+from extender.cluster import Cluster
+from extender.event_recorder import EventRecorder
+from extender.idle import owners
+from extender.idle.namespaces import Namespaces
+from extender.idle.owners import STOPPED_BY, Owner
+from extender.idle.sizes import Sizes
+from extender.objects import Pod
+from vgpu import idle, names
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.errors import KubernetesError
+from vgpu.idle import Action, Rule
+
+EVICTED: Final = "IdleEvicted"
+SCALED: Final = "IdleScaledToZero"
+STOPPED: Final = "IdleNotebookStopped"
+
+
+@dataclass(frozen=True, slots=True)
+class IdlePod:
+    """A pod that is due, why, and for how long it has been idle."""
+
+    pod: Pod
+    rule: Rule
+    idle_ms: int
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return f"no kernel has run on its cards for {idle.duration_text(self.idle_ms / 1000)}"
+
+
+class Act(Protocol):
+    """An action."""
+
+    async def __call__(self, due: IdlePod) -> str:
+        """Carry the action out; return why it cannot be, empty where it is done. Raises KubernetesError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the actions use.
+
+    Attributes:
+        client: for the API server.
+        cluster: the pods.
+        namespaces: the settings of namespaces.
+        recorder: of Events.
+        sizes: where sizes are remembered.
+        is_due: whether a pod's last report calls for the action of a rule too.
+        now: the wall clock.
+    """
+
+    client: Client
+    cluster: Cluster
+    namespaces: Namespaces
+    recorder: EventRecorder
+    sizes: Sizes
+    is_due: Callable[[Pod, Rule], bool]
+    now: Callable[[], datetime]
+
+
+def actions(means: Means) -> Mapping[Action, Act]:
+    """Return what is done for each action."""
+    return {Action.EVICT: _Evict(means), Action.SCALE_TO_ZERO: _ScaleToZero(means), Action.CULL: _Cull(means)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Evict:
+    """Evicts the pod; its controller, if any, creates another one."""
+
+    means: Means
+
+    async def __call__(self, due: IdlePod) -> str:
+        try:
+            await eviction.evict(self.means.client, due.pod)
+        except KubernetesError as error:
+            if error.status == HTTPStatus.TOO_MANY_REQUESTS:
+                return f"a PodDisruptionBudget does not allow an eviction now: {error}"
+            raise
+        self.means.recorder.record(due.pod.reference, EVICTED, f"evicted: {due.why} ({due.rule})")
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _ScaleToZero:
+    """Scales the Deployment or StatefulSet to zero once all its pods are due; a Notebook is stopped."""
+
+    means: Means
+
+    async def __call__(self, due: IdlePod) -> str:
+        owner = await owners.find(self.means.client, due.pod)
+        if owner is None:
+            return "no Deployment, StatefulSet or Notebook owns the pod; use vgpu.io/idle-action: evict"
+        if refusal := _refusal(self.means, owner, due):
+            return refusal
+        return await (_stop(self.means, owner, due) if owner.kind == "Notebook" else _scale(self.means, owner, due))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cull:
+    """Stops the Kubeflow Notebook, as its own culling does."""
+
+    means: Means
+
+    async def __call__(self, due: IdlePod) -> str:
+        owner = await owners.find(self.means.client, due.pod)
+        if owner is None or owner.kind != "Notebook":
+            return "no Notebook of Kubeflow owns the pod; use vgpu.io/idle-action: scale-to-zero or evict"
+        return _refusal(self.means, owner, due) or await _stop(self.means, owner, due)
+
+
+def _refusal(means: Means, owner: Owner, due: IdlePod) -> str:
+    """Return why an owner must not be stopped: its template does not say so, or another pod of it is in use."""
+    asked = idle.rule(owner.template, means.namespaces.setting(owner.namespace))
+    if asked is None or asked.action is not due.rule.action:
+        return (
+            f"the pod template of {owner} does not ask for {due.rule.action}: set {names.IDLE_AFTER} and "
+            f"{names.IDLE_ACTION} in spec.template.metadata.annotations, or on the namespace"
+        )
+    busy = [
+        each.name for each in siblings(due.pod, means.cluster.objects.pods.values()) if not means.is_due(each, due.rule)
+    ]
+    return f"{owner} has pods that are not idle: {', '.join(sorted(busy)[:5])}" if busy else ""
+
+
+def siblings(pod: Pod, pods: Iterable[Pod]) -> list[Pod]:
+    """Return the other pods of a pod's owner that have not ended."""
+    owner = pod.lifecycle.owner
+    return [
+        each
+        for each in pods
+        if each.lifecycle.owner == owner
+        and each.namespace == pod.namespace
+        and each.uid != pod.uid
+        and not each.is_terminal
+    ]
+
+
+class _ScaleSpec(msgspec.Struct):
+    replicas: int = 0
+
+
+class _ScaleMetadata(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion")
+    uid: str = ""
+
+
+class _ScaleObject(msgspec.Struct):
+    metadata: _ScaleMetadata
+    spec: _ScaleSpec
+
+
+_decode_scale = msgspec.json.Decoder(_ScaleObject).decode
+
+
+async def _scale(means: Means, owner: Owner, due: IdlePod) -> str:
+    """Scale an owner to zero, unless somebody has changed it since it was read."""
+    path = f"{owner.path}/scale"
+    found = _decode_scale(await means.client.get(path))
+    replicas = found.spec.replicas
+    if replicas < 1:
+        return ""
+    await means.sizes.remember(owner, replicas, int(means.now().timestamp() * 1000))
+    named = {
+        "name": owner.name,
+        "namespace": owner.namespace,
+        "uid": owner.uid,
+        "resourceVersion": found.metadata.version,
+    }
+    await means.client.put(
+        path, {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": named, "spec": {"replicas": 0}}
+    )
+    back = f"kubectl scale {owner.kind.lower()} {owner.name} -n {owner.namespace} --replicas={replicas}"
+    text = f"scaled from {replicas} to 0: {due.why} ({due.rule}); back by: {back}"
+    means.recorder.record(owner.reference, SCALED, text)
+    means.recorder.record(due.pod.reference, SCALED, f"{owner} is {text}")
+    return ""
+
+
+async def _stop(means: Means, owner: Owner, due: IdlePod) -> str:
+    """Stop a Notebook by its own annotation. The UID keeps a recreated Notebook of that name from being stopped."""
+    if owner.is_stopped:
+        return ""
+    metadata = {"uid": owner.uid, "annotations": {STOPPED_BY: timestamps.seconds(means.now())}}
+    await means.client.patch(owner.path, {"metadata": metadata})
+    back = f"kubectl annotate notebook {owner.name} -n {owner.namespace} {STOPPED_BY}-"
+    text = f"stopped: {due.why} ({due.rule}); back by the Notebook's start button, or: {back}"
+    means.recorder.record(owner.reference, STOPPED, text)
+    means.recorder.record(due.pod.reference, STOPPED, f"{owner} is {text}")
+    return ""

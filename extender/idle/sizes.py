@@ -1,0 +1,88 @@
+"""Remembers how many replicas an owner had before it was scaled to zero: in a ConfigMap of our own namespace.
+
+An annotation of the owner would need the right to change Deployments, and with it what they run. The ConfigMap comes
+with the manifests; the extender has no other right to write ConfigMaps.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from extender.idle.owners import Owner
+from vgpu.adapters.kubernetes.client import Client
+
+NAME: Final = "vgpu-idle"
+MAX_ENTRIES: Final = 2_000
+_LONGEST_KEY: Final = 253
+
+
+class Size(msgspec.Struct, frozen=True):
+    """An owner's size before it was scaled to zero, and when that was, in Unix ms."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+    at_ms: int = msgspec.field(name="atMs")
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] | None = None
+
+
+_decode_map = msgspec.json.Decoder(_ConfigMap).decode
+_decode_size = msgspec.json.Decoder(Size).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes in the ConfigMap of `namespace`. All requests raise KubernetesError."""
+
+    client: Client
+    namespace: str
+
+    async def remember(self, owner: Owner, replicas: int, now_ms: int) -> None:
+        """Store an owner's size; where there are too many, the oldest is forgotten."""
+        known = await self._read()
+        key = _key(owner)
+        size = Size(owner.kind, owner.namespace, owner.name, replicas, now_ms)
+        change: dict[str, str | None] = {key: msgspec.json.encode(size).decode()}
+        if len(known) >= MAX_ENTRIES and key not in known:
+            change[min(known, key=lambda each: _at_ms(known[each]))] = None
+        await self.client.patch(self._path, {"data": change})
+
+    async def of(self, owner: Owner) -> int | None:
+        """Return the replicas that an owner had; None where they are not known."""
+        return _replicas((await self._read()).get(_key(owner), ""))
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps/{NAME}"
+
+    async def _read(self) -> dict[str, str]:
+        return _decode_map(await self.client.get(self._path)).data or {}
+
+
+def _key(owner: Owner) -> str:
+    """Return the key of an owner: its name where the key is short enough, else a digest."""
+    text = f"{owner.kind}.{owner.namespace}.{owner.name}"
+    return text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+def _read_size(text: str) -> Size | None:
+    try:
+        return _decode_size(text)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _at_ms(text: str) -> int:
+    size = _read_size(text)
+    return size.at_ms if size else 0
+
+
+def _replicas(text: str) -> int | None:
+    size = _read_size(text)
+    return size.replicas if size else None

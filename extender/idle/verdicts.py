@@ -1,0 +1,48 @@
+"""What the last report of each pod led to. Times are monotonic ns."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.idle import Rule, Verdict
+
+_SLACK_NS: Final = 30_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A pod's last report: when it came, how long after the one before, for how long the pod was idle, what follows."""
+
+    at_ns: int
+    period_ns: int
+    idle_ms: int | None
+    rule: Rule | None
+    verdict: Verdict
+
+
+class Verdicts:
+    """The last verdict about each pod, by UID."""
+
+    def __init__(self) -> None:
+        self._by_uid: dict[str, Judged] = {}
+
+    def put(self, uid: str, now_ns: int, *, idle_ms: int | None, rule: Rule | None, verdict: Verdict) -> None:
+        """Take the verdict about a report that came now."""
+        before = self._by_uid.get(uid)
+        period_ns = now_ns - before.at_ns if before else 0
+        self._by_uid[uid] = Judged(now_ns, period_ns, idle_ms, rule, verdict)
+
+    def get(self, uid: str) -> Judged | None:
+        """Return the last verdict about a pod."""
+        return self._by_uid.get(uid)
+
+    def calls_for_action(self, uid: str, rule: Rule, now_ns: int) -> bool:
+        """Whether a pod's last report calls for the action of a rule, and no later one is overdue."""
+        found = self._by_uid.get(uid)
+        if found is None or found.verdict is not Verdict.ACT or found.rule is None:
+            return False
+        is_fresh = now_ns - found.at_ns <= 2 * found.period_ns + _SLACK_NS
+        return is_fresh and found.rule.action is rule.action
+
+    def forget(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        self._by_uid.pop(uid, None)

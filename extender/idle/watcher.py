@@ -1,0 +1,186 @@
+"""Takes the nodes' reports, decides about each pod of a report, and warns or acts as long as this replica leads."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from extender.cluster import Cluster
+from extender.event_recorder import EventRecorder
+from extender.idle import pod_use
+from extender.idle.actions import Act, IdlePod
+from extender.idle.namespaces import Namespaces
+from extender.idle.verdicts import Verdicts
+from extender.leader import Leader
+from extender.objects import GpuNode, Pod
+from vgpu import idle, names
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.errors import KubernetesError
+from vgpu.idle import Action, Rule, Use, Verdict
+
+IDLE: Final = "Idle"
+WARNED: Final = "IdleWarning"
+FAILED: Final = "IdleActionFailed"
+STALE_NS: Final = 15_000_000_000  # a report that waited longer says nothing of now
+_NS_PER_MS: Final = 1_000_000
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """What a report led to; `rule` is None where the warning is taken back."""
+
+    at_ns: int
+    idle_ms: int
+    rule: Rule | None
+    verdict: Verdict
+
+
+class IdleWatcher:
+    """The idle pods of the cluster. `clock_ns` is monotonic, `now` the wall clock, `grace_s` precedes an action."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        namespaces: Namespaces,
+        recorder: EventRecorder,
+        clock_ns: Callable[[], int],
+        now: Callable[[], datetime],
+        *,
+        grace_s: float,
+        acts: bool,
+    ) -> None:
+        """`acts`: whether anything else than a report is done; the administrator decides."""
+        self.verdicts = Verdicts()
+        self._client = client
+        self._cluster = cluster
+        self._namespaces = namespaces
+        self._recorder = recorder
+        self._clock_ns = clock_ns
+        self._now = now
+        self._grace_s = grace_s
+        self._acts = acts
+        self._warned: dict[str, int] = {}
+        self._due: OrderedDict[str, _Due] = OrderedDict()
+        self._is_due = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Number of pods of whose reports the consequences were not drawn yet."""
+        return len(self._due)
+
+    def rule_of(self, pod: Pod) -> Rule | None:
+        """Return what is done about a pod, and when."""
+        found = idle.rule(pod.idle_setting, self._namespaces.setting(pod.namespace))
+        return Rule(found.after_s, Action.REPORT) if found and not self._acts else found
+
+    def is_due(self, pod: Pod, rule: Rule) -> bool:
+        """Whether a pod's last report calls for the action of a rule."""
+        return self.verdicts.calls_for_action(pod.uid, rule, self._clock_ns())
+
+    def take(self, before: GpuNode | None, after: GpuNode) -> None:
+        """Take two versions of a GPUNode. How old the first version is that is seen of a node is not known."""
+        if before is None:
+            return
+        for uid, uses in after.usage.items():
+            pod = self._cluster.objects.pods.get(uid)
+            if uses != before.usage.get(uid) and pod is not None and _is_running(pod, after.node.name):
+                self._judge(pod, uses)
+
+    def forget(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        self._warned.pop(uid, None)
+        self._due.pop(uid, None)
+        self.verdicts.forget(uid)
+
+    async def run(self, leader: Leader, actions: Mapping[Action, Act], count: Callable[[str, str], None]) -> None:
+        """Draw the consequences as long as this replica leads, until cancelled; `count` takes action and outcome."""
+        while True:
+            await self._is_due.wait()
+            self._is_due.clear()
+            while self._due:
+                uid, due = self._due.popitem(last=False)
+                pod = self._cluster.objects.pods.get(uid)
+                if pod is not None and not leader.refusal() and self._clock_ns() - due.at_ns <= STALE_NS:
+                    await self._carry_out(pod, due, actions, count)
+
+    def _judge(self, pod: Pod, uses: pod_use.Uses) -> None:
+        now_ns, rule, idle_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
+        if pod.is_warned:
+            self._warned.setdefault(pod.uid, now_ns)
+        last_ns = None if idle_ms is None else now_ns - idle_ms * _NS_PER_MS
+        verdict = idle.decide(rule, Use(last_ns, self._warned.get(pod.uid)), now_ns, self._grace_s)
+        self.verdicts.put(pod.uid, now_ns, idle_ms=idle_ms, rule=rule, verdict=verdict)
+        if verdict is not Verdict.NOTHING:
+            self._add(pod, _Due(now_ns, idle_ms or 0, rule, verdict))
+        elif pod.is_warned and _is_over(rule, idle_ms):
+            self._add(pod, _Due(now_ns, idle_ms or 0, None, verdict))
+
+    def _add(self, pod: Pod, due: _Due) -> None:
+        self._due[pod.uid] = due
+        self._is_due.set()
+
+    async def _carry_out(
+        self, pod: Pod, due: _Due, actions: Mapping[Action, Act], count: Callable[[str, str], None]
+    ) -> None:
+        try:
+            if due.rule is None:
+                await self._take_back(pod)
+            elif due.verdict is Verdict.ACT:
+                await self._act(IdlePod(pod, due.rule, due.idle_ms), actions[due.rule.action], count)
+            elif due.verdict is Verdict.WARN:
+                await self._warn(pod, due.rule, due.idle_ms)
+                count(due.rule.action, "warned")
+            else:
+                self._recorder.record(pod.reference, IDLE, _none_has_run(due.rule.after_s))
+        except KubernetesError as error:
+            log.warning("idle pod %s/%s: %s", pod.namespace, pod.name, error)
+            count(due.rule.action if due.rule else "none", "error")
+
+    async def _act(self, due: IdlePod, act: Act, count: Callable[[str, str], None]) -> None:
+        refusal = await act(due)
+        count(due.rule.action, "refused" if refusal else "done")
+        if refusal:
+            self._recorder.record(due.pod.reference, FAILED, f"{due.rule.action} is not possible: {refusal}")
+        else:
+            log.info("%s of idle pod %s/%s", due.rule.action, due.pod.namespace, due.pod.name)
+
+    async def _warn(self, pod: Pod, rule: Rule, idle_ms: int) -> None:
+        message = (
+            f"{_none_has_run(idle_ms / 1000)}; {rule.action} follows in {idle.duration_text(self._grace_s)} or later, "
+            f"unless a kernel runs. To keep the pod: kubectl annotate pod {pod.name} -n {pod.namespace} --overwrite "
+            f"{names.IDLE_AFTER}={idle.NEVER}"
+        )
+        await self._set_condition(pod, "True", "NoKernels", message)
+        self._recorder.record(pod.reference, WARNED, message)
+        self._warned[pod.uid] = self._clock_ns()
+
+    async def _take_back(self, pod: Pod) -> None:
+        await self._set_condition(pod, "False", "InUse", "a kernel has run, or the pod is not to be stopped any more")
+        self._warned.pop(pod.uid, None)
+
+    async def _set_condition(self, pod: Pod, status: str, reason: str, message: str) -> None:
+        condition = {"type": names.IDLE_CONDITION, "status": status, "reason": reason, "message": message}
+        condition["lastTransitionTime"] = timestamps.seconds(self._now())
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        path = f"{names.pod_path(pod.namespace, pod.name)}/status"
+        await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
+
+
+def _is_running(pod: Pod, node: str) -> bool:
+    return pod.node == node and not pod.is_terminal and not pod.scheduling.is_terminating
+
+
+def _is_over(rule: Rule | None, idle_ms: int | None) -> bool:
+    """Whether a warning no longer holds; it stays while the idle time is unknown."""
+    return rule is None or rule.action is Action.REPORT or (idle_ms is not None and idle_ms < rule.after_s * 1000)
+
+
+def _none_has_run(seconds: float) -> str:
+    return f"no kernel of this pod has run on its cards for {idle.duration_text(seconds)}"

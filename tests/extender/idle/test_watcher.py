@@ -1,0 +1,348 @@
+"""Idle pods from the nodes' reports to what is done, over an in-memory API server and in fake time."""
+
+import asyncio
+import itertools
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from extender.idle import owners, sizes
+from extender.objects import Pod
+from tests import strategies
+from tests.extender.conftest import PODS, World
+from vgpu import names
+from vgpu.errors import KubernetesError
+
+Json = dict[str, Any]
+NODE = f"{names.GPUNODES_PATH}/n1/status"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
+STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
+NOTEBOOKS = "/apis/kubeflow.org/v1/namespaces/default/notebooks"
+EVICT = {names.IDLE_AFTER: "30m", names.IDLE_ACTION: "evict"}
+SCALE = {names.IDLE_AFTER: "30m", names.IDLE_ACTION: "scale-to-zero"}
+CULL = {names.IDLE_AFTER: "30m", names.IDLE_ACTION: "cull"}
+MINUTE_MS = 60_000
+numbers = itertools.count(1)
+
+
+@dataclass
+class Idle:
+    """Node n1 with its pods, and their idle times in minutes; None for unknown."""
+
+    world: World
+    minutes: dict[str, float | None] = field(default_factory=dict)
+    pods: dict[str, Json] = field(default_factory=dict)
+
+    async def run_pod(self, annotations: dict[str, str] | None = None, **metadata: Any) -> Json:
+        name = f"nb-{next(numbers)}"
+        made = strategies.admit(strategies.pod(strategies.container(gpu_mem=256), annotations=annotations))
+        made["metadata"] = {"name": name, "namespace": "default", "annotations": annotations or {}, **metadata}
+        del made["spec"]["nodeName"]
+        pod: Json = json.loads(await self.world.client.post(PODS, made))
+        await self.world.until(lambda: pod["metadata"]["uid"] in self.world.cluster.objects.pods)
+        assert await self.world.bind(pod, "n1") == ""
+        started = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        state = {"name": "main", "state": {"running": {"startedAt": started}}}
+        await self.world.client.patch(f"{PODS}/{name}/status", {"status": {"containerStatuses": [state]}})
+        await self.world.until(lambda: self.known(pod).lifecycle.runs)
+        self.pods[pod["metadata"]["uid"]] = pod
+        return pod
+
+    def known(self, pod: Json) -> Pod:
+        return self.world.cluster.objects.pods[pod["metadata"]["uid"]]
+
+    async def report(self, **more: Any) -> None:
+        """One report of the node; returns when the extender has drawn the consequences."""
+        now = int(datetime.now(UTC).timestamp() * 1000) + next(numbers)
+        usage = [self.entry(uid, now, minutes) for uid, minutes in self.minutes.items()]
+        await self.world.client.patch(NODE, {"status": {"usage": usage, **more}})
+        self.world.clock.seconds += 0.01
+        await self.world.until(lambda: all(self.has_seen(uid, now) for uid in self.minutes))
+        for _ in range(6):
+            await asyncio.sleep(0.005)
+
+    def entry(self, uid: str, now: int, minutes: float | None) -> Json:
+        (grant,) = self.world.cluster.objects.pods[uid].assignment.containers["main"]  # type: ignore[union-attr]
+        made = {
+            "podUID": uid,
+            "container": "main",
+            "gpu": grant.gpu,
+            "fromMs": now - MINUTE_MS,
+            "untilMs": now,
+            "gpuMs": 0,
+        }
+        return made if minutes is None else made | {"idleMs": int(minutes * MINUTE_MS)}
+
+    def has_seen(self, uid: str, now: int) -> bool:
+        uses = self.world.cluster.objects.gpunodes["n1"].usage.get(uid, ())
+        return any(each.until_ms == now for each in uses)
+
+    async def idle(self, minutes: int, *pods: Json) -> None:
+        """Let minutes pass in which these pods use nothing: a report every ten minutes, and then every minute."""
+        for step in (10,) * (minutes // 10) + (1,) * (minutes % 10):
+            self.world.clock.seconds += 60 * step
+            for pod in pods:
+                uid = pod["metadata"]["uid"]
+                self.minutes[uid] = (self.minutes.get(uid) or 0) + step
+            await self.report()
+
+    async def is_leaving(self, pod: Json) -> bool:
+        try:
+            return "deletionTimestamp" in (await self.world.read(pod))["metadata"]
+        except KubernetesError:
+            return True
+
+    async def is_warned(self, pod: Json) -> bool:
+        conditions = (await self.world.read(pod))["status"].get("conditions", [])
+        return any(each["type"] == names.IDLE_CONDITION and each["status"] == "True" for each in conditions)
+
+    async def reasons(self, kind: str = "Pod") -> set[str]:
+        for _ in range(10):
+            await asyncio.sleep(0.005)
+        events = json.loads(await self.world.client.get("/api/v1/namespaces/default/events"))["items"]
+        return {each["reason"] for each in events if each["involvedObject"]["kind"] == kind}
+
+
+@pytest.fixture
+def idle(world: World) -> Idle:
+    return Idle(world)
+
+
+async def test_an_idle_pod_is_warned_and_evicted_after_the_grace_time_and_its_busy_neighbour_is_not(idle: Idle) -> None:
+    notebook, busy = await idle.run_pod(EVICT), await idle.run_pod(EVICT)
+    idle.minutes[busy["metadata"]["uid"]] = 0
+    await idle.idle(29, notebook)
+    assert not await idle.is_warned(notebook)
+    await idle.idle(1, notebook)
+    assert await idle.is_warned(notebook)
+    assert "IdleWarning" in await idle.reasons()
+    await idle.idle(4, notebook)
+    assert not await idle.is_leaving(notebook)
+    await idle.idle(2, notebook)
+    assert await idle.is_leaving(notebook)
+    assert "IdleEvicted" in await idle.reasons()
+    assert not await idle.is_leaving(busy)
+    assert not await idle.is_warned(busy)
+
+
+async def test_use_after_the_warning_takes_it_back(idle: Idle) -> None:
+    notebook = await idle.run_pod(EVICT)
+    await idle.idle(32, notebook)
+    assert await idle.is_warned(notebook)
+    idle.minutes[notebook["metadata"]["uid"]] = 0.5
+    await idle.report()
+    assert not await idle.is_warned(notebook)
+    await idle.idle(10, notebook)
+    assert not await idle.is_leaving(notebook)
+
+
+async def test_a_pod_may_opt_out_after_the_warning(idle: Idle) -> None:
+    notebook = await idle.run_pod(EVICT)
+    await idle.idle(32, notebook)
+    path = f"{PODS}/{notebook['metadata']['name']}"
+    await idle.world.client.patch(path, {"metadata": {"annotations": {names.IDLE_AFTER: "never"}}})
+    await idle.world.until(lambda: idle.known(notebook).idle_setting.after_s == 0)
+    await idle.idle(10, notebook)
+    assert not await idle.is_warned(notebook)
+    assert not await idle.is_leaving(notebook)
+
+
+async def test_a_namespaces_default_counts_for_its_pods(idle: Idle) -> None:
+    notebook, opted_out = await idle.run_pod(), await idle.run_pod({names.IDLE_AFTER: "never"})
+    await idle.world.client.post("/api/v1/namespaces", {"metadata": {"name": "default", "annotations": EVICT}})
+    await idle.world.until(lambda: idle.world.seen.namespaces.setting("default").after_s == 1800)
+    await idle.idle(37, notebook, opted_out)
+    assert await idle.is_leaving(notebook)
+    assert not await idle.is_leaving(opted_out)
+
+
+async def test_a_report_is_an_event_and_nothing_else(idle: Idle) -> None:
+    notebook = await idle.run_pod({names.IDLE_AFTER: "30m"})
+    await idle.idle(40, notebook)
+    assert await idle.reasons() == {"Idle"}
+    assert not await idle.is_warned(notebook)
+
+
+async def test_the_administrator_may_allow_reports_only(idle: Idle) -> None:
+    idle.world.seen.idle._acts = False
+    notebook = await idle.run_pod(EVICT)
+    await idle.idle(40, notebook)
+    assert await idle.reasons() == {"Idle"}
+    assert not await idle.is_leaving(notebook)
+
+
+async def test_an_unknown_idle_time_and_a_silent_node_lead_to_nothing(idle: Idle) -> None:
+    notebook, other = await idle.run_pod(EVICT), await idle.run_pod()
+    uid = notebook["metadata"]["uid"]
+    idle.minutes[other["metadata"]["uid"]] = 0
+    await idle.idle(32, notebook)
+    idle.minutes[uid] = None
+    await idle.idle(10)
+    assert await idle.is_warned(notebook)  # it is not known that the pod is in use
+    assert not await idle.is_leaving(notebook)
+    idle.world.clock.seconds += 3600
+    await asyncio.sleep(0.05)
+    assert not await idle.is_leaving(notebook)
+
+
+async def test_a_new_leader_warns_no_second_time_and_gives_a_whole_grace_time(idle: Idle) -> None:
+    notebook = await idle.run_pod(EVICT)
+    await idle.idle(34, notebook)
+    watcher = idle.world.seen.idle
+    watcher._warned.clear()  # as in a process that has just started
+    await idle.world.until(lambda: idle.known(notebook).is_warned)
+    await idle.idle(5, notebook)
+    assert not await idle.is_leaving(notebook)
+    await idle.idle(2, notebook)
+    assert await idle.is_leaving(notebook)
+
+
+async def test_the_first_report_of_a_node_is_of_an_unknown_age(idle: Idle) -> None:
+    notebook = await idle.run_pod(EVICT)
+    idle.minutes[notebook["metadata"]["uid"]] = 600
+    idle.world.leader.refusal_text = "NotLeader"
+    await idle.report()
+    idle.world.leader.refusal_text = ""
+    idle.world.seen.idle.take(None, idle.world.cluster.objects.gpunodes["n1"])
+    assert idle.world.seen.idle.waiting == 0
+    await idle.report()
+    assert await idle.is_warned(notebook)
+
+
+async def test_only_the_leader_acts(idle: Idle) -> None:
+    notebook = await idle.run_pod(EVICT)
+    idle.world.leader.refusal_text = "NotLeader"
+    await idle.idle(40, notebook)
+    assert not await idle.is_warned(notebook)
+
+
+async def owned(idle: Idle, kind: str, template: dict[str, str], replicas: int, **metadata: Any) -> tuple[Json, Json]:
+    """A Deployment with its ReplicaSet, or a StatefulSet; return it, and the owner reference of its pods."""
+    spec = {"replicas": replicas, "template": {"metadata": {"annotations": template}}}
+    client, name = idle.world.client, f"nb{next(numbers)}"
+    path = DEPLOYMENTS if kind == "Deployment" else STATEFUL_SETS
+    owner = json.loads(await client.post(path, {"metadata": {"name": name, **metadata}, "spec": spec}))
+    if kind == "StatefulSet":
+        return owner, reference(owner)
+    below = {"name": f"{name}-5d4", "ownerReferences": [reference(owner)]}
+    replica_set = json.loads(await client.post(REPLICA_SETS, {"metadata": below, "spec": spec}))
+    return owner, reference(replica_set)
+
+
+def reference(owner: Json) -> Json:
+    named = {key: owner["metadata"][key] for key in ("name", "uid")}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True, **named}
+
+
+async def replicas_of(idle: Idle, owner: Json) -> int:
+    path = DEPLOYMENTS if owner["kind"] == "Deployment" else STATEFUL_SETS
+    found = json.loads(await idle.world.client.get(f"{path}/{owner['metadata']['name']}"))
+    return int(found["spec"]["replicas"])
+
+
+async def keep_sizes(idle: Idle) -> None:
+    await idle.world.client.post(MAPS, {"metadata": {"name": sizes.NAME}})
+
+
+LABELS = {"pod-template-hash": "5d4"}
+
+
+async def test_a_deployment_is_scaled_to_zero_once_all_its_pods_are_idle_and_its_size_is_remembered(idle: Idle) -> None:
+    await keep_sizes(idle)
+    deployment, controller = await owned(idle, "Deployment", SCALE, 2)
+    pods = [await idle.run_pod(SCALE, ownerReferences=[controller], labels=LABELS) for _ in range(2)]
+    idle.minutes[pods[1]["metadata"]["uid"]] = 0
+    await idle.idle(40, pods[0])
+    assert await replicas_of(idle, deployment) == 2
+    assert "IdleActionFailed" in await idle.reasons()
+    await idle.idle(40, *pods)
+    assert await replicas_of(idle, deployment) == 0
+    assert "IdleScaledToZero" in await idle.reasons("Deployment")
+    kept = json.loads(await idle.world.client.get(f"{MAPS}/{sizes.NAME}"))["data"]
+    (size,) = (json.loads(each) for each in kept.values())
+    assert (size["kind"], size["name"], size["replicas"]) == ("Deployment", deployment["metadata"]["name"], 2)
+    assert not any([await idle.is_leaving(each) for each in pods])  # that is the Deployment's controller's work
+
+
+async def test_a_statefulset_is_scaled_to_zero(idle: Idle) -> None:
+    await keep_sizes(idle)
+    stateful_set, controller = await owned(idle, "StatefulSet", SCALE, 1)
+    await idle.idle(37, await idle.run_pod(SCALE, ownerReferences=[controller]))
+    assert await replicas_of(idle, stateful_set) == 0
+
+
+async def test_nobody_scales_an_owner_by_a_pod_alone(idle: Idle) -> None:
+    """The template does not ask for it; or the reference names an object of another UID."""
+    await keep_sizes(idle)
+    plain, controller = await owned(idle, "StatefulSet", {}, 1)
+    asking, other = await owned(idle, "StatefulSet", SCALE, 1)
+    pods = [
+        await idle.run_pod(SCALE, ownerReferences=[controller]),
+        await idle.run_pod(SCALE, ownerReferences=[other | {"uid": "another"}]),
+        await idle.run_pod(SCALE),
+    ]
+    await idle.idle(40, *pods)
+    assert [await replicas_of(idle, each) for each in (plain, asking)] == [1, 1]
+    found = [await owners.find(idle.world.client, idle.known(each)) for each in pods]
+    assert [each and each.name for each in found] == [plain["metadata"]["name"], None, None]
+    assert "IdleActionFailed" in await idle.reasons()
+
+
+async def test_without_the_memory_of_sizes_nothing_is_scaled(idle: Idle) -> None:
+    stateful_set, controller = await owned(idle, "StatefulSet", SCALE, 1)
+    await idle.idle(40, await idle.run_pod(SCALE, ownerReferences=[controller]))
+    assert await replicas_of(idle, stateful_set) == 1
+
+
+CRD = {
+    "metadata": {"name": "notebooks.kubeflow.org"},
+    "spec": {
+        "group": "kubeflow.org",
+        "names": {"plural": "notebooks", "kind": "Notebook"},
+        "versions": [{"name": "v1", "served": True}],
+    },
+}
+
+
+@pytest.mark.parametrize("asked", [CULL, SCALE], ids=["cull", "scale-to-zero"])
+async def test_a_notebook_is_stopped_by_its_own_annotation(idle: Idle, asked: dict[str, str]) -> None:
+    await idle.world.client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
+    notebook = json.loads(await idle.world.client.post(NOTEBOOKS, {"metadata": {"name": "nb"}, "spec": {}}))
+    stateful_set, controller = await owned(idle, "StatefulSet", asked, 1, ownerReferences=[reference(notebook)])
+    await idle.idle(37, await idle.run_pod(asked, ownerReferences=[controller]))
+    found = json.loads(await idle.world.client.get(f"{NOTEBOOKS}/nb"))
+    assert datetime.fromisoformat(found["metadata"]["annotations"]["kubeflow-resource-stopped"])
+    assert await replicas_of(idle, stateful_set) == 1  # that is the Notebook's controller's work
+    await idle.idle(2, *idle.pods.values())
+    again = json.loads(await idle.world.client.get(f"{NOTEBOOKS}/nb"))
+    assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+    assert "IdleNotebookStopped" in await idle.reasons("Notebook")
+
+
+async def test_cull_stops_notebooks_only(idle: Idle) -> None:
+    await keep_sizes(idle)
+    stateful_set, controller = await owned(idle, "StatefulSet", CULL, 1)
+    await idle.idle(40, await idle.run_pod(CULL, ownerReferences=[controller]))
+    assert await replicas_of(idle, stateful_set) == 1
+    assert "IdleActionFailed" in await idle.reasons()
+
+
+async def test_an_eviction_that_a_budget_refuses_is_tried_again(idle: Idle) -> None:
+    notebook, post = await idle.run_pod(EVICT), idle.world.client.post
+
+    async def refused(path: str, body: Any, **more: Any) -> bytes:
+        if path.endswith("/eviction"):
+            raise KubernetesError(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's budget")
+        return await post(path, body, **more)
+
+    idle.world.client.post = refused  # type: ignore[method-assign]
+    await idle.idle(40, notebook)
+    assert "IdleActionFailed" in await idle.reasons()
+    idle.world.client.post = post  # type: ignore[method-assign]
+    await idle.idle(1, notebook)
+    assert await idle.is_leaving(notebook)

@@ -1,0 +1,193 @@
+"""`vgpu hold`: holds cards at a utilization, and gets out of the way of others."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+from limiter import launch
+from limiter.host import Host
+from vgpu import container_paths
+from vgpu.adapters.cuda import LoopKernel
+from vgpu.adapters.nvml import Nvml
+from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.cli.local import allocations
+from vgpu.cli.local.top import Output
+from vgpu.workloads.hold.control import Mode, Settings
+from vgpu.workloads.hold.generator import Generator
+from vgpu.workloads.hold.session import SAMPLE_S, Report, Session
+
+LOG_BYTES: Final = 3_000_000
+LOG_FILES: Final = 3
+STOP_S: Final = 1.5
+_LABELS: Final = ("gpu_uuid", "synthetic")
+
+
+class NvmlSensors:
+    """What NVML says of a card, and what the container's own region says of turns."""
+
+    def __init__(self, nvml: Nvml, gpu: str, pid: int, region: Path) -> None:
+        """`pid`: of this process, as NVML knows it. `region`: the folder of the limiter's files, if there is one."""
+        self._nvml = nvml
+        self._gpu = gpu
+        self._pid = pid
+        self._region = region
+        self._seen_us = 0
+        self._turns = 0
+        self.others()
+
+    def utilization(self) -> float | None:
+        """Return the card's utilization in percent."""
+        return self._nvml.utilization(self._gpu)
+
+    def others(self) -> bool:
+        """Whether another process has used the card since the last call: by its samples, or by the own turns."""
+        samples = self._nvml.busy_samples({self._gpu: self._seen_us}).get(self._gpu)
+        ends = samples.active if samples else {}
+        found = any(pid != self._pid and end > self._seen_us for pid, end in ends.items())
+        self._seen_us = max(ends.values(), default=self._seen_us)
+        turns, self._turns = self._turns, self._turns_of_others()
+        return found or self._turns > turns
+
+    def _turns_of_others(self) -> int:
+        cards = allocations.read_cards(self._region)
+        return sum(each.activity.handovers + each.activity.turn.count for each in cards if each.gpu == self._gpu)
+
+
+def chosen(nvml: Nvml, asked: Sequence[str]) -> list[str]:
+    """Return the UUIDs of the cards that are asked for by index or UUID; all cards without. Raises CommandFailed."""
+    gpus = nvml.gpus()
+    names = {str(each.card.index): each.card.uuid for each in gpus} | {each.card.uuid: each.card.uuid for each in gpus}
+    unknown = [each for each in asked if each not in names]
+    if unknown or not gpus:
+        raise CommandFailed(f"--gpu: no card {', '.join(unknown) or 'at all'}; see nvidia-smi -L", NOT_FOUND)
+    return list(dict.fromkeys(names[each] for each in asked)) or [each.card.uuid for each in gpus]
+
+
+def run(
+    asked: Sequence[str],
+    settings: Settings,
+    environment: Mapping[str, str],
+    host: Host,
+    now: Callable[[], datetime],
+    *,
+    log_file: Path | None,
+    output: Output,
+    metrics_listen: str | None,
+    duration_s: float | None,
+) -> None:
+    """Hold cards until SIGTERM, SIGINT or the end of the duration. Raises CommandFailed, CudaError and NvmlError."""
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    report = _reporter(_logger(log_file), output, now)
+    with Nvml() as nvml:
+        gpus = chosen(nvml, asked)
+        loads = {gpu: Generator(partial(LoopKernel, gpu), lambda: host.monotonic_ns() / 1e9) for gpu in gpus}
+        try:
+            for load in loads.values():
+                load.start()
+            folder = _limiter_folder(environment)
+            sessions = [
+                Session(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
+                for gpu, load in loads.items()
+            ]
+            if metrics_listen:
+                _serve_metrics(metrics_listen, sessions, host)
+            _hold(sessions, list(loads.values()), host, stopping, duration_s)
+        finally:
+            for load in loads.values():
+                load.stop(STOP_S)
+
+
+def _hold(
+    sessions: Sequence[Session],
+    loads: Sequence[Generator],
+    host: Host,
+    stopping: threading.Event,
+    duration_s: float | None,
+) -> None:
+    begun_ns = host.monotonic_ns()
+    while not stopping.wait(SAMPLE_S):
+        now_ns = host.monotonic_ns()
+        for each in sessions:
+            each.sample(now_ns)
+        for load in loads:
+            load.check()
+        if duration_s is not None and now_ns - begun_ns >= duration_s * 1e9:
+            return
+
+
+def _sensors(nvml: Nvml, gpu: str, folder: Path) -> NvmlSensors:
+    pid = os.getpid()
+    known = nvml.processes([gpu]).get(gpu, {})
+    if pid not in known:
+        raise CommandFailed(
+            f"{gpu}: NVML does not list this process as {pid}, so its load cannot be told from others' work; "
+            "run it in the host's pid namespace (hostPID: true), or in a container with a share",
+            WRONG_USAGE,
+        )
+    return NvmlSensors(nvml, gpu, pid, folder)
+
+
+def _limiter_folder(environment: Mapping[str, str]) -> Path:
+    file = environment.get(launch.LIMITS_ENV)
+    return Path(file).parent if file else Path(container_paths.FILES)
+
+
+def _logger(file: Path | None) -> logging.Logger:
+    logger = logging.getLogger("vgpu.hold")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    handler = (
+        RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1) if file else logging.StreamHandler()
+    )
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.handlers = [handler]
+    return logger
+
+
+def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime]) -> Callable[[Report], None]:
+    def report(made: Report) -> None:
+        at = now().isoformat(timespec="seconds")
+        if output is Output.JSON:
+            logger.info(json.dumps({"time": at, **asdict(made), "synthetic": True}))
+        else:
+            logger.info("%s %s %s", at, made.gpu, made.message)
+
+    return report
+
+
+def _serve_metrics(address: str, sessions: Sequence[Session], host: Host) -> None:
+    """Serve the metrics in a thread that ends with the process."""
+    from vgpu.adapters import metrics_server  # noqa: PLC0415 - needs the packages of a service
+    from vgpu.adapters.metrics import Family, Kind, Metric, Registry  # noqa: PLC0415
+
+    target = Metric("vgpu_hold_target_percent", Kind.GAUGE, "Utilization to hold", _LABELS)
+    load = Metric("vgpu_hold_load_percent", Kind.GAUGE, "Utilization of the card, by NVML", _LABELS)
+    multiplier = Metric("vgpu_hold_multiplier", Kind.GAUGE, "Loop iterations every 10 ms", _LABELS)
+    running = Metric("vgpu_hold_running", Kind.GAUGE, "1 while load is made, 0 while others use the card", _LABELS)
+
+    def families() -> list[Family]:
+        now_ns = host.monotonic_ns()
+        known = [((each.gpu, "true"), each) for each in sessions]
+        return [
+            Family(target, [(labels, each.target(now_ns)) for labels, each in known]),
+            Family(load, [(labels, each.load_percent) for labels, each in known if each.load_percent is not None]),
+            Family(multiplier, [(labels, each.state.multiplier) for labels, each in known]),
+            Family(running, [(labels, each.state.mode is Mode.RUN) for labels, each in known]),
+        ]
+
+    registry = Registry()
+    registry.add(families)
+    serve = metrics_server.serve(registry, address, lambda: host.monotonic_ns() / 1e9)
+    threading.Thread(target=lambda: asyncio.run(serve), name="metrics", daemon=True).start()
