@@ -1,7 +1,7 @@
 """Filter beside other load: the p99 of `/filter` alone, and while other clients send all that they may.
 
-They ask the admin REST for all it has, or send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB (`verb-pods`),
-or bodies that do not end (`verb-slow`, 64 clients).
+They ask the admin REST for all it has. Or they send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB
+(`verb-pods`), or bodies that do not end (`verb-slow`, 64 clients).
 
 Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods.
 
