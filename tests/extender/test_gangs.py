@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from extender.gangs import deadlines, gate
+from extender.pod_groups import PodGroup
 from tests.extender.conftest import PODS, World
 from tests.extender.gangs import DEADLINE_S
 from vgpu import names
 from vgpu.errors import KubernetesError
+from vgpu.gang import GangSource
 
 Pod = dict[str, Any]
 
@@ -265,3 +267,54 @@ async def test_gated_members_do_not_count(world: World) -> None:
     await world.client.post(PODS, obj)
     await world.until(lambda: len(world.cluster.objects.pods) == 3)
     assert await reason(world, pods[0]) == "GangIncomplete"
+
+
+async def group_member(world: World, *, name: str, gpus: bool = True) -> Pod:
+    """Create a member of coscheduling's PodGroup train."""
+    if gpus:
+        return await world.create_pod(metadata={"labels": {names.POD_GROUP_LABEL: "train"}}, gpu=1)
+    obj = {
+        "metadata": {"name": name, "labels": {names.POD_GROUP_LABEL: "train"}},
+        "spec": {"containers": [{"name": "c"}]},
+    }
+    await world.client.post(PODS, obj)
+    await world.until(lambda: any(pod.name == name for pod in world.cluster.objects.pods.values()))
+    return obj
+
+
+async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: World) -> None:
+    groups = world.seen.gangs.pod_groups[GangSource.COSCHEDULING]
+    pods = [await group_member(world, name="") for _ in range(2)]
+    assert await reason(world, pods[0]) == "GangSizeUnknown"
+    groups.upsert(PodGroup("default", "train", 3))
+    assert await reason(world, pods[0]) == "GangIncomplete"
+    await group_member(world, name="launcher", gpus=False)
+    assert await bind_all(world, pods) == ["", ""]
+
+
+async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more_pods(world: World) -> None:
+    groups = world.seen.gangs.pod_groups[GangSource.COSCHEDULING]
+    groups.upsert(PodGroup("default", "train", 2))
+    pods = [await group_member(world, name="") for _ in range(2)]
+    nodes = [str(await node_of(world, pod)) for pod in pods]
+    groups.upsert(PodGroup("default", "train", 3))
+    assert reserved(world) == 0
+    assert (await world.bind(pods[0], nodes[0])).startswith("GangWaits")
+    pods.append(await group_member(world, name=""))
+    assert await bind_all(world, pods) == [""] * 3
+    groups.upsert(PodGroup("default", "train", 8))  # the gang has started
+    world.clock.seconds += 2 * DEADLINE_S
+    await asyncio.sleep(0.05)
+    assert not any(pod.scheduling.is_terminating for pod in world.cluster.objects.pods.values())
+
+
+async def test_states_and_outcomes_are_counted(world: World) -> None:
+    pods = await members(world, 2)
+    assert world.seen.gangs.states()["waiting"] == 1
+    await node_of(world, pods[0])
+    assert world.seen.gangs.states()["planned"] == 1
+    assert await bind_all(world, pods) == ["", ""]
+    for pod in pods:
+        await world.until_bound_is_watched(pod)
+    assert world.seen.gangs.states()["started"] == 1
+    assert world.seen.gangs.outcomes["started"] == 1
