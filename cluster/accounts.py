@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-SERVER = "https://127.0.0.1:6443"
+SERVER = "https://127.0.0.1:443"  # pods reach this port at 10.0.0.1, the address of the Service `kubernetes`
 
 
 class Account(NamedTuple):

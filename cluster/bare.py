@@ -34,6 +34,8 @@ class BareCluster:
         status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
     """
 
+    pod_network = False  # true: pods reach each other and the API server, and get their accounts' tokens
+
     def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
         self._binaries = binaries.ensure()
         self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
@@ -42,8 +44,8 @@ class BareCluster:
             (self.work / folder).mkdir()
         pki.write(self.work / "pki")
         accounts.write(self.work, [nodes.name(index) for index in range(1, count + 1)])
-        nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER)
-        self.control = controlplane.ControlPlane(self._binaries, self.work, self.within)
+        nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER, bridge=self.pod_network)
+        self.control = controlplane.ControlPlane(self._binaries, self.work, self.within, tokens=self.pod_network)
         self.nodes = [self._node(index, cards, status_period) for index in range(1, count + 1)]
         token = accounts.token(self.work, accounts.ADMIN.name)
         self.api = api.Api(self.within, token, self.work / "pki" / "ca.crt")
@@ -69,7 +71,7 @@ class BareCluster:
         """Start everything and return when all nodes are Ready."""
         self.control.start_store()
         self._write_kubectl()
-        archives = images.build(self.work / "images", DRIVER / "gpuprobe")
+        archives = self.archives()
         with ThreadPoolExecutor() as pool:
             started = [pool.submit(node.start, archives) for node in self.nodes]
             wait.until(self.api.ready, "API server", _READY_S, [self.control.etcd, self.control.apiserver])
@@ -78,6 +80,14 @@ class BareCluster:
                 each.result()
         kubelets = [node.kubelet for node in self.nodes]
         wait.until(self._nodes_ready, "nodes Ready", _READY_S, [*kubelets, *self.control.processes])
+
+    def create_namespace(self, name: str) -> None:
+        """Create a Kubernetes namespace, and return when pods can be created in it."""
+        self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def archives(self) -> list[Path]:
+        """Write the images that every node imports."""
+        return images.build(self.work / "images", DRIVER / "gpuprobe")
 
     def _nodes_ready(self) -> bool:
         ready = [node["metadata"]["name"] for node in self.api.get("/api/v1/nodes")["items"] if _is_ready(node)]

@@ -28,16 +28,18 @@ _AUDIT_POLICY: dict[str, Any] = {
 
 
 class ControlPlane:
-    """The control plane of one cluster, its files in `work`."""
+    """The control plane of one cluster, its files in `work`; with `tokens` pods get their accounts' tokens."""
 
-    def __init__(self, binaries: Path, work: Path, within: namespace.Namespace) -> None:
+    def __init__(self, binaries: Path, work: Path, within: namespace.Namespace, *, tokens: bool = False) -> None:
         self._binaries = binaries
         self._work = work
         self._within = within
         self.etcd = self._process("etcd", "etcd", _etcd_flags(work))
-        self.apiserver = self._process("kube-apiserver", binaries / "kube-apiserver", _apiserver_flags(work))
+        self.apiserver = self._process(
+            "kube-apiserver", binaries / "kube-apiserver", _apiserver_flags(work, tokens=tokens)
+        )
         self.controllers = self._process(
-            "kube-controller-manager", binaries / "kube-controller-manager", _controller_flags(work)
+            "kube-controller-manager", binaries / "kube-controller-manager", _controller_flags(work, tokens=tokens)
         )
         self.scheduler = self.scheduler_of("kube-scheduler", accounts.SCHEDULER.name, {}, port=10259)
 
@@ -101,13 +103,14 @@ def _etcd_flags(work: Path) -> list[str]:
     ]
 
 
-def _apiserver_flags(work: Path) -> list[str]:
+def _apiserver_flags(work: Path, *, tokens: bool) -> list[str]:
     pki_folder = work / "pki"
     return [
         f"--etcd-servers={_ETCD}",
-        "--bind-address=127.0.0.1",
+        "--bind-address=0.0.0.0",
         "--advertise-address=127.0.0.1",
-        "--secure-port=6443",
+        "--secure-port=443",
+        "--enable-aggregator-routing=true",  # to the pods of a webhook: there is no kube-proxy
         f"--tls-cert-file={pki_folder}/api.crt",
         f"--tls-private-key-file={pki_folder}/api.key",
         f"--client-ca-file={pki_folder}/ca.crt",
@@ -124,7 +127,7 @@ def _apiserver_flags(work: Path) -> list[str]:
         "--requestheader-username-headers=X-Remote-User",
         "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-        "--disable-admission-plugins=ServiceAccount",  # pods here mount no token and have no CA bundle to wait for
+        *([] if tokens else ["--disable-admission-plugins=ServiceAccount"]),  # pods without tokens start sooner
         f"--audit-policy-file={work}/config/audit.json",
         f"--audit-log-path={work}/logs/{AUDIT}",
         "--audit-log-mode=blocking",
@@ -132,13 +135,14 @@ def _apiserver_flags(work: Path) -> list[str]:
     ]
 
 
-def _controller_flags(work: Path) -> list[str]:
+def _controller_flags(work: Path, *, tokens: bool) -> list[str]:
     kubeconfig = accounts.path(work, accounts.CONTROLLERS.name)
     return [
         f"--kubeconfig={kubeconfig}",
         "--leader-elect=false",
         f"--service-account-private-key-file={work}/pki/sa.key",
         "--use-service-account-credentials=true",
+        *([f"--root-ca-file={work}/pki/ca.crt"] if tokens else []),
         f"--cert-dir={work}/pki/controller-manager",
         *_delegated(kubeconfig),
     ]

@@ -21,7 +21,8 @@ from cluster import missing
 # The shell reads its process ID before it mounts the namespace's own /proc: the ID in the outer namespace.
 _FIRST_PROCESS = r"""
 read -r pid rest < /proc/self/stat
-mount -t proc proc /proc && ip link set lo up && ip addr add 192.0.2.1/32 dev lo && echo "$pid"
+mount -t proc proc /proc && ip link set lo up &&
+  ip addr add 192.0.2.1/32 dev lo && ip addr add 10.0.0.1/32 dev lo && echo "$pid"
 read -r forever
 """
 _JANITOR = r"""

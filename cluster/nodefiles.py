@@ -28,7 +28,7 @@ state = "{work}/containerd/state"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     BinaryName = "{runtime}"
 """
-# Pods have a loopback interface only. This script stands for both network plugins that containerd calls.
+# A loopback interface. This script stands for both network plugins that containerd calls, where pods have no other one.
 _CNI_PLUGIN = """#!/bin/sh
 case $CNI_COMMAND in
 VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0"]}' ;;
@@ -41,13 +41,41 @@ esac
 """
 
 
-def write_cni(folder: Path) -> None:
-    """Write the pod network that all nodes share."""
+# Pods of all nodes on one bridge in the cluster's network. Their number gives the address and the interface's name.
+_CNI_BRIDGE = """#!/bin/sh
+set -e
+case $CNI_COMMAND in
+VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.1", "0.4.0"]}' ;;
+ADD)
+  exec 9> "$0.lock"
+  flock 9
+  number=$(($(cat "$0.number" 2> /dev/null || echo 0) + 1))
+  echo $number > "$0.number"
+  if [ $number = 1 ]; then
+    ip link add pods type bridge
+    ip addr add 10.1.255.254/16 dev pods
+    ip link set pods up
+  fi
+  flock -u 9
+  address=10.1.$((number / 250)).$((number % 250 + 1))
+  ip link add pod$number type veth peer name "$CNI_IFNAME" netns "$CNI_NETNS"
+  ip link set pod$number master pods up
+  nsenter --net="$CNI_NETNS" sh -ec "ip link set lo up; ip addr add $address/16 dev $CNI_IFNAME
+    ip link set $CNI_IFNAME up; ip route add default via 10.1.255.254"
+  echo '{"cniVersion": "0.4.0", "interfaces": [{"name": "'"$CNI_IFNAME"'", "sandbox": "'"$CNI_NETNS"'"}],
+         "ips": [{"version": "4", "interface": 0, "address": "'$address'/16"}]}'
+  ;;
+esac
+"""
+
+
+def write_cni(folder: Path, *, bridge: bool = False) -> None:
+    """Write the pod network that all nodes share: a loopback interface for each pod, or a bridge."""
     folder.mkdir()
-    for name in ("loopback", "only-loopback"):
-        (folder / name).write_text(_CNI_PLUGIN)
+    for name, script in (("loopback", _CNI_PLUGIN), ("pods", _CNI_BRIDGE if bridge else _CNI_PLUGIN)):
+        (folder / name).write_text(script)
         (folder / name).chmod(0o755)
-    network = {"cniVersion": "0.4.0", "name": "lo", "plugins": [{"type": "only-loopback"}]}
+    network = {"cniVersion": "0.4.0", "name": "lo", "plugins": [{"type": "pods"}]}
     (folder / "10-lo.conflist").write_text(json.dumps(network))
 
 

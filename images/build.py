@@ -18,7 +18,6 @@ import vgpu
 from images import bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
 
 PROJECT: Final = Path(__file__).parents[1]
-REQUIREMENTS: Final = PROJECT / "requirements.lock"
 SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
 
 _HERE: Final = Path(__file__).parent
@@ -62,12 +61,18 @@ class Builder:
         cache: folder of the layers that lock files pin.
         machine: architecture of this machine, as `uname -m` names it: its interpreter writes all bytecode.
         mirror: URL of Debian's archives, with `{archive}` in it.
+        project: the checkout that is built; its requirements.lock pins the Python packages.
     """
 
-    def __init__(self, cache: Path, machine: str, mirror: str = debian.MIRROR) -> None:
+    def __init__(self, cache: Path, machine: str, mirror: str = debian.MIRROR, project: Path = PROJECT) -> None:
         self._cache = cache
         self._machine = machine
         self._mirror = mirror
+        self._project = project
+
+    @property
+    def _requirements(self) -> Path:
+        return self._project / "requirements.lock"
 
     def base(self, architecture: str) -> Stored:
         """Return the layer of Debian's packages, with its files."""
@@ -79,7 +84,7 @@ class Builder:
     def dependencies(self, architecture: str) -> Stored:
         """Return the layer of the Python packages in requirements.lock."""
         sources = [_HERE / name for name in ("build.py", "wheels.py", "bytecode.py", "layers.py")]
-        key = _key(architecture, debian.LOCK, REQUIREMENTS, *sources)
+        key = _key(architecture, debian.LOCK, self._requirements, *sources)
         return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)
 
     def images(self, architecture: str, folder: Path, source: Source) -> tuple[list[oci.Image], str]:
@@ -94,7 +99,7 @@ class Builder:
     def _application(self, architecture: str, folder: Path, source: Source) -> tuple[layers.Layer, str]:
         locked = self.dependencies(architecture)
         tree = folder / "tree"
-        wheels.install_wheel(wheels.build(PROJECT, architecture, folder), architecture, tree)
+        wheels.install_wheel(wheels.build(self._project, architecture, folder), architecture, tree)
         self._compile(
             tree, wheels.SITE
         )  # what its libraries need is checked where they are compiled: limiter.build.check
@@ -114,7 +119,7 @@ class Builder:
         _check([tree])
 
     def _install(self, architecture: str, tree: Path) -> None:
-        wheels.install_locked(REQUIREMENTS, architecture, tree)
+        wheels.install_locked(self._requirements, architecture, tree)
         self._compile(tree, wheels.SITE)
         _check([tree, self.base(architecture).tree])
 

@@ -76,7 +76,7 @@ class PodNamespace:
         self.name = name
         self.path = f"/api/v1/namespaces/{name}"
         self.pods_path = f"{self.path}/pods"
-        cluster.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        cluster.create_namespace(name)
 
     def create(self, manifest: Document) -> Document:
         """Create a pod."""

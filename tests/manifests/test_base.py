@@ -9,6 +9,7 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
+from deviceplugin.settings import Settings as PluginSettings
 from extender import __main__ as extender_main
 from extender import bind, binding_outcome, refused, shutdown
 from extender.admin import access, card_routes, simulate_routes
@@ -22,6 +23,7 @@ from webhook.settings import Settings as WebhookSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
+CLEANUP = ROOT / "manifests" / "cleanup" / "cleanup.yaml"
 PROBES = ("livenessProbe", "readinessProbe")
 
 Json = dict[str, Any]
@@ -172,6 +174,17 @@ def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -
 def test_the_images_are_those_that_are_built() -> None:
     ours = {f"docker.io/library/{each['image']}" for _, each in containers() if each["image"].startswith("vgpushare-")}
     assert ours == {part.reference for part in parts.PARTS}
+
+
+def test_cleanup_removes_the_state_directory_of_the_host() -> None:
+    (daemonset,) = [d for d in yaml.safe_load_all(CLEANUP.read_text()) if d["kind"] == "DaemonSet"]
+    spec = daemonset["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    settings = CliApp.run(PluginSettings, cli_args=["--node-name=n", *container["args"]])
+    assert (settings.remove_state, settings.state_dir) == (True, Path("/host/vgpu"))
+    (mount,), (volume,) = container["volumeMounts"], spec["volumes"]
+    assert (mount["mountPath"], volume["hostPath"]["path"]) == ("/host", "/var/lib")
+    assert container["image"] == next(each["image"] for _, each in containers() if each["name"] == "deviceplugin")
 
 
 def test_no_container_of_ours_needs_a_shell() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 PORT: Final = 6444
-_API: Final = ("127.0.0.1", 6443)
+_API: Final = ("127.0.0.1", 443)
 _PERIOD_S: Final = 0.1
 _PIECE: Final = 65536
 

@@ -1,0 +1,61 @@
+"""A real cluster in which all parts of vgpushare are pods, from the images of `make images`.
+
+with PodCluster() as cluster:
+    cluster.install()
+"""
+
+import platform
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cluster import bare, binaries, progress, wait
+from images import build, oci, scheduler
+
+BASE = binaries.REPOSITORY / "manifests" / "base"
+NAMESPACE = "vgpu-system"
+WORKLOADS = ("deployment/vgpu-scheduler", "deployment/vgpu-webhook", "daemonset/vgpu-deviceplugin")
+
+_READY_S = 120
+_COMMIT_TIME = datetime(2026, 11, 23, tzinfo=UTC)  # any: the same contents have the same digest
+
+
+class PodCluster(bare.BareCluster):
+    """A cluster whose nodes have the images of vgpushare and of kube-scheduler; nothing of vgpushare is installed."""
+
+    pod_network = True
+
+    def archives(self) -> list[Path]:
+        """Write the images that every node imports: those of tests, and one archive with all of vgpushare's."""
+        archive = self.work / "vgpushare.tar"
+        with tempfile.TemporaryDirectory(dir=self.work) as scratch:
+            made = self.built(binaries.REPOSITORY, Path(scratch))
+            made.append(scheduler.image(self._binaries / "kube-scheduler", made[0].architecture, Path(scratch)))
+            oci.write(made, archive)
+        progress.say("images are built")
+        return [*super().archives(), archive]
+
+    @staticmethod
+    def built(checkout: Path, scratch: Path) -> list[oci.Image]:
+        """Build the images of a checkout; `scratch` holds their upper layer."""
+        builder = build.Builder(binaries.cache() / "images", platform.machine(), project=checkout)
+        return builder.images(platform.machine(), scratch, build.Source("", _COMMIT_TIME))[0]
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace, and return when its default account exists, which every pod needs."""
+        super().create_namespace(name)
+        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+        wait.until(lambda: self.api.find(account), f"default account of {name}", _READY_S)
+
+    def install(self, manifests: Path = BASE) -> None:
+        """Apply a kustomization, label the nodes, and return when pods with GPUs can run."""
+        self.kubectl("apply", "-k", str(manifests))
+        self.kubectl("label", "nodes", "--all", "vgpu.io/enabled=true")
+        for workload in WORKLOADS:
+            self.kubectl("rollout", "status", "-n", NAMESPACE, workload, f"--timeout={_READY_S}s")
+        wait.until(self._offers, "slices on every node", _READY_S)
+        progress.say("vgpushare is ready")
+
+    def _offers(self) -> bool:
+        nodes = self.api.get("/api/v1/nodes")["items"]
+        return all(node["status"]["allocatable"].get("vgpu.io/slice", "0") != "0" for node in nodes)

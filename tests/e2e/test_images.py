@@ -1,0 +1,188 @@
+"""Everything from images: `kubectl apply -k manifests/base`, where no part runs as a process of the harness."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import binaries, missing, wait
+from cluster.bare import BareCluster
+from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
+from tests.e2e.pod_namespace import Document, PodNamespace, pod
+from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
+from vgpu import names
+
+pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600)]
+
+CLEANUP = BASE.parent / "cleanup"
+CARDS = 2
+PARTS = ("extender", "webhook", "deviceplugin")
+
+
+@pytest.fixture(scope="module")
+def pods(pytestconfig: pytest.Config) -> Iterator[PodCluster]:
+    """A cluster with the images and nothing of vgpushare."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    try:
+        with capture.global_and_fixture_disabled():
+            made = PodCluster(cards=CARDS)
+    except missing.Missing as lacking:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(lacking))
+    with made:
+        try:
+            yield made
+        finally:
+            save_logs(made, "images")
+
+
+def save_logs(cluster: PodCluster, name: str) -> None:
+    """Save the logs of the cluster and of its containers."""
+    target = binaries.REPOSITORY / "build" / f"e2e-logs-{name}"
+    cluster.save_logs(target)
+    for node in cluster.nodes:
+        shutil.copytree(node.work / "log" / "pods", target / node.work.name)
+
+
+def test_installed_used_and_removed(pods: PodCluster) -> None:
+    """One test, because its steps build on each other and tests run in any order."""
+    pods.install()
+    assert_parts_are_unprivileged(pods)
+    namespace = PodNamespace(pods, "users")  # type: ignore[arg-type] # it needs no process of the harness
+    namespace.create(pod("share", gpu_mem=8192, gpu_cores=30))
+    namespace.running("share")
+    assert_total_memory(namespace, "share", 8192)
+    assert results(namespace.probe("share", "alloc", "4096", "4096", "2")) == [0, 0, OUT_OF_MEMORY]
+    assert_a_full_cluster_refuses_with_reasons(namespace)
+    for part in PARTS:
+        assert_comes_back(namespace, part)
+    assert_nothing_is_left(namespace)
+
+
+def assert_parts_are_unprivileged(cluster: PodCluster) -> None:
+    """No shell in the images; a read-only root and another user than root, except for the device plugin."""
+    script = "import os; print(os.getuid(), os.path.exists('/bin/sh'), os.access('/usr', os.W_OK))"
+    for target, user in (("deployment/vgpu-webhook", 65532), ("deployment/vgpu-scheduler", 65532)):
+        container = "webhook" if "webhook" in target else "extender"
+        command = ["exec", "-n", NAMESPACE, target, "-c", container, "--", "python", "-c", script]
+        assert cluster.kubectl(*command).split() == [str(user), "False", "False"]
+    with pytest.raises(AssertionError, match="executable file not found"):
+        cluster.kubectl("exec", "-n", NAMESPACE, "daemonset/vgpu-deviceplugin", "--", "sh")
+
+
+def assert_a_full_cluster_refuses_with_reasons(namespace: PodNamespace) -> None:
+    """With "share" on one card, all other cards are taken as a whole; one pod waits until another leaves."""
+    whole = [f"whole-{n}" for n in range(2 * CARDS - 1)]
+    for name in whole:
+        namespace.create(pod(name, gpu=1))
+    namespace.running(*whole)
+    namespace.create(pod("waits", gpu=1))
+    namespace.until(lambda: "CardInUse" in messages(namespace, "waits"), "an event with the reason")
+    namespace.delete(whole[0])
+    namespace.running("waits")
+    namespace.delete(*whole[1:], "waits")
+
+
+def messages(namespace: PodNamespace, name: str) -> str:
+    return " ".join(event["message"] for event in namespace.events(name))
+
+
+def assert_comes_back(namespace: PodNamespace, part: str) -> None:
+    """Every process of a part is killed; "share" runs on, and a new pod gets its share."""
+    cluster = namespace.cluster
+    share = namespace.get("share")["status"]["containerStatuses"][0]["containerID"]
+    killed, restarts = processes(cluster.work.name, part), restarts_of(cluster, part)
+    assert len(killed) == 2, part
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    wait.until(lambda: restarts_of(cluster, part) == restarts + 2, f"both replicas of {part} are ready again", 90)
+    namespace.until(lambda: is_created_with_share(namespace, f"after-{part}"), f"a pod is admitted after {part}")
+    namespace.running(f"after-{part}")
+    assert_total_memory(namespace, f"after-{part}", 1024)
+    assert namespace.get("share")["status"]["containerStatuses"][0]["containerID"] == share
+    namespace.delete(f"after-{part}")
+
+
+def restarts_of(cluster: BareCluster, part: str) -> int:
+    """How often containers of a part were started again; -1 while one is not ready."""
+    items = cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
+    statuses = [each for item in items for each in item["status"].get("containerStatuses", ()) if each["name"] == part]
+    return sum(each["restartCount"] for each in statuses) if all(each["ready"] for each in statuses) else -1
+
+
+def is_created_with_share(namespace: PodNamespace, name: str) -> bool:
+    """Create a pod; without the webhook it is created unchanged, so it is deleted again."""
+    limits = namespace.create(pod(name, gpu_mem=1024))["spec"]["containers"][0]["resources"]["limits"]
+    if names.SLICE in limits:
+        return True
+    namespace.delete(name)
+    return False
+
+
+def processes(cluster: str, part: str) -> list[int]:
+    """Pids of `python -m PART` in containers of a cluster, as the harness sees them."""
+    command = f"python3.11\0-m\0{part}\0".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if command in (entry / "cmdline").read_bytes() and cluster in (entry / "cgroup").read_text():
+                found.append(int(entry.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def assert_nothing_is_left(namespace: PodNamespace) -> None:
+    """`kubectl delete -k` leaves running pods alone; cleanup removes the nodes' files when their pods have ended."""
+    cluster = namespace.cluster
+    delete(cluster, BASE)
+    assert_total_memory(namespace, "share", 8192)
+    assert results(namespace.probe("share", "alloc", "8194")) == [OUT_OF_MEMORY]
+    cluster.kubectl("apply", "-k", str(CLEANUP))
+    (used,) = [node for node in cluster.nodes if node.name == namespace.get("share")["spec"]["nodeName"]]
+    (other,) = [node for node in cluster.nodes if node is not used]
+    wait.until(lambda: not other.state.exists(), "the state directory of a node without GPU pods is gone", 60)
+    assert_total_memory(namespace, "share", 8192)
+    namespace.delete("share")
+    assert_cleaned(cluster)
+
+
+def remove_from(cluster: BareCluster, manifests: Path) -> None:
+    """Uninstall, with no GPU pod left, and check that nothing remains."""
+    delete(cluster, manifests)
+    cluster.kubectl("apply", "-k", str(CLEANUP))
+    assert_cleaned(cluster)
+
+
+def delete(cluster: BareCluster, manifests: Path) -> None:
+    cluster.kubectl("delete", "-k", str(manifests), "--timeout=120s")
+
+
+def assert_cleaned(cluster: BareCluster) -> None:
+    """The steps of manifests/README.md after the pods of cleanup were started, and what they leave: nothing."""
+    cluster.kubectl("rollout", "status", "-n", "vgpu-cleanup", "daemonset/vgpu-cleanup", "--timeout=60s")
+    cluster.kubectl("delete", "-k", str(CLEANUP), "--timeout=60s")
+    cluster.kubectl("label", "nodes", "--all", "vgpu.io/enabled-")
+    assert not [node.name for node in cluster.nodes if node.state.exists()]
+    assert not list(leftovers(cluster))
+
+
+def leftovers(cluster: BareCluster) -> Iterator[str]:
+    """Objects of the API server that vgpushare made: by kind, and by the names in them."""
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+    for kind in kinds:
+        if kind.partition(".")[0] in ("events", "componentstatuses"):
+            continue
+        items: list[Document] = _json(cluster.kubectl("get", kind, "-A", "-o", "json"))["items"]
+        yield from (f"{kind} {each['metadata']['name']}" for each in items if "vgpu" in each["metadata"]["name"])
+    for node in _json(cluster.kubectl("get", "nodes", "-o", "json"))["items"]:
+        yield from (label for label in node["metadata"]["labels"] if "vgpu" in label)
+
+
+def _json(text: str) -> Document:
+    """Read the JSON document that a text begins with: warnings of the API server follow it."""
+    found: Document = json.JSONDecoder().raw_decode(text)[0]
+    return found
