@@ -151,10 +151,6 @@ class Cluster:
         self._note_release(pod)
         self._remove_pod(pod.uid)
 
-    def has_reservation(self, uid: str) -> bool:
-        """Whether cards of any node are reserved for a pod."""
-        return bool(self._reservations.nodes_of(uid))
-
     def count_reservations(self) -> int:
         """Return how many pods have a Binding in flight."""
         return len(list(self._reservations))

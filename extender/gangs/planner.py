@@ -64,23 +64,13 @@ class GangPlanner:
         record, found = self._book.record(key), self._book.group(key)
         if record.is_started or known.node:
             return None
-        hindrance = self._book.hindrance(key, found) or self._earlier_binding(key, found)
-        place = hindrance or self._place(key, found, known, names, judged)
+        place = self._book.hindrance(key, found) or self._place(key, found, known, names, judged)
         if not isinstance(place, Place):
             self._book.turn_away(pod.uid)
             return self._judge.alike(names, place)
         answer = self._judge.alike(names, Reason.GANG_PLANNED_ELSEWHERE)
         answer.decide(list(names).index(place.node), None)
         return answer
-
-    def _earlier_binding(self, key: GangKey, found: Group) -> Reason | None:
-        """Return a reason while a Binding of an earlier plan has no known outcome: a new plan would free its cards."""
-        record = self._book.record(key)
-        if record.plan is not None or not any(self._cluster.has_reservation(pod.uid) for pod in found.waiting):
-            return None
-        if record.wake_at is None:
-            record.wake_at = self._book.times.clock() + WAKE_S
-        return Reason.GANG_WAITS
 
     def _place(self, key: GangKey, found: Group, pod: Pod, names: Sequence[str], judged: Judged) -> Place | Reason:
         """Return a member's place, from the gang's plan where that is still good."""
