@@ -1,4 +1,7 @@
-"""Filter beside the admin REST's load: the p99 of `/filter` alone, and while other clients ask the REST for all it has.
+"""Filter beside other load: the p99 of `/filter` alone, and while other clients send all that they may.
+
+They ask the admin REST for all it has. Or they send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB
+(`verb-pods`), or bodies that do not end (`verb-slow`, 64 clients).
 
 Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods.
 
@@ -23,6 +26,8 @@ from vgpu import names
 
 CARDS = 8
 BODY_MIB = 100
+CLIENTS = 64
+LOADS = ("none", "streams", "lists", "bodies", "questions", "verb-bodies", "verb-pods", "verb-slow")
 WARM_UP_S = 3.0  # the first calls fill the cache of placements
 
 Load = Callable[[str], Coroutine[Any, Any, None]]
@@ -55,6 +60,9 @@ async def loader(kind: str, url: str, streams: int) -> None:
         "lists": lists,
         "bodies": bodies,
         "questions": questions,
+        "verb-bodies": lambda u: bodies(u, "filter"),
+        "verb-pods": pods,
+        "verb-slow": slow_clients,
     }
     await loads[kind](url)
 
@@ -87,13 +95,35 @@ async def lists(url: str) -> None:
                     break
 
 
-async def bodies(url: str) -> None:
+async def bodies(url: str, path: str = "simulate") -> None:
     """Send bodies of 100 MiB."""
     data = b"x" * (BODY_MIB << 20)
     while True:
         with contextlib.suppress(httpx.HTTPError):
             async with httpx.AsyncClient(timeout=60) as http:
-                await http.post(f"{url}/simulate", content=data, headers={"Content-Type": "application/json"})
+                await http.post(f"{url}/{path}", content=data, headers={"Content-Type": "application/json"})
+
+
+async def pods(url: str) -> None:
+    """Ask about a pod of 1 MiB, again and again."""
+    pod = populated.pod("large", "default", 256)
+    pod["metadata"]["managedFields"] = [{"fieldsV1": {"f:a": "x" * (1 << 20)}}]
+    data = json.dumps({"pod": pod, "nodenames": ["no-such-node"]}).encode()  # Go reads keys in any case
+    async with httpx.AsyncClient(timeout=60) as http:
+        while True:
+            await http.post(f"{url}/filter", content=data)
+
+
+async def slow_clients(url: str) -> None:
+    """Open 64 connections, and send a byte of a body of 1 MiB on each every 10 ms."""
+    host, port = url.removeprefix("http://").split(":")
+    writers = [(await asyncio.open_connection(host, int(port)))[1] for _ in range(CLIENTS)]
+    for writer in writers:
+        writer.write(b"POST /filter HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n")
+    while True:
+        for writer in writers:
+            writer.write(b" ")
+        await asyncio.sleep(0.01)
 
 
 async def questions(url: str) -> None:
@@ -118,7 +148,8 @@ async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
     async with populated.extender(cluster) as running:
         verbs, rest = running.verbs, running.rest
         parts = [] if kind == "none" else kind.split("+")
-        processes = [await started(part, rest, arguments.streams) for part in parts]
+        urls = {part: verbs if part.startswith("verb-") else rest for part in parts}
+        processes = [await started(part, url, arguments.streams) for part, url in urls.items()]
         if parts:
             await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
         await filters(verbs, arguments.nodes, WARM_UP_S)
@@ -154,7 +185,9 @@ if __name__ == "__main__":
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument(
-        "--loads", default="none,streams,lists,bodies,questions", help="with commas, none first; + joins loads"
+        "--loads",
+        default=",".join(LOADS),
+        help="with commas, none first; + joins loads",
     )
     parser.add_argument("--load", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
