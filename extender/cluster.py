@@ -136,6 +136,10 @@ class Cluster:
         if self.objects.was_deleted(uid) or (pod is not None and pod.node):
             self.release(uid, node)
 
+    def reserved_on(self, uid: str) -> list[str]:
+        """Return the nodes on which a pod has a reservation."""
+        return self._reservations.nodes_of(uid)
+
     def reservation(self, uid: str, node: str) -> Reservation | None:
         """Return a pod's reservation on a node."""
         return self._reservations.get(uid, node)

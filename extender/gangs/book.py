@@ -79,9 +79,9 @@ class GangBook:
         """Return what is remembered of a gang."""
         return self._records.get(key) or Record()
 
-    def records(self) -> Iterator[tuple[GangKey, Record]]:
-        """Iterate over all gangs, as they are now."""
-        return iter(list(self._records.items()))
+    def records(self, *, all_of_them: bool = False) -> Iterator[tuple[GangKey, Record]]:
+        """Iterate over the gangs, as they are now, for which time matters, or over all of them."""
+        return iter([(key, record) for key, record in self._records.items() if all_of_them or record.is_timed])
 
     def states(self) -> dict[str, int]:
         """Return how many gangs are in each state."""

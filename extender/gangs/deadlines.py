@@ -55,7 +55,7 @@ class GangDeadlines:
     async def look(self) -> None:
         """Look at every gang once."""
         leads = not self._leader.refusal()
-        for key, record in self._book.records():
+        for key, record in self._book.records(all_of_them=leads and not self._led):
             if not leads:
                 self._book.drop(key, "dropped")
                 continue
@@ -73,11 +73,11 @@ class GangDeadlines:
 
     async def _look(self, key: GangKey, record: Record) -> None:
         now = self._book.times.clock()
-        if record.plan is not None and now >= record.plan.deadline:
-            self._expire(key, record)
         if record.partial_since is not None and now >= record.evict_at:
             record.evict_at = now + AGAIN_S
             await self._evict(key)
+        elif record.plan is not None and now >= record.plan.deadline:
+            self._expire(key, record)
         if record.failure and record.retry_at and now >= record.retry_at:
             record.retry_at = 0.0
             self._book.wake(key, f"attempt {record.failures + 1} of the gang")

@@ -94,15 +94,13 @@ class GangPlanner:
             return Reason.GANG_INSUFFICIENT_CARDS
         begun, short = self._timer(), 0
         plan = self._book.open_plan(key)
-        for kept in _kept(plan, found, pod):
+        self._adopt(plan, found)
+        for kept in self._kept(plan, found, pod):
             needed = _needed(found, pod, kept, plan)
-            if not needed:
-                return Reason.GANG_WAITS  # enough other members are planned
-            places = self._try(plan, needed, names, judged, kept)
+            places = self._try(plan, needed, names, judged, kept) if needed else {}
             if not isinstance(places, Shortfall):
-                plan.answered.add(pod.uid)
                 self._wake(key, plan)
-                return plan.places[pod.uid]
+                return self._own(plan, pod, names)
             short = places.placed + len(kept)
         self._book.drop(key, "dropped")
         record.placed, record.version = short, self._cluster.rows.index.version
@@ -127,10 +125,43 @@ class GangPlanner:
             self._reserve(plan, pod, places[pod.uid])
         return places
 
+    def _own(self, plan: Plan, pod: Pod, names: Sequence[str]) -> Place | Reason:
+        """Return a member's place; it has none where enough other members are planned."""
+        place = plan.places.get(pod.uid)
+        if place is None or place.node not in names:
+            return Reason.GANG_WAITS
+        plan.answered.add(pod.uid)
+        return place
+
+    def _adopt(self, plan: Plan, found: Group) -> None:
+        """Take over the places of members whose Bindings, posted under an earlier plan, may still be carried out."""
+        for pod in found.waiting:
+            for node in self._cluster.reserved_on(pod.uid) if pod.uid not in plan.places else ():
+                reservation = self._cluster.reservation(pod.uid, node)
+                if reservation is not None:
+                    plan.places[pod.uid] = Place(node, reservation.assignment)
+                    plan.posted.add(pod.uid)
+
+    def _kept(self, plan: Plan, found: Group, pod: Pod) -> Iterator[set[str]]:
+        """Yield the members that keep their places: those whose node kube-scheduler knows; then as few as possible.
+
+        A member whose Binding was posted keeps its place until the outcome is known.
+        """
+        waiting = {each.uid for each in found.waiting}
+        reserved = {
+            uid for uid, place in plan.places.items() if self._cluster.reservation(uid, place.node) is not None
+        } & waiting
+        posted = reserved & plan.posted
+        known = reserved & (plan.answered | plan.arrived) - {pod.uid} | posted
+        yield known
+        if known != posted:
+            yield posted
+
     def _reserve(self, plan: Plan, pod: Pod, place: Place) -> None:
         request = pod.parsed.request
         if request is not None:
             plan.places[pod.uid] = place
+            plan.posted.discard(pod.uid)
             self._cluster.reserve(Reservation(pod.uid, place.node, request, place.assignment, pod.version))
 
     def _wake(self, key: GangKey, plan: Plan) -> None:
@@ -145,21 +176,12 @@ class GangPlanner:
             record.wake_at = self._book.times.clock() + WAKE_S
 
 
-def _kept(plan: Plan, found: Group, pod: Pod) -> Iterator[set[str]]:
-    """Yield the members that keep their places: those whose node kube-scheduler knows; then as few as possible."""
-    waiting = {each.uid for each in found.waiting} - {pod.uid}
-    known = waiting & plan.places.keys() & (plan.answered | plan.arrived | plan.posted)
-    yield known
-    if known - plan.posted:
-        yield known & plan.posted
-
-
 def _needed(found: Group, pod: Pod, kept: set[str], plan: Plan) -> list[Pod]:
     """Return the members to be planned, this one first; empty where those kept are enough."""
     others = [each for each in found.waiting if each.uid not in kept and each.uid != pod.uid]
     others.sort(key=lambda each: (each.uid not in plan.places, each.lifecycle.created_ms, each.uid))
-    count = found.needs - len(kept)
-    return [pod, *others][:count] if count > 0 else []
+    own = [] if pod.uid in kept else [pod]
+    return [*own, *others][: max(0, found.needs - len(kept))]
 
 
 def _members(

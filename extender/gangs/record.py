@@ -46,6 +46,12 @@ class Record:
             return "partial"
         return "planned" if self.plan is not None else "waiting"
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether something is to be done for the gang at a certain time."""
+        is_bound_or_planned = self.plan is not None or self.partial_since is not None
+        return is_bound_or_planned or self.retry_at > 0 or self.wake_at is not None
+
     def start(self) -> None:
         """Take that all members are bound."""
         self.is_started = True

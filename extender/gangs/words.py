@@ -33,7 +33,13 @@ def title(found: Group) -> str:
 
 
 def arrivals(found: Group, plan: Plan) -> str:
-    """Say how many members can be bound, and which cannot: `7 of 8 pods can be bound; waits for: train-7`."""
+    """Say how many members can be bound, and which cannot: `7 of 8 pods can be bound; waits for: train-7`.
+
+    When the gate of the plan is open, say how many are bound.
+    """
+    if plan.gate.is_set():
+        bound = len(found.bound) + found.others
+        return f"{bound} of {found.size} pods are bound; not bound: {_listed(pod.name for pod in found.waiting)}"
     absent = [pod for pod in found.waiting if pod.uid not in plan.arrived]
     ready = found.present - len(absent)
     return f"{ready} of {found.size} pods can be bound; waits for: {_listed(pod.name for pod in absent)}"

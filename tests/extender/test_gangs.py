@@ -318,3 +318,18 @@ async def test_states_and_outcomes_are_counted(world: World) -> None:
         await world.until_bound_is_watched(pod)
     assert world.seen.gangs.states()["started"] == 1
     assert world.seen.gangs.outcomes["started"] == 1
+
+
+async def test_a_binding_that_may_still_be_carried_out_keeps_its_cards_in_a_new_plan(world: World) -> None:
+    pods = await members(world, 3, gpu_mem=512)
+    nodes = [str(await node_of(world, pod)) for pod in pods]
+    world.client.faults = [("before", KubernetesError(0, "TimeoutError", "")) for _ in pods]
+    assert all(await asyncio.gather(*(world.bind(pod, node) for pod, node in zip(pods, nodes, strict=True))))
+    uids = [pod["metadata"]["uid"] for pod in pods[:2]]
+    before = [world.cluster.reservation(uid, node) for uid, node in zip(uids, nodes, strict=False)]
+    assert all(before)
+    await world.delete_pod(pods[2])
+    (late,) = await members(world, 1, size=3, gpu_mem=512)
+    assert await node_of(world, late) is not None
+    assert [world.cluster.reservation(uid, node) for uid, node in zip(uids, nodes, strict=False)] == before
+    assert [await node_of(world, pod) for pod in pods[:2]] == nodes[:2]

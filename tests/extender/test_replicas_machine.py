@@ -20,12 +20,14 @@ from extender import binding_outcome, objects
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.filter import Filter
+from extender.gangs.gate import GangGate
 from extender.history.feed import Feed
 from extender.history.recorder import NO_RECORDER
 from extender.objects import GpuNode, KubeNode, Lease, Pod
 from extender.prioritize import prioritize
 from extender.wire import BindArgs
 from tests import strategies
+from tests.extender import gangs
 from tests.extender.conftest import Clock, Leader
 from vgpu import names, usage
 from vgpu.assignment import Assignment
@@ -62,7 +64,8 @@ class Replica:
         self.cluster = Cluster(256, self.clock)
         self.filter = Filter(self.cluster, DEFAULTS)
         client: Any = None  # never called: the test reserves and concludes without an API server
-        self.binder = Binder(client, self.cluster, self.filter, Leader(), Feed(NO_RECORDER, {}, lambda: 0, ""))
+        feed, gate = Feed(NO_RECORDER, {}, lambda: 0, ""), GangGate(gangs.book(self.cluster), Leader())
+        self.binder = Binder(client, self.cluster, self.filter, Leader(), feed, gate)
         for name, cards in CARDS.items():
             self.cluster.upsert_gpunodes(GpuNode(Node(name, 256, cards), name, "2026-01-01T00:00:00Z", 1))
             self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
