@@ -26,8 +26,8 @@ class Fleet:
 
     def __init__(self) -> None:
         self.views: dict[str, NodeView] = {}
-        self._index = NodeIndex(Models())
-        self._models: tuple[str, ...] = ()
+        self._models = Models()
+        self._index = NodeIndex(self._models)
         self._old: dict[str, None] = {}
         self._choice: Choice | None = None
 
@@ -57,8 +57,8 @@ class Fleet:
 
     def choice(self, models: Models) -> Choice:
         """Return the choice among all nodes, with the cards' models numbered as in `models`, up to date."""
-        if models.names != self._models:
-            self._index, self._models = NodeIndex(models), models.names
+        if models is not self._models and models.names != self._models.names:  # a row that is written may add a model
+            self._index, self._models = NodeIndex(models), models
             self._old, self._choice = dict.fromkeys(self.views), None
         is_known = all(self._index.row_of(name) is not None and name in self.views for name in self._old)
         for name in self._old:

@@ -80,6 +80,14 @@ def wanted(**amounts: Any) -> Wanted:
     return Wanted(parsed)
 
 
+def test_the_index_is_made_once_for_a_question_that_does_not_know_the_models_of_cards() -> None:
+    fleet, states = Fleet(), [CardState(Card("GPU-0", 0, "a new model", 2048), 256)]
+    fleet.apply(Update([NodeView("n0", NodeState("n0", 256, tuple(states)), None, {names.SLICE: 8})]))
+    models = Models()
+    models.bit("another model")
+    assert fleet.choice(models) is fleet.choice(models)
+
+
 def test_an_answer_has_the_packing_before_and_after_and_changes_nothing() -> None:
     fleet, small = Fleet(), wanted(gpu_mem=512)
     states = [CardState(Card(f"GPU-{n}", n, MODELS[0], 2048), 256) for n in range(2)]
