@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 Json = dict[str, Any]
 AFTER_S = 60
 GRACE_S = 15
-PERIOD_S = 3  # between two reports of a node
+PERIOD_S = 5  # between two reports of a node, the least that is allowed
 HOLDS = ("gpuprobe", "alloc", "100", "--hold", "0")  # memory, and no kernel: a notebook
 SPINS = ("gpuprobe", "spin", "500")
 WAITS_FOR_DATA = ("sh", "-c", "while true; do timeout 2 gpuprobe spin 500; sleep 40; done")
@@ -86,7 +86,7 @@ class Owners:
 
 @pytest.fixture
 def owners(namespace: PodNamespace) -> Iterator[Owners]:
-    """Nodes that report every three seconds, and an extender with a short grace time."""
+    """Nodes that report every five seconds, and an extender with a short grace time."""
     cluster = namespace.cluster
     cluster.api.create(CRDS, NOTEBOOKS_CRD)
     for plugin in cluster.plugins:
