@@ -150,13 +150,6 @@ def assert_nothing_is_left(namespace: PodNamespace) -> None:
     assert_cleaned(cluster)
 
 
-def remove_from(cluster: BareCluster, manifests: Path) -> None:
-    """Uninstall, with no GPU pod left, and check that nothing remains."""
-    delete(cluster, manifests)
-    cluster.kubectl("apply", "-k", str(CLEANUP))
-    assert_cleaned(cluster)
-
-
 def delete(cluster: BareCluster, manifests: Path) -> None:
     cluster.kubectl("delete", "-k", str(manifests), "--timeout=120s")
 
