@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format cluster e2e gpu wheel images krew lock lock-images clean
+.PHONY: help run test test-slow check format cluster e2e e2e-images gpu wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,7 +49,10 @@ cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster he
 	$(BIN)/python -m cluster
 
 e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_CLUSTERS=2 at a time (root)
-	$(BIN)/python -m pytest -m e2e -n $(E2E_CLUSTERS) --dist loadfile tests/e2e
+	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile tests/e2e
+
+e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts as pods: images, installation, upgrade, uninstallation (root)
+	$(BIN)/python -m pytest -m "e2e and images" tests/e2e
 
 gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu tests benchmarks/tests
