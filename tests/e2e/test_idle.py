@@ -89,19 +89,21 @@ def owners(namespace: PodNamespace) -> Iterator[Owners]:
     """Nodes that report every five seconds, and an extender with a short grace time."""
     cluster = namespace.cluster
     cluster.api.create(CRDS, NOTEBOOKS_CRD)
-    for plugin in cluster.plugins:
-        plugin.restart(f"--usage-period={PERIOD_S}")
     made = Owners(namespace)
-    wait.until(lambda: cluster.api.find(made.path("notebooks")), "Notebooks are served", 30)
-    with cluster.extender_with(idle_grace=str(GRACE_S)):
-        wait.until(lambda: nodes_are_usable(cluster), "the extender has seen the device plugins", 60)
-        yield made
+    try:
+        for plugin in cluster.plugins:
+            plugin.restart(f"--usage-period={PERIOD_S}")
+        wait.until(lambda: cluster.api.find(made.path("notebooks")), "Notebooks are served", 30)
+        with cluster.extender_with(idle_grace=str(GRACE_S)):
+            wait.until(lambda: nodes_are_usable(cluster), "the extender has seen the device plugins", 60)
+            yield made
+    finally:
         cluster.api.delete(made.path("statefulsets"))
         cluster.api.delete(f"{namespace.path.replace('/api/v1', '/apis/policy/v1')}/poddisruptionbudgets")
         cluster.api.delete(f"{CRDS}/notebooks.kubeflow.org")
+        for plugin in cluster.plugins:
+            plugin.restart()
         wait.until(lambda: cluster.api.find(f"{CRDS}/notebooks.kubeflow.org") is None, "no Notebooks", 60)
-    for plugin in cluster.plugins:
-        plugin.restart()
 
 
 def nodes_are_usable(cluster: Cluster) -> bool:

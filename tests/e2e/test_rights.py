@@ -87,4 +87,5 @@ def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: Cluster) 
         "NoConflicts": "True",
         "NoUninvitedProcesses": "True",
         "LimitsEnforced": "True",
+        "SettingsKnown": "True",
     }

@@ -32,9 +32,9 @@ def condition(namespace: PodNamespace, node: nodes.Node) -> Document:
 
 
 def until_used(namespace: PodNamespace, node: nodes.Node, mib: int) -> float:
-    """Wait until so many MiB of the first card are in use; return the time."""
-    used = lambda: usage.bytes_by_card(node.driver_state).get(node.cards[0].uuid, 0) >= mib * MIB  # noqa: E731
-    namespace.until(used, f"{mib} MiB of the card are in use")
+    """Wait until `mib` MiB of a card of the node are in use; return the time."""
+    used = lambda: max(usage.bytes_by_card(node.driver_state).values(), default=0) >= mib * MIB  # noqa: E731
+    namespace.until(used, f"{mib} MiB of a card are in use")
     return time.monotonic()
 
 
@@ -57,14 +57,16 @@ def found_reasons(namespace: PodNamespace, name: str) -> set[str]:
 def covering(name: str, node: nodes.Node, path: str, content: str) -> Document:
     """A pod that mounts a file over one of vgpushare's, through a symbolic link that an init container creates.
 
-    Admission and proof compare paths, and see no such file.
+    Admission and proof compare paths, and see no such file. The path is one folder deeper than vgpushare's, because
+    containerd mounts deeper paths later, and those of one depth in any order.
     """
     folder, _, file = path.rpartition("/")
-    link = container("link", ("sh", "-c", f"ln -s {folder} /work/link; printf {content} | base64 -d > /files/{file}"))
+    script = f"mkdir /work/deep; ln -s {folder} /work/deep/link; printf {content} | base64 -d > /files/{file}"
+    link = container("link", ("sh", "-c", script))
     volumes = [{"name": "work", "mountPath": "/work"}, {"name": "files", "mountPath": "/files"}]
     link["volumeMounts"] = volumes
     main = container(command=HOLD, gpu_mem=MIB_OF_LIMIT)
-    main["volumeMounts"] = [volumes[0], {"name": "files", "mountPath": f"/work/link/{file}", "subPath": file}]
+    main["volumeMounts"] = [volumes[0], {"name": "files", "mountPath": f"/work/deep/link/{file}", "subPath": file}]
     made = pod(name, main, init=[link], annotations=at(node))
     made["spec"]["volumes"] = [{"name": each["name"], "emptyDir": {}} for each in volumes]
     return made
