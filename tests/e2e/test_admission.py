@@ -341,9 +341,11 @@ def test_the_documented_change_of_one_card_keeps_the_others(cluster: Cluster) ->
         apply(first)
         found = {each["uuid"]: each for each in gpunode()["spec"]["cards"]}
         assert (found[first]["cordoned"], found[second]["mode"]) == (False, "exclusive")
-        conditions = {each["type"]: each for each in gpunode()["status"]["conditions"]}
-        assert conditions["SettingsKnown"]["status"] == "False"
-        assert "GPU-of-another-node" in conditions["SettingsKnown"]["message"]
+        unknown = lambda: [  # noqa: E731
+            each["message"] for each in gpunode()["status"]["conditions"]
+            if (each["type"], each["status"]) == ("SettingsKnown", "False")
+        ]  # fmt: skip
+        assert "GPU-of-another-node" in wait.until(unknown, "the unknown UUID is reported", 10)[0]
     finally:
         cluster.api.patch(f"{names.GPUNODES_PATH}/{node.name}", {"spec": {"cards": []}})
 
