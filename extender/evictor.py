@@ -8,11 +8,11 @@ from collections.abc import Callable
 from datetime import datetime
 from http import HTTPStatus
 
+from extender import pod_conditions
 from extender.event_recorder import EventRecorder
 from extender.objects import Pod
 from vgpu import names
-from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 
 
@@ -43,16 +43,9 @@ class Evictor:
         self._recorder.record(pod.reference, reason, message)
 
     async def _delete(self, pod: Pod, reason: str, message: str) -> None:
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": timestamps.seconds(self._now()),
-        }
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+        disrupted = ("DisruptionTarget", pod_conditions.TRUE, reason, message)
         try:
-            await self._client.patch(f"{_path(pod)}/status", body, kind=PatchKind.STRATEGIC)
+            await pod_conditions.write(self._client, pod, *disrupted, self._now())
             await self._client.delete(_path(pod), {"preconditions": {"uid": pod.uid}})
         except KubernetesError as error:
             if error.status != HTTPStatus.NOT_FOUND:

@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from extender import pod_conditions
 from extender.cluster import Cluster
 from extender.leader import Leader
 from extender.objects import Pod
 from extender.token_bucket import TokenBucket
 from vgpu import names
-from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
@@ -174,17 +174,8 @@ class Waker:
         """Change a condition of the pod. Return whether it was written, or can never be written."""
         while wait_s := self._bucket.take():
             await self._sleep(wait_s)
-        condition = {
-            "type": CONDITION,
-            "status": "True",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": timestamps.seconds(self._now()),
-        }
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = f"{names.pod_path(pod.namespace, pod.name)}/status"
         try:
-            await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
+            await pod_conditions.write(self._client, pod, CONDITION, pod_conditions.TRUE, reason, message, self._now())
         except KubernetesError as error:
             log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
             return error.is_definite  # a second request would be refused, too

@@ -62,11 +62,8 @@ class Candidates:
 
     def _view(self, pod: Pod, name: str) -> NodeView | None:
         state = self._cluster.usable_state(name)
-        if not isinstance(state, NodeState) or not _has_host_room(state, pod):
+        if not isinstance(state, NodeState):
             return None
         state = self._room.with_nominated(state, pod)
-        return NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)
-
-
-def _has_host_room(state: NodeState, pod: Pod) -> bool:
-    return pod.host.cpu_milli <= state.host.cpu_milli and pod.host.memory_mib <= state.host.memory_mib
+        view = NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)
+        return view.for_pod(pod.host)

@@ -9,7 +9,7 @@ from typing import Final
 
 from extender.gang_members import GangKey, key_of
 from extender.gangs.book import GangBook
-from extender.gangs.candidates import Candidates
+from extender.gangs.candidates import Candidates, Judged
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.index.answer import Answer
@@ -26,8 +26,6 @@ from vgpu.request import PodRequest
 MAX_BARRED: Final = 64  # nodes of a plan that kube-scheduler did not offer, after which the plan ends
 REST_FACTOR: Final = 10.0  # after a gang found no room, in multiples of the time that it took to find out
 WAKE_S: Final = 5.0
-
-Judged = Callable[[Pod, Sequence[str]], Answer]
 
 
 class GangPlanner:

@@ -53,10 +53,6 @@ class Sizes:
             change[min(known, key=lambda each: _at_ms(known[each]))] = None
         await self.client.patch(self._path, {"data": change})
 
-    async def of(self, owner: Owner) -> int | None:
-        """Return the replicas that an owner had; None where they are not known."""
-        return _replicas((await self._read()).get(_key(owner), ""))
-
     @property
     def _path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/configmaps/{NAME}"
@@ -71,18 +67,9 @@ def _key(owner: Owner) -> str:
     return text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
-def _read_size(text: str) -> Size | None:
-    try:
-        return _decode_size(text)
-    except msgspec.MsgspecError:
-        return None
-
-
 def _at_ms(text: str) -> int:
-    size = _read_size(text)
-    return size.at_ms if size else 0
-
-
-def _replicas(text: str) -> int | None:
-    size = _read_size(text)
-    return size.replicas if size else None
+    """Return when a size was stored; 0 for an entry that cannot be read, which is forgotten first."""
+    try:
+        return _decode_size(text).at_ms
+    except msgspec.MsgspecError:
+        return 0

@@ -10,11 +10,10 @@ _SLACK_NS: Final = 30_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A pod's last report: when it came, how long after the one before, for how long the pod was idle, what follows."""
+    """A pod's last report: when it came, how long after the one before, and what follows."""
 
     at_ns: int
     period_ns: int
-    idle_ms: int | None
     rule: Rule | None
     verdict: Verdict
 
@@ -25,15 +24,11 @@ class Verdicts:
     def __init__(self) -> None:
         self._by_uid: dict[str, Judged] = {}
 
-    def put(self, uid: str, now_ns: int, *, idle_ms: int | None, rule: Rule | None, verdict: Verdict) -> None:
+    def put(self, uid: str, now_ns: int, *, rule: Rule | None, verdict: Verdict) -> None:
         """Take the verdict about a report that came now."""
         before = self._by_uid.get(uid)
         period_ns = now_ns - before.at_ns if before else 0
-        self._by_uid[uid] = Judged(now_ns, period_ns, idle_ms, rule, verdict)
-
-    def get(self, uid: str) -> Judged | None:
-        """Return the last verdict about a pod."""
-        return self._by_uid.get(uid)
+        self._by_uid[uid] = Judged(now_ns, period_ns, rule, verdict)
 
     def calls_for_action(self, uid: str, rule: Rule, now_ns: int) -> bool:
         """Whether a pod's last report calls for the action of a rule, and no later one is overdue."""

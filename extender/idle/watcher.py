@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from extender import pod_conditions
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.idle import pod_use
@@ -17,8 +18,7 @@ from extender.idle.verdicts import Verdicts
 from extender.leader import Leader
 from extender.objects import GpuNode, Pod
 from vgpu import idle, names
-from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from vgpu.idle import Action, Rule, Use, Verdict
 
@@ -116,7 +116,7 @@ class IdleWatcher:
             self._warned.setdefault(pod.uid, now_ns)
         last_ns = None if idle_ms is None else now_ns - idle_ms * _NS_PER_MS
         verdict = idle.decide(rule, Use(last_ns, self._warned.get(pod.uid)), now_ns, self._grace_s)
-        self.verdicts.put(pod.uid, now_ns, idle_ms=idle_ms, rule=rule, verdict=verdict)
+        self.verdicts.put(pod.uid, now_ns, rule=rule, verdict=verdict)
         if verdict is not Verdict.NOTHING:
             self._add(pod, _Due(now_ns, idle_ms or 0, rule, verdict))
         elif pod.is_warned and _is_over(rule, idle_ms):
@@ -157,20 +157,18 @@ class IdleWatcher:
             f"unless a kernel runs. To keep the pod: kubectl annotate pod {pod.name} -n {pod.namespace} --overwrite "
             f"{names.IDLE_AFTER}={idle.NEVER}"
         )
-        await self._set_condition(pod, "True", "NoKernels", message)
+        await self._set_condition(pod, pod_conditions.TRUE, "NoKernels", message)
         self._recorder.record(pod.reference, WARNED, message)
         self._warned[pod.uid] = self._clock_ns()
 
     async def _take_back(self, pod: Pod) -> None:
-        await self._set_condition(pod, "False", "InUse", "a kernel has run, or the pod is not to be stopped any more")
+        await self._set_condition(
+            pod, pod_conditions.FALSE, "InUse", "a kernel has run, or the pod is not to be stopped any more"
+        )
         self._warned.pop(pod.uid, None)
 
     async def _set_condition(self, pod: Pod, status: str, reason: str, message: str) -> None:
-        condition = {"type": names.IDLE_CONDITION, "status": status, "reason": reason, "message": message}
-        condition["lastTransitionTime"] = timestamps.seconds(self._now())
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
-        path = f"{names.pod_path(pod.namespace, pod.name)}/status"
-        await self._client.patch(path, body, kind=PatchKind.STRATEGIC)
+        await pod_conditions.write(self._client, pod, names.IDLE_CONDITION, status, reason, message, self._now())
 
 
 def _is_running(pod: Pod, node: str) -> bool:
