@@ -166,7 +166,7 @@ _decode_scale = msgspec.json.Decoder(_ScaleObject).decode
 
 
 async def _scale(means: Means, owner: Owner, due: IdlePod) -> str:
-    """Scale an owner to zero, unless somebody has changed it since it was read."""
+    """Scale an owner to zero. Raises KubernetesError, 409 where the owner was changed after this function read it."""
     path = f"{owner.path}/scale"
     found = _decode_scale(await means.client.get(path))
     replicas = found.spec.replicas

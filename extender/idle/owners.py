@@ -137,7 +137,7 @@ def _template(found: _Object) -> Setting:
 
 
 async def _read(client: Client, path: str, uid: str) -> _Object | None:
-    """Read an object; None where it is gone, is another one, or cannot be read."""
+    """Return an object; None where it does not exist, has another UID, or cannot be read."""
     try:
         found = _decode(await client.get(path))
     except KubernetesError as error:

@@ -18,9 +18,11 @@ NOT_MEASURED: Final = (
 
 
 def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host) -> list[tuple[str, list[Finding]]]:
-    """Diagnose the allocations whose ID begins with `name`, or whose command or pod contains it, for so many seconds.
+    """Diagnose the allocations whose ID begins with `name`, or whose command or pod contains `name`.
 
-    Returns each allocation on each card, by name. Raises CommandFailed where there is none, or nothing is measured.
+    `seconds` is the time between the two readings that are compared. Returns each allocation on each card, by name.
+
+    Raises CommandFailed where there is none, or nothing is measured.
     """
     before, begun_ns = _read(directories, name), host.monotonic_ns()
     if not before:

@@ -41,7 +41,7 @@ class Generator:
             raise self.failure
 
     def set(self, iterations: int) -> None:
-        """Make a load of so many iterations every 10 ms from now on; 0 is none."""
+        """Run this number of loop iterations every 10 ms from now on; 0 for no load."""
         self._iterations = iterations
         (self._has_load.set if iterations else self._has_load.clear)()
 

@@ -30,7 +30,7 @@ class Load(Protocol):
     """The load on the card."""
 
     def set(self, iterations: int) -> None:
-        """Make a load of so many iterations every 10 ms."""
+        """Run this number of loop iterations every 10 ms; 0 for no load."""
 
 
 @dataclass(frozen=True, slots=True)
