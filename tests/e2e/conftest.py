@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries, missing
+from cluster import binaries
 from cluster.cluster import Cluster
+from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs" / os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -28,10 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """A cluster with vgpushare: two nodes of four cards, or of `VGPU_E2E_CARDS`. Tests leave it as they found it."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        made = _made()
-    with made:
+    with make(pytestconfig, lambda: Cluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))) as made:
         yield made
         made.save_logs(LOGS)  # the cluster's folder is removed with the cluster
 
@@ -42,12 +40,3 @@ def namespace(cluster: Cluster) -> Iterator[PodNamespace]:
     made = PodNamespace(cluster, f"test-{uuid.uuid4().hex[:8]}")
     yield made
     made.close()
-
-
-def _made() -> Cluster:
-    try:
-        return Cluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))
-    except missing.Missing as lacking:
-        if os.environ.get("CI"):
-            pytest.fail(str(lacking), pytrace=False)
-        pytest.skip(str(lacking))

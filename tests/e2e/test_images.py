@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries, missing, wait
+from cluster import binaries, wait
 from cluster.bare import BareCluster
 from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
+from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import Document, PodNamespace, pod
 from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from vgpu import names
@@ -26,13 +27,7 @@ PARTS = ("extender", "webhook", "deviceplugin")
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config) -> Iterator[PodCluster]:
     """A cluster with the images and nothing of vgpushare."""
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            made = PodCluster(cards=CARDS)
-    except missing.Missing as lacking:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(lacking))
-    with made:
+    with make(pytestconfig, lambda: PodCluster(cards=CARDS)) as made:
         try:
             yield made
         finally:

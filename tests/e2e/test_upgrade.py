@@ -1,7 +1,6 @@
 """From release 0.1.0 to this checkout and back, with GPU pods that run: images of both, and `kubectl apply -k`."""
 
 import dataclasses
-import os
 import signal
 import subprocess
 import tempfile
@@ -11,9 +10,10 @@ from typing import Final
 
 import pytest
 
-from cluster import binaries, missing
+from cluster import binaries
 from cluster.pod_cluster import PodCluster
 from images import oci
+from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_images import PARTS, save_logs
 from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
@@ -62,13 +62,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config, released: Path) -> Iterator[UpgradeCluster]:
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            made = UpgradeCluster(released)
-    except missing.Missing as lacking:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(lacking))
-    with made:
+    with make(pytestconfig, lambda: UpgradeCluster(released)) as made:
         try:
             yield made
         finally:
