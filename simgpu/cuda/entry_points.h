@@ -141,6 +141,7 @@ PER_THREAD_ENTRY(cuStreamGetCaptureInfo, 10010, 10010, cuStreamGetCaptureInfo, _
 ENTRY(cuThreadExchangeStreamCaptureMode, 10010, cuThreadExchangeStreamCaptureMode)
 PER_THREAD_ENTRY(cuStreamIsCapturing, 10000, 10000, cuStreamIsCapturing, _ptsz)
 ENTRY(cuStreamWaitValue32, 11070, cuStreamWaitValue32_v2)
+ENTRY(cuStreamWriteValue32, 11070, cuStreamWriteValue32_v2)
 PER_THREAD_ENTRY(cuStreamWaitEvent, 3020, 7000, cuStreamWaitEvent, _ptsz)
 ENTRY(cuEventCreate, 2000, cuEventCreate)
 ENTRY(cuEventDestroy, 4000, cuEventDestroy_v2)

@@ -4,21 +4,18 @@ On the simulated card a closed wait holds back all streams of its context, and t
 """
 
 import time
-from collections.abc import Callable
 
 import pytest
 
+from limiter.arbitration import ANY
 from simgpu.session import Session
 from tests.limiter.conftest import Container
-from tests.limiter.fake_arbiter import Arbiter
-from tests.limiter.test_arbitration import LIMIT, arbiter, join, path, start  # noqa: F401  # fixtures
+from tests.limiter.fake_arbiter import MS, Arbiter
+from tests.limiter.test_arbitration import Joined, Start, Tenant, arbiter, joined, path, start  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.slow
 
-Make = Callable[..., Container]
-Start = Callable[[Container], Session]
-MakeArbiter = Callable[..., Arbiter]
-MADE = "globals().update(f=launches.kernel(100), k=launches.stream())"
+MADE = "globals().update(f=launches.kernel(50), k=launches.stream())"
 HELD_S = 0.3
 GRACE_NS = 1_000_000
 
@@ -29,11 +26,9 @@ def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def queuing(make_container: Make, start: Start, arbiter: MakeArbiter) -> tuple[Session, Arbiter, Container]:  # noqa: F811
+def queuing(joined: Joined) -> Tenant:  # noqa: F811
     """A process that knows its kernel's time and has no turn, and an arbiter that gives none."""
-    container, other = make_container(LIMIT), arbiter()
-    session = start(container)
-    join(session, other)
+    session, other, container = joined()
     session(MADE)
     session("[launches.launch(f) for _ in range(200)]")
     session("launches.cuda.cuCtxSynchronize()")
@@ -58,9 +53,7 @@ def give(other: Arbiter) -> None:
     other.client().give(other.client().page.turn + 1000)
 
 
-def test_launches_without_a_turn_do_not_block_the_host_and_run_in_the_turn(
-    queuing: tuple[Session, Arbiter, Container],
-) -> None:
+def test_launches_without_a_turn_do_not_block_the_host_and_run_in_the_turn(queuing: Tenant) -> None:
     session, other, container = queuing
     assert launched(session) < HELD_S / 3
     time.sleep(HELD_S)
@@ -82,7 +75,7 @@ def test_launches_without_a_turn_do_not_block_the_host_and_run_in_the_turn(
         "launches.end_stream(k)",
     ],
 )
-def test_a_call_that_blocks_ends_with_the_turn(queuing: tuple[Session, Arbiter, Container], call: str) -> None:
+def test_a_call_that_blocks_ends_with_the_turn(queuing: Tenant, call: str) -> None:
     session, other, _ = queuing
     session("globals().update(m=launches._made('cuMemAlloc_v2', launches.ctypes.c_size_t(1 << 20)))")
     launched(session)
@@ -93,9 +86,7 @@ def test_a_call_that_blocks_ends_with_the_turn(queuing: tuple[Session, Arbiter, 
 
 
 @pytest.mark.parametrize("wait", ["cuStreamSynchronize(None)", "cuCtxSynchronize()"])
-def test_a_wait_does_not_lengthen_the_expected_use_of_the_card(
-    queuing: tuple[Session, Arbiter, Container], wait: str
-) -> None:
+def test_a_wait_does_not_lengthen_the_expected_use_of_the_card(queuing: Tenant, wait: str) -> None:
     """The arbiter sees that the host waits, and when the wait ends."""
     session, other, container = queuing
     give(other)
@@ -120,9 +111,7 @@ def use(container: Container) -> tuple[int, int]:
     return int.from_bytes(row[152:160], "little"), int.from_bytes(row[72:80], "little")
 
 
-def test_an_allocation_is_refused_only_after_queued_work_has_drained(
-    queuing: tuple[Session, Arbiter, Container],
-) -> None:
+def test_an_allocation_is_refused_only_after_queued_work_has_drained(queuing: Tenant) -> None:
     """The work may contain the frees of memory that is still reserved."""
     session, other, container = queuing
     before = container.region().cards[0].activity.queued_launches
@@ -136,14 +125,64 @@ def test_an_allocation_is_refused_only_after_queued_work_has_drained(
     assert session("launches.cuda.cuStreamQuery(None)") == 0
 
 
-def test_more_launches_than_a_channel_takes(queuing: tuple[Session, Arbiter, Container]) -> None:
+def test_a_tenant_that_is_asked_to_yield_has_little_in_flight_however_much_is_queued(joined: Joined) -> None:  # noqa: F811
+    """The host is up to 20 ms ahead of the card, but only a part of that is open."""
+    session, other, container = joined(budget_ns=ANY, depth_ns=MS)
+    session("launches.feed(50, 0.3)")
+    session.tell("launches.feed(50, 1)")
+    time.sleep(0.5)
+    client = other.client()
+    announced = len(client.done)
+    client.page.yield_turn = client.page.turn
+    until = time.monotonic() + 5
+    while len(client.done) == announced and time.monotonic() < until:
+        time.sleep(0.001)
+    assert client.done[announced][1] <= 4 * MS
+    session.answer()
+    assert container.region().cards[0].activity.queued_launches > 0
+
+
+def test_what_is_charged_is_the_time_of_the_kernels_and_not_that_behind_the_wait(queuing: Tenant) -> None:
+    session, other, container = queuing
+    before = container.region().cards[0].gpu_ns
+    for _ in range(8):
+        other.gives = False
+        other.client().give(0)
+        launched(session, 40)
+        time.sleep(0.05)
+        give(other)
+        session("launches.cuda.cuCtxSynchronize()")
+    time.sleep(0.1)
+    other.client().give(0)
+    launched(session, 1)
+    charged = container.region().cards[0].gpu_ns - before
+    assert charged < 4 * 8 * 40 * 50_000  # 64 ms; 400 ms lie behind waits
+
+
+def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # noqa: F811
+    """A segment would hold one kernel, and cost a wait and a write."""
+    session, _, container = joined(budget_ns=ANY, depth_ns=MS)
+    session("launches.feed(500, 0.3)")
+    before = container.region().cards[0].activity.queued_launches
+    session("launches.feed(500, 0.3)")
+    assert container.region().cards[0].activity.queued_launches == before
+
+
+def test_nothing_is_queued_unless_the_environment_asks_for_it(joined: Joined, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.delenv("VGPU_QUEUE_AHEAD")
+    session, _, container = joined()
+    session("launches.feed(500, 0.3)")
+    assert container.region().cards[0].activity.queued_launches == 0
+
+
+def test_more_launches_than_a_channel_takes(queuing: Tenant) -> None:
     session, other, _ = queuing
     give(other)
     assert launched(session, 3000) < 10
     assert session("launches.cuda.cuCtxSynchronize()") == 0
 
 
-def test_the_wait_is_opened_without_an_arbiter(queuing: tuple[Session, Arbiter, Container]) -> None:
+def test_the_wait_is_opened_without_an_arbiter(queuing: Tenant) -> None:
     session, other, _ = queuing
     launched(session)
     other.close()
@@ -152,7 +191,7 @@ def test_the_wait_is_opened_without_an_arbiter(queuing: tuple[Session, Arbiter, 
     assert time.monotonic() - begun < 1
 
 
-def test_a_stalled_arbiter_s_clients_go_on(queuing: tuple[Session, Arbiter, Container]) -> None:
+def test_a_stalled_arbiter_s_clients_go_on(queuing: Tenant) -> None:
     session, other, _ = queuing
     launched(session)
     other.beats = False
@@ -161,9 +200,7 @@ def test_a_stalled_arbiter_s_clients_go_on(queuing: tuple[Session, Arbiter, Cont
     assert time.monotonic() - begun < 1
 
 
-def test_an_arbiter_that_gives_no_turn_delays_for_five_seconds_at_most(
-    queuing: tuple[Session, Arbiter, Container],
-) -> None:
+def test_an_arbiter_that_gives_no_turn_delays_for_five_seconds_at_most(queuing: Tenant) -> None:
     session, _, _ = queuing
     launched(session)
     begun = time.monotonic()
@@ -171,7 +208,7 @@ def test_an_arbiter_that_gives_no_turn_delays_for_five_seconds_at_most(
     assert 1 < time.monotonic() - begun < 7  # ARBITER_TIMEOUT of turn_request.c is 5 s
 
 
-def test_the_numbers_of_batches_wrap_around(queuing: tuple[Session, Arbiter, Container]) -> None:
+def test_the_numbers_of_batches_wrap_around(queuing: Tenant) -> None:
     session, _, _ = queuing
     word = "(lambda a: (launches.cuda.cuStreamWaitValue32_v2(None, launches.ctypes.c_uint64(a), {value}, 0)))"
     make = "launches._made('cuMemHostAlloc', launches.ctypes.c_size_t(64), 3)"
@@ -183,7 +220,7 @@ def test_the_numbers_of_batches_wrap_around(queuing: tuple[Session, Arbiter, Con
 
 
 def test_a_killed_process_leaves_nothing_behind(
-    queuing: tuple[Session, Arbiter, Container],
+    queuing: Tenant,
     start: Start,  # noqa: F811
 ) -> None:
     session, other, container = queuing
@@ -195,7 +232,7 @@ def test_a_killed_process_leaves_nothing_behind(
     assert again("launches.cuda.cuCtxSynchronize()") == 0
 
 
-def test_a_forked_child_does_not_wait(queuing: tuple[Session, Arbiter, Container]) -> None:
+def test_a_forked_child_does_not_wait(queuing: Tenant) -> None:
     session, other, _ = queuing
     launched(session)
     assert (

@@ -17,6 +17,7 @@ from simgpu.session import Session
 from simgpu.world import World
 from tests.arbiter.conftest import Container as Folder
 from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
+from vgpu import region
 from vgpu.limits import CardLimit, Limits
 from vgpu.policy import ComputePolicy
 
@@ -174,6 +175,60 @@ def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, 
     other.session.process.send_signal(ending)
     assert tenant.session("launches.longest(500, 200)") < 1
     assert reached(lambda: tenants.feed(tenant, seconds=1)[0] > 0.6)
+
+
+@pytest.fixture
+def queuing_tenants(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> tuple[Tenant, Tenant]:
+    """Two containers whose launches are queued ahead of their turns."""
+    monkeypatch.setenv("VGPU_QUEUE_AHEAD", "1")
+    both = tenants.add(50, "burst"), tenants.add(50, "burst")
+    assert reached(lambda: min(tenants.feed(*both, us=50, seconds=0.5)) > 0.1)
+    assert all(queued_launches(each) for each in both)
+    return both
+
+
+def queued_launches(tenant: Tenant) -> int:
+    return region.decode((tenant.folder.folder / "region").read_bytes()).cards[0].activity.queued_launches
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_tenant_that_ends_with_queued_launches_does_not_block_others(
+    queuing_tenants: tuple[Tenant, Tenant], ending: signal.Signals
+) -> None:
+    other, tenant = queuing_tenants
+    for each in queuing_tenants:
+        each.session.tell("launches.feed_ahead(50, 1)")
+    time.sleep(0.4)
+    other.session.process.send_signal(ending)
+    assert tenant.session.answer() > 0.1
+    assert tenant.session("launches.longest(50, 200)") < 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_queued_launches_run_without_the_arbiter_and_after_its_return(
+    tenants: Tenants, queuing_tenants: tuple[Tenant, Tenant], how: signal.Signals
+) -> None:
+    arbiter = tenants.node.process
+    assert arbiter is not None
+    for each in queuing_tenants:
+        each.session.tell("launches.feed_ahead(50, 2)")
+    time.sleep(0.5)
+    arbiter.send_signal(how)
+    time.sleep(0.5)
+    if how == signal.SIGSTOP:
+        arbiter.send_signal(signal.SIGCONT)
+    else:
+        arbiter.communicate()
+        tenants.node.start()
+    assert all(each.session.answer() > 0.05 for each in queuing_tenants)
+    before = [queued_launches(each) for each in queuing_tenants]
+    assert reached(lambda: min(tenants.feed(*queuing_tenants, us=50, seconds=0.5)) > 0.1)
+    assert reached(
+        lambda: (
+            bool(tenants.feed(*queuing_tenants, us=50, seconds=0.5))
+            and all(now > then for now, then in zip(map(queued_launches, queuing_tenants), before, strict=True))
+        )
+    )
 
 
 def test_a_changed_share_holds_within_two_seconds(tenants: Tenants) -> None:

@@ -45,8 +45,14 @@ class Vgpu:
         return process, int(process.stdout.readline())
 
     def __call__(self, *arguments: str) -> str:
+        return self.ended(0, *arguments).stdout
+
+    def ended(self, code: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that ends with an exit code."""
         command = [sys.executable, "-m", "vgpu.cli", *arguments]
-        return subprocess.run(command, env=self._env, capture_output=True, text=True, check=True, timeout=30).stdout
+        done = subprocess.run(command, env=self._env, capture_output=True, text=True, check=False, timeout=30)
+        assert done.returncode == code, done.stderr
+        return done
 
     def top(self) -> dict[int, Any]:
         """The rows of `vgpu top`, by their requested cores."""
@@ -89,6 +95,24 @@ def test_changed_limits_hold_within_two_seconds(vgpu: Vgpu) -> None:
     vgpu("set", rows[60]["id"][:4], "--gpu-cores", "10")
     time.sleep(SEEN_S + 1)
     assert 0 < share(vgpu.top(), 10) < 0.15
+
+
+def test_memory_beyond_the_card_has_a_warning_at_the_start_and_is_refused_later(vgpu: Vgpu) -> None:
+    started = vgpu.ended(0, "run", "--gpu-mem", "999Gi", "--", "true")
+    assert "vgpu run: warning: 999 GiB is more than card 0 (" in started.stderr
+    vgpu.run("--gpu-mem", "1Gi", "--gpu-cores", "40")
+    rows = vgpu.until(lambda rows: 40 in rows)
+    refused = vgpu.ended(2, "set", rows[40]["id"], "--gpu-mem", "999Gi")
+    assert "vgpu set: --gpu-mem: 999 GiB is more than card 0 (" in refused.stderr
+    assert vgpu.top()[40]["limit_bytes"] == 1 << 30
+
+
+def test_a_program_that_has_ended_leaves_top(vgpu: Vgpu) -> None:
+    process, pid = vgpu.start("--gpu-cores", "30")
+    vgpu.until(lambda rows: 30 in rows)
+    os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    vgpu.until(lambda rows: not rows, SEEN_S)
 
 
 def test_a_command_keeps_its_limits_where_vgpu_run_was_killed(vgpu: Vgpu) -> None:

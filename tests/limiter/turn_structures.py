@@ -16,6 +16,7 @@ class Turn(ctypes.Structure):
     _fields_ = (
         ("begun_at", U64),
         ("limits", TurnLimits),
+        ("free_at", U64),
         ("expected", U64),
         ("drained_at", U64),
         ("idle_ns", U64),

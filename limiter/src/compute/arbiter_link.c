@@ -160,6 +160,13 @@ void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {
         syscall(SYS_futex, &page->turn, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 
+/* The arbiter wakes the futex for a request to yield, too; one between the check and the call is noticed later. */
+void arbiter_link_await_yield(const struct arbiter_link *link, uint32_t turn, uint64_t ns) {
+    struct timespec timeout = clock_timespec(ns);
+    if (!arbiter_link_is_asked_to_yield(link, turn))
+        syscall(SYS_futex, &arbiter_link_page(link)->turn, FUTEX_WAIT, turn, &timeout, NULL, 0);
+}
+
 void arbiter_link_forget(struct arbiter_link *link) {
     if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) nocancel_close(link->fd);
     memset(link, 0, sizeof *link);

@@ -53,6 +53,9 @@ void arbiter_link_want(struct arbiter_link *link);
  * LOCK_ARBITER_LINK. */
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns);
 
+/* Waits for at most `ns` until the arbiter asks for the turn `turn`, or takes it. There is a page. */
+void arbiter_link_await_yield(const struct arbiter_link *link, uint32_t turn, uint64_t ns);
+
 /* Waits until this process has a turn, for at most `ns`. Takes no lock. */
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns);
 

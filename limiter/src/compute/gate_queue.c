@@ -7,108 +7,137 @@
 #include "common/clock.h"
 #include "common/nocancel.h"
 #include "compute/gate_measure.h"
+#include "compute/queue_pace.h"
 #include "compute/queue_page.h"
 #include "container/container.h"
 #include "region/activity.h"
-
-/* Bounds of a batch. A hardware channel takes 1,020 launches, 734 with 4,000 bytes of parameters each, before the
- * driver blocks the host (H200, driver 580); events and copies of the program count, too. */
-enum { BATCH_LAUNCHES = 480 };
-#define BATCH_GPU_TIME (8 * NS_PER_MS)
 
 /* The host is taken to wait if it launches nothing for this long: longer than the gaps between the launches of an
  * interpreter, as short as a handover. */
 #define SILENCE (200 * NS_PER_US)
 
-/* A batch's turn is given back when the card has been idle for this long. */
+/* The turn of a host-bound program is given back when the card has been idle for this long. */
 #define IDLE_TIMEOUT (200 * NS_PER_US)
 
 /* Longest time between two looks of the gate's thread at the gate, and of gate_queue_flush for a turn. */
 #define LOOK_INTERVAL (1000 * NS_PER_MS)
 
-/* How much longer than estimated a turn may take while the host waits for it, besides a quarter of its estimates. */
-#define BUSY_SLACK (500 * NS_PER_US)
+/* How much longer than estimated work may take whose drain is waited for, and the longest wait for it. */
+#define DRAIN_SLACK (500 * NS_PER_US)
+#define DRAIN_MAX   (100 * NS_PER_MS)
 
-/* Longest wait of gate_queue_drain for work whose wait is open. */
-#define DRAIN_MAX (100 * NS_PER_MS)
+/* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
+ * write for each kernel, and its host is ahead of the card in any case. */
+#define LAUNCH_MAX (80 * NS_PER_US)
 
-enum { THREAD_STACK = 256 * 1024 };
+/* Weight of one launch in the average: 1 / AVERAGE_OVER. */
+enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 64 };
+
+void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
+    if (estimate) gate->launch_ns = (gate->launch_ns * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
+}
 
 bool gate_queue_is_worth_it(const struct gate *gate) {
-    return container_share(gate->request.uuid) == 0 &&
+    return gate->launch_ns <= LAUNCH_MAX && container_share(gate->request.uuid) == 0 &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED && queue_page_is_usable();
 }
 
 static uint64_t ask_at(const struct gate *gate) {
-    if (!gate->is_host_bound_batch || gate->is_turn_wanted || gate->is_host_waiting) return 0;
+    if (!gate->is_host_bound_period || gate->is_turn_wanted || gate->is_host_waiting) return 0;
     return min_u64(max_u64(host_periods_ask_at(&gate->periods), gate->queued_since), gate->last_launch_at + SILENCE);
 }
 
-static void set_aside(struct gate *gate, bool may_ask_driver) {
+/* What is still closed is queued for the next turn, which is asked for at once. */
+static void set_phase_after_turn(struct gate *gate) {
+    bool is_queuing = segments_any_closed(&gate->segments);
+    gate->queued_since = clock_now();
+    gate->is_turn_wanted = is_queuing;
+    gate_set_phase(gate, is_queuing ? QUEUING : SHUT);
+}
+
+/* The caller holds LOCK_GATE, which is released meanwhile; the phase is OPEN. */
+static void end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
+    gate->phase = CLOSING;
     gate_unlock(gate);
-    gate_queue_end_turn(gate, may_ask_driver);
+    gate_queue_end_turn(gate, may_ask_driver, is_given_back);
     gate_lock(gate);
-    gate_set_phase(gate, SHUT);
+    set_phase_after_turn(gate);
 }
 
-/* The estimates may be too short: the card counts as busy while the host waits for it. */
-static void note_awaited(struct gate *gate) {
-    uint64_t slack = gate->turn.expected / 4 + BUSY_SLACK;
-    turn_request_note_awaited(&gate->request, gate->turn.drains_at + slack);
-}
-
-static void open_batch(struct gate *gate, struct turn_limits limits) {
-    uint64_t now = clock_now();
-    turn_begin_queued(&gate->turn, limits, turn_request_free_at(&gate->request), now);
-    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
-    if (gate->is_host_waiting) note_awaited(gate);
-    gate->is_queue_turn = true;
-    gate->depth = limits.depth;
-    gate->is_turn_wanted = false;
-    queue_page_open(gate->index, gate->batch);
-    activity_count_wait(gate->request.activity, REGION_WAIT_QUEUED, now - gate->queued_since);
-    activity_count_queued(gate->request.activity, gate->turn.launches);
-    gate_set_phase(gate, OPEN);
-}
-
-/* While the turn is waited for, launches are added to the batch. */
+/* While the turn is waited for, launches are queued. Without the arbiter all of them are opened, so that nothing waits
+ * for longer than turn_request_take does. */
 static void take_turn(struct gate *gate) {
+    gate->is_turn_awaited = true;
     gate_unlock(gate);
     struct turn_limits limits = turn_request_take(&gate->request);
     gate_lock(gate);
-    if (gate->phase == QUEUING) open_batch(gate, limits);
+    gate->is_turn_awaited = false;
+    if (gate->phase != QUEUING) return;
+    activity_count_wait(gate->request.activity, REGION_WAIT_QUEUED, clock_now() - gate->queued_since);
+    queue_pace_begin(gate, limits);
+    if (turn_request_is_arbitrated(&gate->request))
+        queue_pace_step(gate, clock_now());
+    else
+        queue_pace_open_all(gate);
+    gate_set_phase(gate, OPEN);
 }
 
 /* Whether the turn may be given back as soon as nothing is launched. A program that keeps the card busy keeps its turn
  * until the arbiter asks it back, because its pauses are short. */
 static bool is_idle(const struct gate *gate) {
-    return gate->is_queue_turn && gate->is_host_bound_batch && gate->launches_in_driver == 0;
+    return gate->is_queue_turn && gate->is_host_bound_period && gate->launches_in_driver == 0 &&
+           !segments_any_closed(&gate->segments);
 }
 
 static uint64_t idle_at(const struct gate *gate) {
     return gate->is_host_waiting ? 0 : max_u64(gate->turn.drains_at, gate->last_launch_at) + IDLE_TIMEOUT;
 }
 
-/* When the gate's thread has something to do. */
-static uint64_t next_due(const struct gate *gate, uint64_t now) {
-    if (gate->phase == QUEUING) return ask_at(gate);
-    if (gate->phase == OPEN && is_idle(gate)) return idle_at(gate);
-    return now + LOOK_INTERVAL;
+/* The turn goes on if only its time has to be charged. */
+static bool is_turn_over(const struct gate *gate) {
+    return turn_request_is_asked_to_yield(&gate->request) ||
+           !turn_request_is_unbounded(&gate->request, gate->turn.expected);
+}
+
+/* Until the next segment may be opened, only the arbiter has something to say. */
+static void await_pace(struct gate *gate, uint64_t ns) {
+    uint32_t turn = gate->request.arbiter_turn.number;
+    if (!turn) {
+        gate_await_change(gate, ns);
+        return;
+    }
+    gate_unlock(gate);
+    arbiter_link_await_yield(&gate->request.link, turn, ns);
+    gate_lock(gate);
+}
+
+static void serve_turn(struct gate *gate, uint64_t now) {
+    enum verdict verdict = queue_pace_step(gate, now);
+    uint64_t wait = LOOK_INTERVAL;
+    if (verdict == VERDICT_FULL) {
+        end_turn(gate, false, is_turn_over(gate));
+        return;
+    }
+    if (verdict == VERDICT_TOO_DEEP) wait = queue_pace_due_in(gate, now);
+    if (gate->is_host_bound_period) wait = min_u64(wait, IDLE_TIMEOUT);
+    if (is_idle(gate)) wait = idle_at(gate) - min_u64(now, idle_at(gate));
+    if (wait && verdict == VERDICT_TOO_DEEP)
+        await_pace(gate, wait);
+    else if (wait)
+        gate_await_change(gate, wait);
+    else
+        end_turn(gate, false, true);
 }
 
 /* The caller holds LOCK_GATE, which is released meanwhile. */
 static void serve_once(struct gate *gate) {
-    uint64_t now = clock_now(), due = next_due(gate, now);
-    if (now < due) {
-        gate_await_change(gate, due - now);
-        return;
-    }
-    if (gate->phase == QUEUING) {
+    uint64_t now = clock_now(), due = gate->phase == QUEUING ? ask_at(gate) : now + LOOK_INTERVAL;
+    if (gate->phase == OPEN && gate->is_queue_turn)
+        serve_turn(gate, now);
+    else if (gate->phase == QUEUING && now >= due)
         take_turn(gate);
-        return;
-    }
-    gate->phase = CLOSING;
-    set_aside(gate, false);
+    else
+        gate_await_change(gate, due - now);
 }
 
 static void *serve(void *argument) {
@@ -141,32 +170,60 @@ enum phase gate_queue_begin(struct gate *gate) {
         queue_page_refuse();
         return SHUT;
     }
-    uint64_t now = clock_now();
-    turn_events_reset(gate_events(gate));
-    gate->turn = turn_open(now, (struct turn_limits){.budget = UINT64_MAX, .depth = UINT64_MAX, .age = UINT64_MAX});
-    gate->batch++;
-    gate->batch += gate->batch == 0; /* 0 stands for no batch */
-    gate->queued_since = gate->last_launch_at = now;
-    gate->is_turn_wanted = gate->is_host_waiting = gate->is_queue_turn = false;
-    gate->is_host_bound_batch = host_periods_is_host_bound(&gate->periods);
-    return QUEUING;
+    gate_measure_collect(gate, true);
+    gate->segments.is_sealed = true;
+    gate->queued_since = gate->last_launch_at = clock_now();
+    gate->is_turn_wanted = gate->is_host_waiting = gate->has_ends = false;
+    gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
+    if (!turn_request_is_at_hand(&gate->request)) return QUEUING;
+    queue_pace_begin(gate, turn_request_take(&gate->request));
+    return OPEN;
 }
 
-/* An opened batch is in flight as a whole, so it is as long as the work in flight of the last turn could be. */
-static uint64_t batch_gpu_time(const struct gate *gate) { return min_u64(BATCH_GPU_TIME, gate->depth); }
+/* With more streams than the table has room for, a stream may wait twice for a segment. */
+static bool find_slot(struct gate *gate, const struct queued_launch *launch, struct launch_slot *slot) {
+    if (turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot)) return true;
+    turn_events_reset(gate_events(gate));
+    return turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot);
+}
 
-enum verdict gate_queue_admit(struct gate *gate, uint64_t estimate, CUcontext context, CUstream stream,
-                              struct launch_slot *slot) {
-    struct turn *turn = &gate->turn;
-    if (turn->launches >= BATCH_LAUNCHES || (turn->launches && turn->expected + estimate > batch_gpu_time(gate)))
-        return VERDICT_FULL;
-    if (!turn_events_find_slot(gate_events(gate), context, stream, slot)) return VERDICT_FULL;
-    slot->is_sampled = turn->launches == gate->sample_index;
+static void fill_slot(struct gate *gate, struct segment_place place, bool is_open, struct launch_slot *slot) {
+    slot->is_first = false;
     slot->gate = gate->index;
-    slot->batch = slot->end->batch == gate->batch ? 0 : gate->batch;
-    slot->end->batch = gate->batch;
-    turn_add_queued(turn, estimate);
+    slot->segment = (uint32_t)place.number;
+    slot->marks = place.is_new;
+    slot->waits = !is_open && slot->end->segment != place.number;
+    slot->end->segment = place.number;
+}
+
+/* The gate's thread is woken for the first closed launch of a turn. */
+static void note_closed(struct gate *gate, bool is_first) {
+    if (gate->phase == OPEN && is_first) gate_note_change(gate);
+}
+
+enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *launch, uint64_t now,
+                              struct launch_slot *slot) {
+    struct segments *segments = &gate->segments;
+    bool is_open = gate->phase == OPEN && queue_pace_may_run(gate, launch->estimate, now);
+    bool is_first = !segments_any_closed(segments);
+    if (!segments_has_room(segments, launch->estimate) || !find_slot(gate, launch, slot)) return VERDICT_TOO_DEEP;
+    struct segment_place place = segments_add(segments, launch->estimate, queue_pace_segment(gate), is_open);
+    fill_slot(gate, place, is_open, slot);
+    queue_sample_note_launch(&gate->sample, launch, place, segments->opened, slot);
+    if (is_open && place.number == gate->first_segment) queue_sample_note_delay(&gate->sample, place.number);
+    if (is_open)
+        queue_pace_note_run(gate, launch->estimate, now);
+    else
+        note_closed(gate, is_first);
     return VERDICT_FITS;
+}
+
+void gate_queue_read_sample(struct gate *gate) {
+    uint64_t measured;
+    if (!queue_sample_read(&gate->sample, &measured)) return;
+    gate_lock(gate);
+    queue_sample_learn(&gate->sample, &gate->estimates, measured);
+    gate_unlock(gate);
 }
 
 void gate_queue_want_turn(struct gate *gate) {
@@ -175,13 +232,12 @@ void gate_queue_want_turn(struct gate *gate) {
     gate_note_change(gate);
 }
 
-void gate_queue_end_turn(struct gate *gate, bool may_ask_driver) {
+void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
     uint64_t rest = turn_remaining(&gate->turn, clock_now());
-    bool has_ends = may_ask_driver && rest && turn_events_record_ends(gate_events(gate), NULL);
-    turn_request_give_back(&gate->request, rest);
+    gate->has_ends = is_given_back && may_ask_driver && rest && turn_events_record_ends(gate_events(gate), NULL);
+    if (is_given_back) turn_request_give_back(&gate->request, rest);
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
-    gate_measure_collect(gate, may_ask_driver);
-    gate_measure_set_aside(gate, has_ends ? clock_now() : 0);
+    turn_request_charge(&gate->request, gate->turn.expected);
 }
 
 static void begin_wait(struct gate *gate, struct host_wait *wait) {
@@ -189,13 +245,12 @@ static void begin_wait(struct gate *gate, struct host_wait *wait) {
     bool is_queued = gate->phase == QUEUING || (gate->phase == OPEN && gate->is_queue_turn);
     wait->ends_period = host_periods_note_host_wait(&gate->periods, wait->since) && is_queued;
     gate->is_host_waiting = true;
+    gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
     if (gate->phase == QUEUING) gate_note_change(gate);
-    if (gate->phase == OPEN && is_idle(gate)) {
-        gate->phase = CLOSING;
-        set_aside(gate, true);
-    } else if (gate->phase == OPEN) {
-        note_awaited(gate);
-    }
+    if (gate->phase == OPEN && is_idle(gate))
+        end_turn(gate, true, true);
+    else if (gate->phase == OPEN)
+        queue_pace_note_awaited(gate);
     gate_unlock(gate);
 }
 
@@ -213,11 +268,12 @@ struct host_wait gate_queue_begin_wait(void) {
 static void correct_drain_time(struct gate *gate) {
     gate->phase = CLOSING;
     gate_unlock(gate);
-    if (gate_measure_is_drained(gate)) {
+    if (turn_events_are_done(gate_events(gate))) {
         turn_request_note_drained(&gate->request);
-        gate_measure_collect(gate, true);
+        turn_bound_drain(&gate->turn, 0, clock_now());
     }
     gate_lock(gate);
+    gate->has_ends = false;
     gate_set_phase(gate, SHUT);
 }
 
@@ -234,29 +290,33 @@ void gate_queue_end_wait(const struct host_wait *wait) {
         turn_request_note_awaited(&gate->request, 0);
         turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     }
-    if (gate->phase == SHUT && gate->set_aside.is_valid) correct_drain_time(gate);
+    if (gate->phase == SHUT && gate->has_ends) correct_drain_time(gate);
     gate_unlock(gate);
 }
+
+/* The caller holds LOCK_GATE. */
+static bool is_queued(const struct gate *gate) { return segments_any_closed(&gate->segments); }
 
 void gate_queue_flush(struct gate *gate) {
     gate_lock(gate);
     uint64_t until = clock_now() + LOOK_INTERVAL;
-    while (gate->phase == QUEUING && clock_now() < until) {
-        gate_queue_want_turn(gate);
+    while (is_queued(gate) && clock_now() < until) {
+        if (gate->phase == QUEUING) gate_queue_want_turn(gate);
         gate_await_change(gate, LOOK_INTERVAL / 100);
     }
-    if (gate->phase == QUEUING) open_batch(gate, turn_limits_alone(0));
+    queue_pace_open_all(gate);
+    if (gate->phase == QUEUING) gate_set_phase(gate, SHUT);
     gate_unlock(gate);
 }
 
 void gate_queue_drain(struct gate *gate) {
     gate_lock(gate);
-    bool is_queued = gate->phase == QUEUING;
+    bool is_needed = is_queued(gate);
     gate_unlock(gate);
-    if (!is_queued) return;
+    if (!is_needed) return;
     gate_queue_flush(gate);
     gate_lock(gate);
     uint64_t rest = turn_remaining(&gate->turn, clock_now());
     gate_unlock(gate);
-    nocancel_sleep(min_u64(rest + BUSY_SLACK, DRAIN_MAX));
+    nocancel_sleep(min_u64(rest + DRAIN_SLACK, DRAIN_MAX));
 }

@@ -8,6 +8,8 @@
 
 #include "compute/estimates.h"
 #include "compute/host_periods.h"
+#include "compute/queue_sample.h"
+#include "compute/segments.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
@@ -15,7 +17,8 @@
 /* SHUT: there is no turn. OPENING: a thread waits for the next turn. OPEN: launches are admitted. CLOSING: a thread
  * ends the turn. The thread that sets OPENING or CLOSING owns the gate, without the mutex, until it sets another phase.
  * Only `events` is not owned while the phase is OPENING: then any thread may detach it under the mutex.
- * QUEUING: launches go to the card behind a closed wait (gate_queue.h). `request` then belongs to the gate's thread. */
+ * QUEUING: there is no turn, and launches go to the card behind a closed wait (gate_queue.h). `request` then belongs to
+ * the gate's thread. */
 enum phase { SHUT, OPENING, OPEN, CLOSING, QUEUING };
 
 /* A turn that is over for launches, and is to be measured when its work has drained. */
@@ -50,15 +53,21 @@ struct gate {
     struct set_aside_turn set_aside;
     struct host_periods periods;
     unsigned index;           /* CUDA device ordinal of the gate */
-    uint32_t batch;           /* number of the last batch that was queued */
-    uint64_t queued_since;    /* when that batch began */
-    uint64_t depth;           /* GPU time that may be in flight, as of the last turn; 0 = there was none */
-    uint64_t last_launch_at;  /* of an admitted launch */
-    bool is_queue_turn;       /* the turn began with a queued batch */
-    bool is_host_bound_batch; /* the program was host-bound when the batch began */
-    bool is_turn_wanted;      /* a launch waits for the turn of the queued batch */
-    bool is_host_waiting;     /* the host has waited for the card since its last launch */
-    bool has_thread;          /* the gate's thread was started (gate_queue.h) */
+    struct segments segments; /* what was queued; closed ones in the phases QUEUING and OPEN only */
+    struct queue_sample sample;
+    uint64_t first_segment;    /* number of the first segment of the turn */
+    uint64_t progress_at;      /* when the card was last seen to begin a segment */
+    uint64_t queued_since;     /* when the phase QUEUING began */
+    uint64_t depth;            /* GPU time that may be in flight, as of the last turn; 0 = there was none */
+    uint64_t last_launch_at;   /* of an admitted launch */
+    uint64_t launch_ns;        /* average GPU time of a launch */
+    bool is_queue_turn;        /* the launches of the turn belong to segments */
+    bool is_host_bound_period; /* the program was host-bound when it last waited for the card, or began to queue */
+    bool is_turn_wanted;       /* the turn is to be asked for at once */
+    bool is_turn_awaited;      /* the gate's thread waits for the turn, so `request` is its own in every phase */
+    bool is_host_waiting;      /* the host has waited for the card since its last launch */
+    bool has_ends;             /* the ends of the last queued turn were recorded as the turn was given back */
+    bool has_thread;           /* the gate's thread was started (gate_queue.h) */
 };
 
 /* The events of the turn. */

@@ -15,7 +15,7 @@
 
 static void record_stream_end(struct gate *gate, CUstream stream) {
     gate_lock(gate);
-    if (gate->phase == QUEUING) turn_events_drop_end(gate_events(gate), stream);
+    if (gate->phase == QUEUING || gate->is_queue_turn) turn_events_drop_end(gate_events(gate), stream);
     bool is_claimed = turn_events_has_unrecorded_end(gate_events(gate), stream) && gate_claim(gate);
     gate_unlock(gate);
     if (!is_claimed) return;
@@ -37,7 +37,8 @@ static struct turn_events *detach_events(struct gate *gate) {
     struct turn_events *copy = malloc(sizeof gate->events);
     if (copy) memcpy(copy, gate->events, sizeof gate->events);
     memset(gate->events, 0, sizeof gate->events);
-    gate->set_aside.is_valid = false;
+    gate->set_aside.is_valid = gate->has_ends = false;
+    gate->sample = (struct queue_sample){0};
     return copy;
 }
 
@@ -71,6 +72,11 @@ void gate_teardown_contexts(void) {
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) end_turn(gate_at(i));
     queue_page_release();
+    for (int i = 0; i < GATES; i++) {
+        if (!gate_at(i)) continue;
+        gate_lock(gate_at(i)); /* no thread reads the page any more */
+        gate_unlock(gate_at(i));
+    }
 }
 
 static void forget(struct gate *gate) {

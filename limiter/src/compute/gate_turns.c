@@ -23,6 +23,9 @@
 /* How long the arbiter may take to answer that this process goes on. */
 #define NEXT_TURN_TIMEOUT (100 * NS_PER_US)
 
+/* Longest wait of a launch for room in the queue, before the state is looked at again. */
+#define QUEUE_POLL (200 * NS_PER_US)
+
 /* Longest wait for a thread that opens or closes the turn, before the state is looked at again. */
 #define TRANSITION_POLL (10 * NS_PER_MS)
 
@@ -105,15 +108,18 @@ static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) 
  * of closed. */
 static enum phase close_turn(struct gate *gate, enum verdict verdict) {
     if (!gate_await_launches(gate)) {
+        gate->is_queue_turn = false;
         turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
+    bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
+    if (gate->is_queue_turn) {
+        gate_queue_end_turn(gate, true, is_asked_to_yield);
+        return SHUT;
+    }
     gate_measure_collect(gate, true);
-    bool is_kept = is_arbiter_turn_kept(gate, verdict) && !turn_request_is_asked_to_yield(&gate->request);
-    if (!is_kept && !gate->turn.is_unknown && gate_queue_is_worth_it(gate))
-        gate_queue_end_turn(gate, true);
-    else
-        end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
+    bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
+    end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
     return SHUT;
 }
 
@@ -124,14 +130,15 @@ static void draw_sample(struct gate *gate) {
     gate->sample_index = gate->turn.launches ? (gate->random_state >> 8) % gate->turn.launches : 0;
 }
 
-static enum phase open_turn(struct gate *gate) {
+static enum phase open_turn(struct gate *gate, bool is_queueable) {
     draw_sample(gate);
-    if (!turn_request_is_at_hand(&gate->request) && gate_queue_is_worth_it(gate)) return gate_queue_begin(gate);
+    turn_events_reset(gate_events(gate));
+    if (is_queueable && gate_queue_is_worth_it(gate)) return gate_queue_begin(gate);
     struct turn_limits limits = turn_request_take(&gate->request);
-    uint64_t drains_at = gate->set_aside.is_valid ? gate->set_aside.turn.drains_at : 0;
+    bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn;
+    uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
     gate->is_queue_turn = false;
-    gate->depth = limits.depth;
     turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
     return OPEN;
 }
@@ -178,13 +185,18 @@ static void await_room(struct gate *gate) {
 }
 
 void gate_turns_step(struct gate *gate, enum verdict verdict) {
-    if (gate->phase == OPENING || gate->phase == CLOSING) {
+    bool is_request_used = gate->phase == SHUT && gate->is_turn_awaited;
+    if (gate->phase == OPENING || gate->phase == CLOSING || is_request_used) {
         gate_await_change(gate, TRANSITION_POLL);
         return;
     }
     if (gate->phase == QUEUING) {
         gate_queue_want_turn(gate);
         gate_await_change(gate, TRANSITION_POLL);
+        return;
+    }
+    if (gate->phase == OPEN && gate->is_queue_turn && verdict != VERDICT_UNMEASURED) {
+        gate_await_change(gate, QUEUE_POLL);
         return;
     }
     if (gate->phase == OPEN && verdict == VERDICT_TOO_DEEP) {
@@ -194,7 +206,7 @@ void gate_turns_step(struct gate *gate, enum verdict verdict) {
     bool is_open = gate->phase == OPEN;
     gate->phase = is_open ? CLOSING : OPENING;
     gate_unlock(gate);
-    enum phase next = is_open ? close_turn(gate, verdict) : open_turn(gate);
+    enum phase next = is_open ? close_turn(gate, verdict) : open_turn(gate, verdict != VERDICT_UNMEASURED);
     gate_lock(gate);
     gate_set_phase(gate, next);
 }

@@ -5,6 +5,7 @@
 #include "compute/gate_queue.h"
 #include "compute/gate_state.h"
 #include "compute/gate_turns.h"
+#include "compute/queue_page.h"
 #include "compute/turn.h"
 #include "compute/turn_need.h"
 #include "compute/turn_request.h"
@@ -27,6 +28,7 @@ static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, co
     gate->is_host_waiting = false;
     gate->launches_in_driver++;
     host_periods_note_launch(&gate->periods, estimate, now);
+    gate_queue_note_launch(gate, estimate);
     activity_note_launch(gate->request.activity, now);
 }
 
@@ -48,17 +50,26 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, uint64_t exp
     return VERDICT_FITS;
 }
 
-/* A launch without an estimate is measured alone, so it is not queued. While a turn opens or closes, the estimates
- * belong to the thread that does so, without the lock. The caller holds LOCK_GATE. */
+/* A launch without an estimate is measured alone, and in a context without a page nothing can be queued: such a launch
+ * waits until nothing is queued before it. The caller holds LOCK_GATE. */
+static enum verdict admit_to_queue(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
+                                   struct launch_slot *slot) {
+    if (is_known && queue_page_has(launch->context)) return gate_queue_admit(gate, launch, now, slot);
+    return gate->phase == QUEUING || segments_any_closed(&gate->segments) ? VERDICT_TOO_DEEP : VERDICT_UNMEASURED;
+}
+
+/* While a turn opens or closes, the estimates belong to the thread that does so, without the lock. The caller holds
+ * LOCK_GATE. */
 static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                           struct launch_slot *slot) {
-    if (gate->phase != QUEUING && gate->phase != OPEN) return VERDICT_FULL;
+    if (gate->phase == OPENING || gate->phase == CLOSING) return VERDICT_FULL;
     uint64_t expected = 0, now = clock_now();
     bool is_known = estimates_of(&gate->estimates, key, &expected);
-    enum verdict verdict = VERDICT_FULL;
-    if (gate->phase == QUEUING)
-        verdict = is_known ? gate_queue_admit(gate, expected, context, stream, slot) : VERDICT_UNMEASURED;
-    if (gate->phase == OPEN) verdict = admit_to_turn(gate, is_known, expected, now, context, stream, slot);
+    if (gate->phase == SHUT) return is_known ? VERDICT_FULL : VERDICT_UNMEASURED;
+    struct queued_launch launch = {key, expected, context, stream};
+    enum verdict verdict = gate->phase == QUEUING || gate->is_queue_turn
+                               ? admit_to_queue(gate, is_known, &launch, now, slot)
+                               : admit_to_turn(gate, is_known, expected, now, context, stream, slot);
     if (verdict == VERDICT_FITS) note_admitted(gate, key, expected, slot, now);
     return verdict;
 }
@@ -89,6 +100,7 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
     wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
+    if (pass.slot.reads_sample) gate_queue_read_sample(gate);
     turn_events_before_launch(&pass.slot);
     return pass;
 }

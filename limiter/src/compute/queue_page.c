@@ -8,16 +8,41 @@
 #include "driver/function_table.h"
 #include "process/fork.h"
 
-/* One cache line for each gate's word, so that the card's reads of one do not meet the host's stores to another. */
-enum { WORD_STRIDE = 64, PAGE_SIZE = WORD_STRIDE * REGION_CARDS };
+/* One cache line for each word, so that the card's accesses to one do not meet the host's to another. */
+enum { WORD_STRIDE = 64, GATE_STRIDE = 2 * WORD_STRIDE, PAGE_SIZE = GATE_STRIDE * REGION_CARDS };
+
+/* Contexts whose streams can wait. In others, launches take turns without being queued. */
+enum { PAGES = 16 };
 
 enum state { UNKNOWN, PROBING, USABLE, UNUSABLE };
 
-static struct {
-    uint32_t state; /* atomic; enum state */
-    char *host;
+static uint32_t state_word; /* atomic; enum state */
+
+static struct page {
+    CUcontext context; /* atomic; NULL = the entry is free */
+    char *host;        /* atomic, set last; NULL = there is no page */
     CUdeviceptr device;
-} page;
+} pages[PAGES];
+
+/* The newest segment of each gate that was opened, guarded by the gate's lock: a launch that is under way may wait for
+ * it in a new page. */
+static uint32_t opened[REGION_CARDS];
+
+static uint32_t *open_word(char *host, unsigned gate) { return (uint32_t *)(host + (size_t)gate * GATE_STRIDE); }
+
+static uint32_t *begun_word(char *host, unsigned gate) {
+    return (uint32_t *)(host + (size_t)gate * GATE_STRIDE + WORD_STRIDE);
+}
+
+static char *host_of(const struct page *page) { return __atomic_load_n(&page->host, __ATOMIC_ACQUIRE); }
+
+static struct page *page_of(CUcontext context) {
+    for (int i = 0; i < PAGES; i++)
+        if (__atomic_load_n(&pages[i].context, __ATOMIC_ACQUIRE) == context && host_of(&pages[i])) return &pages[i];
+    return NULL;
+}
+
+bool queue_page_has(CUcontext context) { return page_of(context) != NULL; }
 
 static bool is_set(const char *name, const char *value) {
     const char *found = secure_getenv(name);
@@ -35,54 +60,105 @@ static bool is_mps(CUdevice device) {
            is_enabled;
 }
 
-static bool allocate(void) {
+static bool allocate(struct page *page) {
     void *host = NULL;
     CUdeviceptr device = 0;
-    if (REAL(cuMemHostAlloc)(&host, PAGE_SIZE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
-        return false;
+    if (REAL(cuMemHostAlloc)(&host, PAGE_SIZE, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return false;
     memset(host, 0, PAGE_SIZE);
+    for (unsigned gate = 0; gate < REGION_CARDS; gate++)
+        *open_word(host, gate) = *begun_word(host, gate) = __atomic_load_n(&opened[gate], __ATOMIC_RELAXED);
     if (REAL(cuMemHostGetDevicePointer_v2)(&device, host, 0) != CUDA_SUCCESS) return false;
-    page.host = host;
-    page.device = device;
+    page->device = device;
+    __atomic_store_n(&page->host, host, __ATOMIC_RELEASE);
     return true;
 }
 
 static bool probe(void) {
     CUdevice device;
-    bool is_usable = false;
-    if (!is_allowed() || !functions_has(FN_cuStreamWaitValue32_v2)) return false;
-    if (REAL(cuCtxGetDevice)(&device) != CUDA_SUCCESS || is_mps(device)) return false;
-    CAPTURE_ALLOWS(is_usable = allocate());
-    return is_usable;
+    bool has_functions = functions_has(FN_cuStreamWaitValue32_v2) && functions_has(FN_cuStreamWriteValue32_v2);
+    return is_allowed() && has_functions && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS && !is_mps(device);
 }
 
-static enum state state(void) { return (enum state)__atomic_load_n(&page.state, __ATOMIC_ACQUIRE); }
+static enum state state(void) { return (enum state)__atomic_load_n(&state_word, __ATOMIC_ACQUIRE); }
 
-static void set_state(enum state value) { __atomic_store_n(&page.state, value, __ATOMIC_RELEASE); }
+static void set_state(enum state value) { __atomic_store_n(&state_word, value, __ATOMIC_RELEASE); }
 
-bool queue_page_is_usable(void) {
+static bool is_probed(void) {
     uint32_t unknown = UNKNOWN;
     if (state() == UNKNOWN &&
-        __atomic_compare_exchange_n(&page.state, &unknown, PROBING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        __atomic_compare_exchange_n(&state_word, &unknown, PROBING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         set_state(probe() ? USABLE : UNUSABLE);
     return state() == USABLE;
+}
+
+static struct page *claim(CUcontext context) {
+    for (int i = 0; i < PAGES; i++) {
+        CUcontext none = NULL;
+        if (__atomic_compare_exchange_n(&pages[i].context, &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return &pages[i];
+    }
+    return NULL;
+}
+
+static bool make_page(CUcontext context) {
+    struct page *page = claim(context);
+    bool is_made = false;
+    if (page) CAPTURE_ALLOWS(is_made = allocate(page));
+    if (page && !is_made) __atomic_store_n(&page->context, NULL, __ATOMIC_RELEASE);
+    return is_made;
+}
+
+bool queue_page_is_usable(void) {
+    CUcontext context = NULL;
+    if (!is_probed() || REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return false;
+    return queue_page_has(context) || make_page(context);
 }
 
 void queue_page_refuse(void) { set_state(UNUSABLE); }
 
 void queue_page_release(void) {
-    if (state() == USABLE) set_state(UNKNOWN);
+    for (int i = 0; i < PAGES; i++) {
+        __atomic_store_n(&pages[i].host, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&pages[i].context, NULL, __ATOMIC_RELEASE);
+    }
 }
 
-void queue_page_wait(CUstream stream, unsigned gate, uint32_t number) {
-    CUresult result = REAL(cuStreamWaitValue32_v2)(stream, page.device + (CUdeviceptr)gate * WORD_STRIDE, number,
-                                                   CU_STREAM_WAIT_VALUE_GEQ);
-    if (result != CUDA_SUCCESS) set_state(UNUSABLE);
+void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
+    const struct page *page = page_of(context);
+    if (!page) return;
+    CUdeviceptr word = page->device + (CUdeviceptr)gate * GATE_STRIDE;
+    if (REAL(cuStreamWaitValue32_v2)(stream, word, number, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS)
+        set_state(UNUSABLE);
+}
+
+void queue_page_mark(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
+    const struct page *page = page_of(context);
+    if (!page) return;
+    CUdeviceptr word = page->device + (CUdeviceptr)gate * GATE_STRIDE + WORD_STRIDE;
+    if (REAL(cuStreamWriteValue32_v2)(stream, word, number, CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
+        set_state(UNUSABLE);
 }
 
 void queue_page_open(unsigned gate, uint32_t number) {
-    if (page.host) __atomic_store_n((uint32_t *)(page.host + (size_t)gate * WORD_STRIDE), number, __ATOMIC_RELEASE);
+    __atomic_store_n(&opened[gate], number, __ATOMIC_RELAXED);
+    for (int i = 0; i < PAGES; i++) {
+        char *host = host_of(&pages[i]);
+        if (host) __atomic_store_n(open_word(host, gate), number, __ATOMIC_RELEASE);
+    }
 }
 
-static void forget(void) { memset(&page, 0, sizeof page); }
+uint32_t queue_page_begun(unsigned gate, uint32_t known) {
+    for (int i = 0; i < PAGES; i++) {
+        char *host = host_of(&pages[i]);
+        uint32_t begun = host ? __atomic_load_n(begun_word(host, gate), __ATOMIC_ACQUIRE) : known;
+        if ((int32_t)(begun - known) > 0) known = begun;
+    }
+    return known;
+}
+
+static void forget(void) {
+    state_word = UNKNOWN;
+    memset(pages, 0, sizeof pages);
+    memset(opened, 0, sizeof opened);
+}
 FORGET_IN_CHILD(forget);

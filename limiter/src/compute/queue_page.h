@@ -1,6 +1,7 @@
-/* The words that streams wait for, one for each gate, in pinned memory that every context of the process can read. A
- * stream that is to wait for batch `n` of a gate gets a wait for a value of at least `n` (cyclic comparison, so that
- * numbers may wrap around); storing `n` opens every wait for batches up to `n`. */
+/* Two words for each gate, in a page of pinned memory for each context: one that streams wait for, and one in which the
+ * card says how far it is. A stream that is to wait for segment `n` of a gate gets a wait for a value of at least `n`
+ * (cyclic comparison, so that numbers may wrap around); storing `n` opens every wait for segments up to `n`. The page
+ * belongs to the context, whose end frees it together with the streams that use it. */
 #ifndef VGPU_COMPUTE_QUEUE_PAGE_H
 #define VGPU_COMPUTE_QUEUE_PAGE_H
 
@@ -9,24 +10,36 @@
 
 #include "driver/abi.h"
 
-/* Whether launches can be queued in this process. The first call allocates the page, in the current context, and asks
- * the driver and the environment; call it while no wait is closed. Only with VGPU_QUEUE_AHEAD=1 (ADR 35), and not
- * under CUDA_LAUNCH_BLOCKING=1, where a launch waits for its kernel; beside injected tools (profilers, sanitizers),
- * which may wait for each kernel; or under MPS. */
+/* Whether launches of the current context can be queued. The first call asks the driver and the environment, and the
+ * first call in a context allocates its page; call it while no wait is closed. Only with VGPU_QUEUE_AHEAD=1 (ADR 88);
+ * not under CUDA_LAUNCH_BLOCKING=1, where a launch waits for its kernel; not beside injected tools (profilers,
+ * sanitizers), which may wait for each kernel; and not under MPS. */
 bool queue_page_is_usable(void);
 
-/* The context that owns the page may end: the next call of queue_page_is_usable allocates another page. No wait is
- * closed. */
+/* Whether the context has a page. */
+bool queue_page_has(CUcontext context);
+
+/* A context ends: no page is used from now on, and the next call of queue_page_is_usable allocates another one. No wait
+ * is closed. Pages of other contexts stay allocated, because their streams may not have passed all operations. The
+ * other functions use the pages under a gate's lock, so they are in use until the caller has taken and released the
+ * lock of each gate. */
 void queue_page_release(void);
 
 /* Lets no stream wait from now on. */
 void queue_page_refuse(void);
 
-/* Makes the stream of the current context wait for batch `number` of the gate with index `gate`. Where the driver
+/* Makes a stream of the current context wait for segment `number` of the gate with index `gate`. Where the driver
  * refuses, no stream waits from then on. */
-void queue_page_wait(CUstream stream, unsigned gate, uint32_t number);
+void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t number);
 
-/* Opens the waits of a gate for batches up to `number`. A plain store; calls no driver function. */
+/* Makes a stream of the current context write that the card has begun segment `number` of the gate. Where the driver
+ * refuses, no stream waits from then on. */
+void queue_page_mark(CUcontext context, CUstream stream, unsigned gate, uint32_t number);
+
+/* The newest number that the card wrote for the gate, `known` if that is newer. */
+uint32_t queue_page_begun(unsigned gate, uint32_t known);
+
+/* Opens the waits of a gate for segments up to `number`. A plain store; calls no driver function. */
 void queue_page_open(unsigned gate, uint32_t number);
 
 #endif

@@ -19,7 +19,13 @@ struct turn turn_open(uint64_t now, struct turn_limits limits) {
     return (struct turn){.begun_at = now, .limits = limits};
 }
 
-void turn_set_free_at(struct turn *turn, uint64_t free_at) { turn->drains_at = free_at; }
+void turn_set_free_at(struct turn *turn, uint64_t free_at) { turn->drains_at = turn->free_at = free_at; }
+
+uint64_t turn_free_at(const struct turn *turn) { return turn->free_at; }
+
+void turn_bound_drain(struct turn *turn, uint64_t least, uint64_t most) {
+    turn->drains_at = min_u64(max_u64(turn->drains_at, least), most);
+}
 
 void turn_note_start(struct turn *turn, uint64_t now) {
     if (turn->drains_at < now + turn->expected) turn->drains_at = now + turn->expected;
@@ -82,17 +88,6 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->expected += is_known ? estimate : 0;
     turn->is_unknown |= !is_known;
     turn->launches++;
-}
-
-void turn_add_queued(struct turn *turn, uint64_t estimate) {
-    turn->expected += estimate;
-    turn->launches++;
-}
-
-void turn_begin_queued(struct turn *turn, struct turn_limits limits, uint64_t free_at, uint64_t now) {
-    turn->begun_at = now;
-    turn->limits = limits;
-    turn->drains_at = max_u64(free_at, now) + turn->expected;
 }
 
 bool turn_is_to_be_probed(const struct turn *turn) {

@@ -11,6 +11,7 @@
 struct turn {
     uint64_t begun_at;
     struct turn_limits limits;
+    uint64_t free_at;           /* when the card could begin with the first launch */
     uint64_t expected;          /* GPU time of all launches so far: the sum of their estimates */
     uint64_t drains_at;         /* when these launches, and what was on the card before, are expected to be done */
     uint64_t idle_ns;           /* how long the card is expected to have been idle since the first launch */
@@ -44,6 +45,12 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimat
 /* The card was busy with the turn's work until `now`, or has been idle since less than the estimates say. */
 void turn_note_busy(struct turn *turn, uint64_t now);
 
+/* The work drains at `least` at the earliest and at `most` at the latest, as far as the card has said. */
+void turn_bound_drain(struct turn *turn, uint64_t least, uint64_t most);
+
+/* When the card could begin with the turn's first launch, as turn_set_free_at said. */
+uint64_t turn_free_at(const struct turn *turn);
+
 /* How long the launches so far are expected to need from now on; 0 = they have drained. */
 uint64_t turn_remaining(const struct turn *turn, uint64_t now);
 
@@ -52,13 +59,6 @@ void turn_extend(struct turn *turn, uint64_t now);
 
 /* Adds an admitted launch; `is_known` and `estimate` as for turn_judge. */
 void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
-
-/* Adds a launch that is queued on the card behind a closed wait. */
-void turn_add_queued(struct turn *turn, uint64_t estimate);
-
-/* The queued launches begin when the card is free, at `free_at` or now, within the limits of the turn that was given
- * for them. */
-void turn_begin_queued(struct turn *turn, struct turn_limits limits, uint64_t free_at, uint64_t now);
 
 /* Whether the launch that was just added is to be followed by a probe: the depth is limited, and no probe is pending.
  */

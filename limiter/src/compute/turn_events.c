@@ -42,8 +42,11 @@ bool turn_events_find_slot(struct turn_events *events, CUcontext context, CUstre
     struct stream_event *end = end_of(context_events, stream);
     if (!end) return false;
     context_events->context = context;
-    *slot = (struct launch_slot){
-        .context_events = context_events, .end = end, .is_first = is_first, .creates_event = !end->has_event};
+    *slot = (struct launch_slot){.context = context,
+                                 .context_events = context_events,
+                                 .end = end,
+                                 .is_first = is_first,
+                                 .creates_event = !end->has_event};
     end->has_event = true;
     return true;
 }
@@ -69,8 +72,10 @@ bool turn_events_has_unrecorded_end(const struct turn_events *events, CUstream s
 void turn_events_drop_end(struct turn_events *events, CUstream stream) {
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
         for (unsigned j = 0; j < events->contexts[i].count; j++)
-            if (is_selected(&events->contexts[i].events[j], stream))
+            if (is_selected(&events->contexts[i].events[j], stream)) {
                 set_unrecorded(&events->contexts[i].events[j], false);
+                events->contexts[i].events[j].segment = 0;
+            }
 }
 
 static bool record(CUevent *event, CUstream stream) {
@@ -86,7 +91,11 @@ static void record_sample_begin(struct context_events *context_events, CUstream 
 /* The event is created here, where the context of the launch is current; at the turn's end another one may be. */
 static void record_before(const struct launch_slot *slot) {
     CUevent event = NULL;
-    if (slot->batch) queue_page_wait(slot->end->stream, slot->gate, slot->batch);
+    if (slot->sample_end_before) record(slot->sample_end_before, slot->end->stream);
+    if (slot->sample_idle) *slot->sample_idle = REAL(cuStreamQuery)(slot->end->stream) == CUDA_SUCCESS;
+    if (slot->waits) queue_page_wait(slot->context, slot->end->stream, slot->gate, slot->segment);
+    if (slot->marks) queue_page_mark(slot->context, slot->end->stream, slot->gate, slot->segment);
+    if (slot->sample_begin) record(slot->sample_begin, slot->end->stream);
     if (slot->is_sampled) record_sample_begin(slot->context_events, slot->end->stream, slot->is_first);
     if (slot->is_first) record(&slot->context_events->begin, slot->end->stream);
     if (slot->creates_event && REAL(cuEventCreate)(&event, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
@@ -94,7 +103,8 @@ static void record_before(const struct launch_slot *slot) {
 }
 
 void turn_events_before_launch(const struct launch_slot *slot) {
-    if (slot->context_events && (slot->is_first || slot->creates_event || slot->is_sampled || slot->batch))
+    if (slot->context_events &&
+        (slot->is_first || slot->creates_event || slot->is_sampled || slot->waits || slot->marks || slot->sample_begin))
         CAPTURE_ALLOWS(record_before(slot));
 }
 
@@ -121,6 +131,7 @@ static void record_after(const struct launch_slot *slot) {
     if (slot->is_sampled)
         is_end_recorded = slot->context_events->is_sampled =
             record(&slot->context_events->sample_end, slot->end->stream);
+    if (slot->sample_end_after) record(slot->sample_end_after, slot->end->stream);
     if (slot->probe_out) record_probe(slot);
     if (is_end_recorded_at_once(slot)) is_end_recorded |= record_end(slot->end);
     if (!is_end_recorded && !is_per_thread(slot->end->stream)) set_unrecorded(slot->end, true);
@@ -128,7 +139,7 @@ static void record_after(const struct launch_slot *slot) {
 
 void turn_events_after_launch(const struct launch_slot *slot) {
     if (!slot->context_events) return;
-    if (slot->is_sampled || slot->probe_out || is_end_recorded_at_once(slot))
+    if (slot->is_sampled || slot->probe_out || slot->sample_end_after || is_end_recorded_at_once(slot))
         CAPTURE_ALLOWS(record_after(slot));
     else
         set_unrecorded(slot->end, true);

@@ -26,7 +26,7 @@ struct stream_event {
     bool has_event;     /* `event` exists, or an admitted launch is about to create it */
     bool is_unrecorded; /* atomic; a launch followed the last recording of `event` */
     bool is_recorded;   /* atomic; `event` was recorded in this turn */
-    uint32_t batch;     /* number of the queued batch for which the stream waits; 0 = it waits for none */
+    uint64_t segment;   /* number of the last segment with a launch in the stream; 0 = there was none (segments.h) */
 };
 
 /* The events of one context. */
@@ -50,15 +50,22 @@ struct turn_events {
 
 /* Where the events of an admitted launch go. */
 struct launch_slot {
+    CUcontext context;
     struct context_events *context_events; /* NULL: the table is full, and the launch is not measured */
     struct stream_event *end;
-    bool is_first;            /* first launch of the turn in its context: records `begin` */
-    bool creates_event;       /* this launch creates the event of `end` */
-    bool is_sampled;          /* this launch is timed alone */
-    bool records_end_at_once; /* `end` is recorded right after this launch, which may be the last for a while */
-    CUevent *probe_out;       /* where to store the probe after this launch; NULL = no probe */
-    unsigned gate;            /* index of the gate whose word the stream waits for (queue_page.h); valid with `batch` */
-    uint32_t batch;           /* the stream first waits for this batch; 0 = it does not wait */
+    bool is_first;              /* first launch of the turn in its context: records `begin` */
+    bool creates_event;         /* this launch creates the event of `end` */
+    bool is_sampled;            /* this launch is timed alone */
+    bool records_end_at_once;   /* `end` is recorded right after this launch, which may be the last for a while */
+    CUevent *probe_out;         /* where to store the probe after this launch; NULL = no probe */
+    unsigned gate;              /* index of the gate whose words are used (queue_page.h) */
+    uint32_t segment;           /* number of the launch's segment */
+    bool waits;                 /* the stream first waits until the segment is opened */
+    bool marks;                 /* then it writes that the segment has begun */
+    bool reads_sample;          /* the launching thread calls queue_sample_read */
+    bool *sample_idle;          /* where to store whether the stream has no work; NULL = nowhere */
+    CUevent *sample_end_before; /* events of a sample (queue_sample.h): before all else; before and after the launch */
+    CUevent *sample_begin, *sample_end_after; /* NULL = none */
 };
 
 /* The stream that NULL means, by the function that it is passed to: LEGACY for the usual functions, PER_THREAD for

@@ -93,6 +93,8 @@ bool turn_request_is_at_hand(const struct turn_request *request) {
     return is_held || (!request->arbiter_turn.number && arbiter_link_turn(&request->link));
 }
 
+bool turn_request_is_arbitrated(const struct turn_request *request) { return request->arbiter_turn.number != 0; }
+
 bool turn_request_is_asked_to_yield(const struct turn_request *request) {
     return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
 }
@@ -205,11 +207,18 @@ void turn_request_end(struct turn_request *request, uint64_t cost) {
     turn_request_charge(request, cost);
 }
 
+/* Only the arbiter limits the process, and its turn goes on. Without the container's turn, `busy_until` would no longer
+ * be written, and the arbiter would revoke the turn of a card that is busy. */
+static bool goes_on(const struct turn_request *request) {
+    return request->share >= FULL_CORES && request->arbiter_turn.number;
+}
+
 void turn_request_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
     request->uncharged_ns += cost;
     if (!lock_region()) return;
     token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
+    if (goes_on(request)) token_bucket_keep_turn(request->card, request->holder_id);
     region_unlock(container_region());
     request->uncharged_ns = 0;
     syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);

@@ -42,6 +42,9 @@ uint64_t turn_request_free_at(const struct turn_request *request);
 /* Whether turn_request_take would find a turn of the arbiter's, as far as the arbiter is concerned. */
 bool turn_request_is_at_hand(const struct turn_request *request);
 
+/* Whether the turn is one of the arbiter's. */
+bool turn_request_is_arbitrated(const struct turn_request *request);
+
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool turn_request_is_asked_to_yield(const struct turn_request *request);
 

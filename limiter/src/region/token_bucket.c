@@ -157,6 +157,10 @@ void token_bucket_charge(struct region_card *card, uint32_t process, unsigned sh
     __atomic_fetch_add(&card->turns_ended, 1, __ATOMIC_RELEASE);
 }
 
+void token_bucket_keep_turn(struct region_card *card, uint32_t process) {
+    __atomic_store_n(&card->holder, process, __ATOMIC_RELAXED);
+}
+
 void token_bucket_count_wait(struct region_card *card, uint64_t ns) {
     uint64_t us = ns / 1000;
     uint32_t wait = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;

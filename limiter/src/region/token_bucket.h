@@ -58,6 +58,9 @@ void token_bucket_note_awaited(struct region_card *card, uint32_t process, uint6
  * process of the container was charged already is not charged twice. */
 void token_bucket_charge(struct region_card *card, uint32_t process, unsigned share, uint64_t cost, uint64_t now);
 
+/* `process` goes on with the turn that token_bucket_charge has just ended: the arbiter's turn is not over. */
+void token_bucket_keep_turn(struct region_card *card, uint32_t process);
+
 /* Counts a launch that waited `ns`. Needs no lock. */
 void token_bucket_count_wait(struct region_card *card, uint64_t ns);
 
