@@ -24,7 +24,7 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
-    from vgpu.adapters.nvml import Nvml
+    from vgpu.adapters.nvml.session import Nvml
     from vgpu.adapters.procfs import Procfs
     from vgpu.errors import NvmlError, StateUnusable, VgpuError
     from vgpu.node import probe_files, state_removal

@@ -18,6 +18,7 @@ from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from deviceplugin.kubelet.registration import Registration, Stream
 from deviceplugin.kubelet.server import Server, Service
 from deviceplugin.occupancy import Occupancy
+from deviceplugin.other_plugins import OtherPlugins
 from deviceplugin.plugin import Endpoint, Node, Plugin, Run, Verbs
 from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
@@ -193,6 +194,7 @@ def _health(settings: Settings, node: Node, driver: Driver, limiter: Installatio
         node.inventory,
         Diagnosis(settings.xid_quarantine, settings.recovery_polls),
         node_fault=limiter.fault,
+        offers=OtherPlugins(node.client).offers,
         poll_s=settings.health_period,
         clock=clocks.monotonic,
     )

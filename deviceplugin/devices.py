@@ -5,7 +5,7 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import Device
 from vgpu import names
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.errors import UnusableSetting
 from vgpu.node import device_ids
 from vgpu.node.inventory import Inventory, State

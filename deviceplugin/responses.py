@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from deviceplugin.kubelet.messages import ContainerResponse, Mount
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.node import device_ids
 from vgpu.node.libraries import LIBRARY_IN_CONTAINER
 from vgpu.node.state_files import StateFiles

@@ -5,7 +5,7 @@ called is decided by `deviceplugin.pod_resources`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -45,6 +45,12 @@ class PodResourcesClient:
             response_deserializer=api.GetPodResourcesResponse.FromString,
         )
 
+        self._allocatable = self._channel.unary_unary(
+            "/v1.PodResourcesLister/GetAllocatableResources",
+            request_serializer=api.AllocatableResourcesRequest.SerializeToString,
+            response_deserializer=api.AllocatableResourcesResponse.FromString,
+        )
+
     async def list(self) -> Listing:
         """Return everything that the kubelet lists, of our resources only. Raises KubeletError."""
         answer = await _within_rate_limit(lambda: self._list(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S))
@@ -60,6 +66,16 @@ class PodResourcesClient:
                 return {}
             raise
         return _holdings(answer.pod_resources)
+
+    async def offered(self) -> Mapping[str, Collection[str]]:
+        """Return the IDs of the healthy devices of all other plugins, by resource. Raises KubeletError."""
+        request = api.AllocatableResourcesRequest()
+        answer = await _within_rate_limit(lambda: self._allocatable(request, timeout=_TIMEOUT_S))
+        found: dict[str, set[str]] = {}
+        for each in answer.devices:
+            if each.resource_name not in names.KUBELET_RESOURCES:
+                found.setdefault(each.resource_name, set()).update(each.device_ids)
+        return found
 
     async def close(self) -> None:
         """Close the connection."""

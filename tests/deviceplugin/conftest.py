@@ -27,7 +27,7 @@ from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.adapters.nvml import BusySamples, Gpu, Reading, Xid
+from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
 from vgpu.adapters.procfs import FileId, Process
 from vgpu.errors import KubernetesError
 from vgpu.limits import Limits

@@ -64,6 +64,7 @@ class Kubelet:
         self.lists = 0
         self.lists_fail = False
         self.gets_fail = False
+        self.others: dict[str, list[str]] = {}
         self._servers: list[grpc.aio.Server] = []
         self._streams: set[asyncio.Task[None]] = set()
 
@@ -73,6 +74,7 @@ class Kubelet:
         listing = {
             "List": _unary(self._list, resources.ListPodResourcesRequest),
             "Get": _unary(self._get, resources.GetPodResourcesRequest),
+            "GetAllocatableResources": _unary(self._offered, resources.AllocatableResourcesRequest),
         }
         self._wipe()
         await self._serve(self.directory / "device-plugins" / "kubelet.sock", "v1beta1.Registration", registration)
@@ -215,6 +217,15 @@ class Kubelet:
                 return resources.GetPodResourcesResponse(pod_resources=self._listed(pod))
         await context.abort(grpc.StatusCode.UNKNOWN, f"pod {message.pod_name} in namespace x not found")
         raise AssertionError
+
+    async def _offered(self, _: Any, __: Any) -> resources.AllocatableResourcesResponse:
+        """What our plugin and the others offer; `others` are device IDs by resource."""
+        ours = {resource: client.healthy for resource, client in self.clients.items()}
+        devices = [
+            resources.ContainerDevices(resource_name=resource, device_ids=sorted(ids))
+            for resource, ids in (*ours.items(), *self.others.items())
+        ]
+        return resources.AllocatableResourcesResponse(devices=devices)
 
     def _listed(self, pod: dict[str, Any]) -> resources.PodResources:
         meta = pod["metadata"]

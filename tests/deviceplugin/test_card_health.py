@@ -5,7 +5,7 @@ from tests.deviceplugin.test_uninvited import reports
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, uuid
 from vgpu import names
-from vgpu.adapters.nvml import Xid
+from vgpu.adapters.nvml.records import Xid
 
 
 async def reasons(world: World) -> list[str]:
@@ -44,3 +44,16 @@ async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -
     await world.until(lambda: has_reasons(world, "", ""))
     world.driver.faults[uuid(1)] = "UncorrectableEcc3"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))
+
+
+async def test_a_card_that_another_plugin_offers_too_is_not_offered_here(world: World) -> None:
+    await world.run("holds", container("main", gpu_mem=512))
+    world.kubelet.others = {"nvidia.com/gpu": [uuid(0)], "example.com/nic": ["0"]}
+    await world.until(lambda: has_reasons(world, "OfferedByAnotherPlugin", ""))
+    await world.until(lambda: is_told(world, "holds"))
+    (report,) = await reports(world)
+    assert "pods that ask the other plugin get the card beside this pod" in report["message"]
+    assert {each.partition("::")[0] for each in world.kubelet.clients[names.SLICE].healthy} == {uuid(1)}
+    assert world.kubelet.clients[names.CARD].healthy == {uuid(1)}
+    world.kubelet.others = {}
+    await world.until(lambda: has_reasons(world, "", ""))

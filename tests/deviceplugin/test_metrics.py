@@ -65,13 +65,13 @@ async def has_not(url: str, text: str) -> bool:
 
 
 async def test_prometheus_tool_has_nothing_to_say(idle_world: World, served: str) -> None:
-    if not prometheus.is_built():
+    if not prometheus.PROGRAMS.is_built():
         pytest.skip("promtool is not built: python -m cluster.prometheus")
     await idle_world.run("p", container("main", gpu_mem=512))
     await idle_world.until(lambda: has(served, "vgpu_container_memory_limit_bytes{"))
     text = await scraped(served)
     own = "\n".join(each for each in text.split("\n") if "DCGM_" not in each) + "\n"
-    command = [str(prometheus.folder() / "promtool"), "check", "metrics"]
+    command = [str(prometheus.PROGRAMS.folder / "promtool"), "check", "metrics"]
     done = await asyncio.to_thread(subprocess.run, command, input=own, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -20,6 +20,7 @@ _MAX_COMMAND: Final = 16  # TASK_COMM_LEN of the kernel
 _MAX_CGROUPS: Final = 64 * 1024  # a line of at most 4 KiB for each of a dozen hierarchies
 _MAX_MAPS: Final = 16 << 20  # 100,000 mappings; the kernel allows 65,530 unless an administrator allows more
 _MAPS_TIMEOUT_S: Final = 1.0
+_FIRST_PID_NAMESPACE: Final = "pid:[4026531836]"  # PROC_PID_INIT_INO of the kernel
 _AT_ONCE: Final = 32  # processes, each in a thread
 
 # Address range, device and inode of each mapping that is executable or shared and has a file.
@@ -96,6 +97,10 @@ class Procfs:
                 with contextlib.suppress(OSError), _opened(entry) as directory:
                     found[int(entry.name)] = _read(directory, "mountinfo", _MAX_MAPS).decode(errors="replace")
         return found
+
+    def shows_every_process(self) -> bool:
+        """Whether every process of the machine is seen, and its mounts: for root, outside of all pid namespaces."""
+        return os.geteuid() == 0 and str((self._root / "self" / "ns" / "pid").readlink()) == _FIRST_PID_NAMESPACE
 
     def tells_files_apart(self, path: Path) -> bool:
         """Whether mappings can be judged: they have a file's identity, and those of process 1 can be read. Blocks.

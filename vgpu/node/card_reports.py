@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from vgpu import names
-from vgpu.adapters.nvml import Gpu
-from vgpu.node import xids
+from vgpu.adapters.nvml.records import Gpu
+from vgpu.node import other_plugins, xids
 from vgpu.node.pod_report import pod_report
 from vgpu.node.pods import BoundPod
 from vgpu.node.uninvited import Held
@@ -31,4 +31,5 @@ def _report(pod: BoundPod, lost: set[str], faults: Mapping[str, str], indexes: M
     cards = "; ".join(
         f"card {indexes.get(gpu, gpu)} ({gpu}) is unhealthy: {xids.describe(faults[gpu])}" for gpu in sorted(lost)
     )
-    return pod_report(pod, names.CARD_UNHEALTHY, f"{cards[:800]}. {_ADVICE}", evict=False)
+    advice = other_plugins.ADVICE if {faults[gpu] for gpu in lost} == {other_plugins.FAULT} else _ADVICE
+    return pod_report(pod, names.CARD_UNHEALTHY, f"{cards[:800]}. {advice}", evict=False)

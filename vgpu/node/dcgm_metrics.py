@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from vgpu.adapters.metrics import Family, Kind, Metric
-from vgpu.adapters.nvml import Reading
+from vgpu.adapters.nvml.records import Reading
 from vgpu.node.metrics import CardState, ContainerState, NodeState
 from vgpu.quantity import MIB
 

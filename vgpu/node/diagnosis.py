@@ -8,7 +8,7 @@ that a card does not lose by itself by naming it in the GPUNode's spec, which ho
 from collections.abc import Mapping
 from typing import Final
 
-from vgpu.adapters.nvml import Xid
+from vgpu.adapters.nvml.records import Xid
 from vgpu.node import xids
 from vgpu.node.xids import Cause
 

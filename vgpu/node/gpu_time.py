@@ -8,7 +8,7 @@ process had a kernel running (docs/adr/0049).
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from vgpu.adapters.nvml import BusySamples
+from vgpu.adapters.nvml.records import BusySamples
 
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from vgpu import summary
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.card_status import card_status
 from vgpu.device import Card
 from vgpu.node.inventory import State

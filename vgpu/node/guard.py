@@ -7,7 +7,7 @@ does not fit beside what is really on the node's cards is refused.
 from collections.abc import Iterable
 
 from vgpu import usage
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.node.refusal import NodeReason, Refusal
 from vgpu.placement import fit
 from vgpu.reasons import Reason

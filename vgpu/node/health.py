@@ -6,19 +6,24 @@ card that has fallen off the bus may have lost its name.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
 
-from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.errors import NvmlError
-from vgpu.node import xids
+from vgpu.node import other_plugins, xids
 from vgpu.node.diagnosis import Diagnosis
 from vgpu.node.inventory import Inventory
+from vgpu.node.other_plugins import Offers
 
 _MAX_CODES: Final = 16  # of a card, each with a series of its own
 _XID_WAIT_MS: Final = 500  # the program's end waits for this call
 
 log = logging.getLogger(__name__)
+
+
+async def _no_offers() -> Offers:
+    return {}
 
 
 class Driver(Protocol):
@@ -49,15 +54,18 @@ class Health:
         poll_s: float,
         clock: Callable[[], float],
         node_fault: Callable[[], str] = lambda: "",
+        offers: Callable[[], Awaitable[Offers]] = _no_offers,
     ) -> None:
         """Poll every `poll_s` seconds; `clock` is monotonic, in seconds.
 
-        `node_fault` returns a fault of the node, which counts for every card; empty for none.
+        `node_fault` returns a fault of the node, which counts for every card; empty for none. `offers` returns what
+        all device plugins of the node offer.
         """
         self._driver = driver
         self._inventory = inventory
         self._diagnosis = diagnosis
         self._node_fault = node_fault
+        self._offers = offers
         self._poll_s = poll_s
         self._clock = clock
         self.xids: dict[str, dict[str, int]] = {}
@@ -65,8 +73,10 @@ class Health:
     async def check(self) -> None:
         """Poll NVML once and update the inventory. Raises NvmlError."""
         gpus = await asyncio.to_thread(self._driver.gpus)
-        known = {gpu.card.uuid for gpu in (*gpus, *self._inventory.gpus())}
-        self._diagnosis.polled(await asyncio.to_thread(self._faults, sorted(known)))
+        known = {gpu.card.uuid: gpu.card for gpu in (*self._inventory.gpus(), *gpus)}
+        offered = other_plugins.faults(await self._offers(), known.values())
+        found = await asyncio.to_thread(self._faults, sorted(known))
+        self._diagnosis.polled({gpu: fault or offered.get(gpu, "") for gpu, fault in found.items()})
         self._update(gpus)
 
     def acknowledge(self, faults: Mapping[str, str]) -> None:

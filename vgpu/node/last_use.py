@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.adapters.nvml import BusySamples
+from vgpu.adapters.nvml.records import BusySamples
 from vgpu.node.gpu_time import Use
 from vgpu.region import CardUse
 

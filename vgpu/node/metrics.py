@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vgpu.adapters.metrics import Family, Kind, Metric
-from vgpu.adapters.nvml import Gpu, Reading
+from vgpu.adapters.nvml.records import Gpu, Reading
 from vgpu.node.allocations import Holder
 from vgpu.region import CardUse
 

@@ -12,16 +12,16 @@ from typing import Final, Protocol
 
 from vgpu import limits
 from vgpu.adapters.metrics import Family
-from vgpu.adapters.nvml import BusySamples, Gpu, Reading
+from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
 from vgpu.adapters.procfs import Process
 from vgpu.limits import CardLimit
 from vgpu.measured_use import MeasuredUse
-from vgpu.node import dcgm_metrics, last_use, metrics, process_owner, share_files, uninvited
+from vgpu.node import dcgm_metrics, metrics, share_files, uninvited
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
 from vgpu.node.gpu_time import GpuTime, Use
+from vgpu.node.idle import IdleTimes
 from vgpu.node.inventory import State
-from vgpu.node.last_use import ActiveProcesses, LastUse
 from vgpu.node.metrics import CardState, ContainerState, NodeState
 from vgpu.node.pods import BoundPod
 from vgpu.node.share_files import Account
@@ -107,19 +107,15 @@ class MetricsReader:
         `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
         """
         self._wall_clock = wall_clock
-        self._monotonic_ns = monotonic_ns
         self._node = node
         self._version = version
         self._driver = driver
-        self._process = process
         self._files = files
         self._sources = sources
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
         self._meter = UsageMeter()
-        self._last_use = LastUse()
-        self._processes = ActiveProcesses()
-        self._idle_ms: Mapping[Use, int] = {}
+        self._idle = IdleTimes(process, monotonic_ns)
         self._known = _known(sources)
         self._reading = threading.Lock()
 
@@ -176,25 +172,10 @@ class MetricsReader:
             self._time.add(samples, owners, turns, int(now_s * 1e6))
             self._time.forget(turns.keys() | known.groups.keys())
             held = self._held(known, accounts)
-            self._look_for_use(held, samples, owners, known.pods)
+            self._idle.look(held, self._time.containers, samples, owners, known.pods)
             seconds = dict.fromkeys(held, 0.0) | self._time.containers
-            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle_ms)
+            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
             return accounts
-
-    def _look_for_use(
-        self,
-        held: Mapping[Use, CardUse | None],
-        samples: Mapping[str, BusySamples],
-        listed: Mapping[tuple[str, int], Use],
-        pods: Mapping[str, BoundPod],
-    ) -> None:
-        now_ns = self._monotonic_ns()
-        active = self._processes.take(samples)
-        owners = process_owner.owners(active - listed.keys(), self._process, pods) | dict(listed)
-        used = {owner for each in active if (owner := owners.get(each)) is not None}
-        young_on = self._processes.young_on(active, owners.keys(), now_ns)
-        self._last_use.look(last_use.evidence(held, self._time.containers, samples, used, young_on), now_ns)
-        self._idle_ms = self._last_use.idle_ms()
 
     def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""
@@ -249,7 +230,7 @@ class MetricsReader:
             group.memory_bytes if group else 0,
             self._time.containers.get(key, 0.0),
             self._time.sampled.get(key, 0.0),
-            self._idle_ms.get(key),
+            self._idle.ms.get(key),
         )
 
 

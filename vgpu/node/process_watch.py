@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, Process
 from vgpu.node import cgroup_path, finding_reports, share_files, uninvited, unlimited
 from vgpu.node.allocations import Allocation

@@ -6,17 +6,15 @@ place, so an allocation stays until the last process that has its limits file mo
 
 import asyncio
 import logging
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from vgpu import mounted
 from vgpu.adapters import mounts
 from vgpu.node.state_files import StateFiles
 
-# The root of a mount, in proc(5)'s mountinfo: the path of the file within its file system.
-_LIMITS: Final = re.compile(r"^\d+ \d+ \S+ \S*/allocations/([^/\s]+)/limits ", re.MULTILINE)
 _PERIOD_S: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -30,7 +28,7 @@ async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]]) -> None:
         mountinfos: reads the mounts of every process of the node.
     """
     reported: dict[str, int] = {}
-    while used := await asyncio.to_thread(lambda: remove(state, in_use(mountinfos()))):
+    while used := await asyncio.to_thread(lambda: remove(state, mounted.in_use(mountinfos()))):
         if used != reported:
             reported = used
             processes = ", ".join(map(str, sorted(used.values())))
@@ -38,15 +36,6 @@ async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]]) -> None:
         await asyncio.sleep(_PERIOD_S)
     log.info("nothing of %s is left", state)
     await asyncio.Event().wait()
-
-
-def in_use(mountinfos: Mapping[int, str]) -> dict[str, int]:
-    """Return the allocations that a process has mounted, each with the lowest pid. `mountinfos`: by pid."""
-    found: dict[str, int] = {}
-    for pid, text in sorted(mountinfos.items()):
-        for allocation in _LIMITS.findall(text):
-            found.setdefault(allocation, pid)
-    return found
 
 
 def remove(state: Path, used: Mapping[str, int]) -> dict[str, int]:

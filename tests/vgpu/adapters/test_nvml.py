@@ -21,7 +21,7 @@ CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
 SESSION = """
 import json, sys
 from dataclasses import asdict
-from vgpu.adapters.nvml import Nvml
+from vgpu.adapters.nvml.session import Nvml
 from vgpu.errors import NvmlError
 nvml = None
 for line in sys.stdin:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests import strategies
 from vgpu import assignment, names, request
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import Card
 from vgpu.node import device_ids, pods

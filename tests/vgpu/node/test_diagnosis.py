@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import uuid
-from vgpu.adapters.nvml import Xid
+from vgpu.adapters.nvml.records import Xid
 from vgpu.node import xids
 from vgpu.node.diagnosis import Diagnosis
 from vgpu.node.xids import Cause

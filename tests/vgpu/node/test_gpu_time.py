@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpu.adapters.nvml import BusySamples
+from vgpu.adapters.nvml.records import BusySamples
 from vgpu.node import gpu_time
 from vgpu.node.gpu_time import GpuTime, Use
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from vgpu.adapters.nvml import Gpu
+from vgpu.adapters.nvml.records import Gpu
 from vgpu.device import Card
 from vgpu.node import gpunode_spec, gpunode_status
 from vgpu.node.inventory import HeldDevices, Inventory

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
-from vgpu.adapters.nvml import Gpu, Xid
+from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.errors import NvmlError
 from vgpu.node.diagnosis import Diagnosis
 from vgpu.node.health import Health

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpu.adapters.nvml import BusySamples
+from vgpu.adapters.nvml.records import BusySamples
 from vgpu.node import last_use
 from vgpu.node.gpu_time import Use
 from vgpu.node.last_use import MAX_GAP_NS, ActiveProcesses, Evidence, LastUse

@@ -7,7 +7,7 @@ import pytest
 
 from tests.vgpu.node.builders import gpu, uuid
 from vgpu.adapters.metrics import Family, Kind, Metric, Registry
-from vgpu.adapters.nvml import Reading
+from vgpu.adapters.nvml.records import Reading
 from vgpu.node import dcgm_metrics, metrics
 from vgpu.node.allocations import Holder
 from vgpu.node.metrics import CATALOGUE, CardState, ContainerState, NodeState

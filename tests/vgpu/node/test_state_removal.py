@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from vgpu import mounted
 from vgpu.node import state_removal
 from vgpu.node.state_files import StateFiles
 
@@ -25,7 +26,7 @@ def state(tmp_path: Path) -> Path:
 
 def test_an_allocation_is_in_use_by_the_processes_that_have_its_limits_mounted() -> None:
     mountinfos = {7: MOUNTINFO.format("a"), 5: MOUNTINFO.format("a"), 9: MOUNTINFO.format("b"), 1: ""}
-    assert state_removal.in_use(mountinfos) == {"a": 5, "b": 9}
+    assert mounted.in_use(mountinfos) == {"a": 5, "b": 9}
 
 
 def test_what_a_container_uses_stays(state: Path) -> None:

@@ -1,0 +1,190 @@
+"""One initialised NVML, with a subscription to the cards' XID errors."""
+
+import ctypes
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pynvml
+
+from vgpu.adapters.nvml import cards, faults, use
+from vgpu.adapters.nvml.errors import ask, hangs, translated
+from vgpu.adapters.nvml.questions import Questions
+from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
+from vgpu.errors import NvmlError
+
+# What the driver answers to a process that initialised NVML before the driver was reloaded.
+_RELOADED: Final = frozenset(
+    {
+        pynvml.NVML_ERROR_UNINITIALIZED,
+        pynvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+    }
+)
+_TIMEOUT_S: Final = 10.0  # the first call to a card without persistence mode takes seconds
+
+log = logging.getLogger(__name__)
+
+
+class Nvml:
+    """One initialised NVML, with a subscription to the cards' XID errors.
+
+    A card that answers with an error, or not at all, affects no other card. NVML is initialised again after a reload of
+    the driver.
+    """
+
+    def __init__(self, timeout_s: float = _TIMEOUT_S) -> None:
+        """Load the library; raises NvmlError where there is no driver. Each call has `timeout_s` to answer."""
+        self._questions = Questions(timeout_s)
+        self._timeout_s = timeout_s
+        self._waiting = threading.Lock()
+        self._changing_events = threading.Lock()
+        self._subscribed: dict[str, int] = {}  # the card's handle by UUID
+        self._is_closed = False
+        with translated():
+            pynvml.nvmlInit()
+            self._events = pynvml.nvmlEventSetCreate()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the event wait of another thread, then close: NVML crashes where events are freed during a wait.
+
+        While a call hangs, nothing is closed.
+        """
+        self._is_closed = True
+        with self._waiting:
+            if self._questions.is_any_running:
+                return
+            with translated():
+                pynvml.nvmlEventSetFree(self._events)
+                pynvml.nvmlShutdown()
+
+    def driver_version(self) -> str:
+        """Return the driver's version, `580.65.06`. Raises NvmlError."""
+        return str(self._questions.one("version", pynvml.nvmlSystemGetDriverVersion))
+
+    def gpus(self) -> tuple[Gpu, ...]:
+        """Return every card that answers, by index. Raises NvmlError where the driver does not answer."""
+        ask_each = self._questions.of_indices
+        handles = ask_each("handle", {index: partial(cards.handle_at, index) for index in range(self._count())})
+        gpus = ask_each("card", {index: partial(cards.read, index, each) for index, (each, _) in handles.items()})
+        found = {index: handles[index] for index in gpus}
+        peers = ask_each("peers", {index: partial(cards.linked, index, found) for index in found})
+        return tuple(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
+
+    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
+        """Return the processes that use each card: pid, and bytes of the card's memory, None where NVML does not tell.
+
+        Cards that do not answer are left out. The pids are those of the calling process's pid namespace; processes of
+        which it has no pid are left out.
+        """
+        return self._questions.of_gpus("processes", {gpu: partial(use.processes, gpu) for gpu in gpus})
+
+    def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
+        """Return what each card's sensors say; cards that do not answer are left out."""
+        return self._questions.of_gpus("readings", {gpu: partial(use.reading, gpu) for gpu in gpus})
+
+    def utilization(self, gpu: str) -> float | None:
+        """Return the percent of the last sample period in which a kernel ran; None where the card does not answer."""
+        try:
+            return float(self._questions.one(("utilization", gpu), partial(use.gpu_percent, gpu)))
+        except NvmlError:
+            return None
+
+    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+        """Return each card's samples after a time, in microseconds since 1970; cards that do not answer are left out.
+
+        The driver keeps samples of about 20 s.
+        """
+        questions = {gpu: partial(use.busy_samples, gpu, since) for gpu, since in since_us.items()}
+        return self._questions.of_gpus("busy", questions)
+
+    def fault(self, gpu: str) -> str:
+        """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
+        try:
+            return self._questions.one(("fault", gpu), partial(faults.fault, gpu))
+        except NvmlError as error:
+            return str(error).split(":", 1)[0]
+
+    def wait_for_xid(self, timeout_ms: int) -> Xid | None:
+        """Wait for the next error of any card that `subscribe` was called for; return None after the timeout.
+
+        Raises NvmlError; pause before the next call then.
+        """
+        with self._waiting:
+            if self._is_closed:
+                raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "Uninitialized: closed")
+            try:
+                event = self._questions.one("wait", lambda: pynvml.nvmlEventSetWait_v2(self._events, timeout_ms))
+            except NvmlError as error:
+                if error.code == pynvml.NVML_ERROR_TIMEOUT and not self._questions.is_running("wait"):
+                    return None
+                if error.code == pynvml.NVML_ERROR_GPU_IS_LOST:
+                    self._questions.one("renew", self._renew_events)
+                raise
+            return Xid(self._uuid_of(event.device), int(event.eventData))
+
+    def subscribe(self, gpu: str) -> bool:
+        """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
+        if gpu not in self._subscribed and not self._is_closed:
+            with suppress(NvmlError):
+                self._questions.one(("subscribe", gpu), partial(self._register, gpu))
+        return gpu in self._subscribed
+
+    def _register(self, gpu: str) -> None:
+        with self._changing_events:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
+            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
+            self._subscribed[gpu] = _address(handle)
+
+    def _uuid_of(self, handle: Any) -> str | None:
+        """Return the card of an event; a card that has fallen off the bus does not tell its UUID any more."""
+        known = {address: gpu for gpu, address in list(self._subscribed.items())}
+        return known.get(_address(handle)) or ask(lambda: str(pynvml.nvmlDeviceGetUUID(handle)), None)
+
+    def _renew_events(self) -> None:
+        """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""
+        with self._changing_events:
+            pynvml.nvmlEventSetFree(self._events)
+            self._events = pynvml.nvmlEventSetCreate()
+            before, self._subscribed = self._subscribed, {}
+        for gpu in sorted(before):
+            ask(partial(self._register, gpu), None)
+
+    def _count(self) -> int:
+        if self._is_closed:
+            raise NvmlError(pynvml.NVML_ERROR_UNINITIALIZED, "Uninitialized: closed")
+        try:
+            return int(self._questions.one("count", pynvml.nvmlDeviceGetCount))
+        except NvmlError as error:
+            if error.code not in _RELOADED:
+                raise
+        self._initialise_again()
+        return int(self._questions.one("count", pynvml.nvmlDeviceGetCount))
+
+    def _initialise_again(self) -> None:
+        """Initialise NVML again after a reload of the driver. Raises NvmlError."""
+        if not self._waiting.acquire(timeout=self._timeout_s):
+            raise hangs("wait")
+        try:
+            if not self._questions.is_any_running:
+                ask(pynvml.nvmlShutdown, None)
+            self._questions.one("init", pynvml.nvmlInit)
+            with self._changing_events:
+                self._events = self._questions.one("events", pynvml.nvmlEventSetCreate)
+                self._subscribed = {}
+        finally:
+            self._waiting.release()
+        log.warning("the driver was reloaded; NVML is initialised again")
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
