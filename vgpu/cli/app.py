@@ -1,5 +1,6 @@
 """The command line program: about this machine, and about the cluster."""
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -14,6 +15,7 @@ from limiter.host import Host
 from vgpu.cli import completion, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view
+from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.failure import EXIT_CODES
 from vgpu.cli.local import allocations, top, workload_commands
 from vgpu.cli.local import commands as about_machine
@@ -24,10 +26,13 @@ HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 EPILOG: Final = f"{EXIT_CODES} `vgpu run` ends with the exit code of its command."
 
 
-def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[[], datetime]) -> typer.Typer:
+def build(
+    environment: Mapping[str, str], host: Host, home: Path, now: Callable[[], datetime], *, is_plugin: bool = False
+) -> typer.Typer:
     """Return the command line program.
 
-    `environment` is what commands are started with; a kubeconfig is looked for in `home`; `now` is the wall clock.
+    `environment` is what commands are started with; a kubeconfig is looked for in `home`; `now` is the wall clock. As
+    kubectl's plugin, `top` alone shows pods of the cluster, and not programs of this machine.
     """
     app = typer.Typer(
         no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False, context_settings=HELP_OPTIONS
@@ -48,10 +53,17 @@ def build(environment: Mapping[str, str], host: Host, home: Path, now: Callable[
 
     completion.add(app)
     about_machine.add(app, environment, host, now)
-    _add_top(app, environment, host, home)
-    workload_commands.add(app, environment, host, lambda: _console(environment), now)
+    _add_top(app, environment, host, home, options.Kind.PODS if is_plugin else None)
+    workload_commands.add(app, environment, host, home, lambda: _console(environment), now)
     about_cluster.add(app, environment, host, home)
+    for command in app.registered_commands:
+        command.help = help_text(inspect.getdoc(command.callback) or "")
     return app
+
+
+def help_text(docstring: str) -> str:
+    """Return a docstring with one line for each paragraph: the terminal's width breaks the lines, not the source's."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -60,12 +72,15 @@ def _show_version(is_wanted: bool) -> None:
         raise typer.Exit(0)
 
 
-def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
+def _add_top(
+    app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, default: options.Kind | None
+) -> None:
     @app.command("top")
+    @options.which_cluster()
     def top_(
         what: Annotated[
             options.Kind | None, typer.Argument(metavar="[gpus|nodes|pods|pending]", help="of the cluster, live")
-        ] = None,
+        ] = default,
         state_dir: State = None,
         output: Annotated[top.Output, typer.Option("--output", "-o", help="output format")] = top.Output.TABLE,
         once: Annotated[bool, typer.Option("--once", help="show one sample and end, as -c 1")] = False,
@@ -77,9 +92,8 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home:
             str | None,
             typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
         ] = None,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Show the programs that run under limits on this machine; with an argument, the cluster's GPUs, nodes or pods.
 
@@ -88,10 +102,9 @@ def _add_top(app: typer.Typer, environment: Mapping[str, str], host: Host, home:
         """
         count = 1 if once else samples
         if what is not None:
-            asked = options.choice(server, context, token)
             outcome.or_fail(
                 "top",
-                lambda: top_view.run(what, namespace, asked, environment, home, count, host, _console(environment)),
+                lambda: top_view.run(what, namespace, chosen, environment, home, count, host, _console(environment)),
             )
             return
         if namespace is not None:

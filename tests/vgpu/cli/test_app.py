@@ -2,10 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import limiter
@@ -38,6 +41,41 @@ def test_help_has_a_short_option(words: list[str]) -> None:
     assert (code, "Usage:" in output) == (0, True)
 
 
+def test_help_has_a_line_for_each_paragraph_of_a_docstring() -> None:
+    assert app.help_text("One.\n\nTwo\nis long.\n  And on.") == "One.\n\nTwo is long. And on."
+    _, output = run("top", "-h")
+    assert "time is not measured, as" in " ".join(output.split())
+    assert "is not \n" not in output
+
+
+def commands(found: Any, words: str = "vgpu") -> Iterator[tuple[str, Any]]:
+    yield words, found
+    for name, each in getattr(found, "commands", {}).items():
+        yield from commands(each, f"{words} {name}")
+
+
+def test_help_is_short_and_says_units_and_defaults() -> None:
+    """A value has a metavar, which names its unit, or a list of choices, and its help is not longer than two lines."""
+    program = typer.main.get_command(app.build({}, limiter.this_host(), Path("/none"), NOW))
+    for words, command in commands(program):
+        assert len(command.get_short_help_str(200)) <= 110, words
+        for option in command.params:
+            where, text = f"{words} {option.name}", getattr(option, "help", None) or ""
+            assert 0 < len(text) <= 150, where
+            if option.param_type_name == "option" and not option.is_flag:
+                assert option.metavar or getattr(option.type, "choices", None), where
+                assert option.show_default or option.default is None or "default" in text, where
+
+
+def test_every_command_that_asks_the_admin_rest_has_the_same_options_for_it() -> None:
+    program = typer.main.get_command(app.build({}, limiter.this_host(), Path("/none"), NOW))
+    which = {"server", "context", "kubeconfig", "token", "certificate_authority", "admin_namespace"}
+    found = {words: which & {option.name for option in command.params} for words, command in commands(program)}
+    asking = {words: options for words, options in found.items() if "server" in options}
+    assert len(asking) >= 11
+    assert [words for words, options in asking.items() if options != which] == []
+
+
 def test_a_machine_without_a_gpu_is_named() -> None:
     code, output = run("run", "--gpu-mem", "1Gi", "--", "true")
     assert (code, "warning: no GPU can be used on this machine" in output) == (0, True)
@@ -68,6 +106,12 @@ def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFi
         (["--gpu-mem", "4Gi", "no-such-command"], 127, "no-such-command: command not found"),
         (["--gpu-mem", "4Gi", "/"], 126, "/: Permission denied"),
         (["--gpu-mem", "4Qi", "true"], 2, "not an amount of memory: '4Qi'"),
+        (["--gpu-mem", "8", "true"], 2, "'8' is 8 MiB, too little for a CUDA program; write 8Gi or 8Mi"),
+        (["--gpu-mem", "8B", "true"], 2, "not an amount of memory: '8B'; write 8Gi"),
+        (["--gpu-mem", "8192B", "true"], 2, "not an amount of memory: '8192B'; write 8Gi"),
+        (["--gpu-mem", "0", "true"], 2, "'0' would refuse every allocation"),
+        (["--gpu-mem", "999999Gi", "true"], 2, "more than any card has; the most is 16384Gi"),
+        (["--gpu-mem", "4Gi", "--compute-policy", "fixed", "true"], 2, "give the cores too, in percent"),
         (["--gpu-cores", "101", "true"], 2, "--gpu-cores"),
         (["--gpu-mem", "4Gi", "--compute-policy", "greedy", "true"], 2, "greedy"),
         (["true"], 2, "nothing to limit"),

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from vgpu.region import Activity, CardUse, Wait
-from vgpu.workloads.diagnose import live
+from vgpu.workloads.diagnose import live, period
 from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.live import Period
+from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
 S = 1_000_000_000
 BUSY = Period(10 * S, 8 * S, Activity(last_launch_at_ns=1), has_launched=True, cores=30)
@@ -58,7 +58,7 @@ def card(gpu_ns: int = 0, **activity: Any) -> CardUse:
 def test_a_period_is_the_difference_of_two_readings() -> None:
     before = card(S, last_launch_at_ns=5, share=Wait(1, 1), host_gaps=7, host_gap_ns=70)
     after = card(3 * S, last_launch_at_ns=9, share=Wait(11, 4), host_gaps=9, host_gap_ns=90, synchronizes=2)
-    seen = live.period(before, after, 10 * S, 30)
+    seen = period.between(before, after, 10 * S, 30)
     assert seen is not None
     assert (seen.gpu_ns, seen.activity.share, seen.activity.host_gaps, seen.activity.synchronizes) == (
         2 * S,
@@ -70,6 +70,70 @@ def test_a_period_is_the_difference_of_two_readings() -> None:
 
 
 def test_readings_that_are_too_close_or_of_two_regions_say_nothing() -> None:
-    assert live.period(card(), card(S), S, 0) is None
-    assert live.period(card(3 * S), card(S), 10 * S, 0) is None
-    assert not live.is_measured(card(S))
+    assert period.between(card(), card(S), S, 0) is None
+    assert period.between(card(3 * S), card(S), 10 * S, 0) is None
+
+
+def test_without_nvml_a_program_is_known_by_its_share_or_its_launches() -> None:
+    assert not replace(BUSY, has_launched=False, cores=0).is_known
+    assert replace(BUSY, has_launched=False).is_known
+    assert replace(BUSY, has_launched=False, cores=0, card=CardSeen(0.0)).is_known
+    assert codes(0, has_launched=True) == []
+
+
+# What was measured on an H200: share of the time, bytes a second, CPUs.
+GPT = CardSeen(0.93, 0.75, 6e7, 0.98, power=1.0)
+LSTM = CardSeen(0.37, 0.11, 2.7e8, 1.0)
+MLP = CardSeen(0.51, 0.38, 7.5e7, 1.0)
+
+
+def judged(
+    card: CardSeen, host: HostSeen | None = None, gaps: int = 0, syncs: int = 0, share_s: float = 0
+) -> list[Code]:
+    activity = Activity(
+        last_launch_at_ns=1, host_gaps=gaps, host_gap_ns=0, synchronizes=syncs, share=Wait(int(share_s * S), 9)
+    )
+    seen = Period(10 * S, 9 * S, activity, has_launched=bool(gaps), cores=95 if gaps else 0, card=card, host=host)
+    return [each.code for each in live.check(seen)]
+
+
+@pytest.mark.parametrize(
+    ("card", "host", "gaps", "syncs", "code"),
+    [
+        (LSTM, HostSeen(1.0, 16, 0, 0), 114_000, 73, Code.LAUNCH_BOUND),
+        (MLP, HostSeen(1.0, 16, 0, 0), 16_000, 12_000, Code.SYNC_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(5.2, 32, 0, 0), 90, 0, Code.DATA_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(1.0, 32, 0, 0), 90, 0, Code.DATA_BOUND),
+        (CardSeen(0.08, 0.07, 6.5e8, 1.0), HostSeen(1.0, 16, 4.5e9, 0), 190, 350, Code.DATA_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(0.1, 32, 0, 0), 90, 0, Code.HOST_BOUND),
+        (CardSeen(0.50, 0.48, 5.2e9, 1.0), HostSeen(1.0, 16, 0, 0), 0, 0, Code.COPY_BOUND),
+        (CardSeen(0.50, 0.48, 5.0e8, 1.0), HostSeen(1.0, 16, 1e6, 3e8), 130, 300, Code.CHECKPOINT_DIPS),
+        (CardSeen(0.50), HostSeen(1.0, 16, 0, 0), 0, 0, Code.HOST_BOUND),
+        (CardSeen(1.0, 0.03, 5e6, 1.0), None, 0, 0, Code.ONE_KERNEL),
+        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0), None, 0, 0, Code.POWER_LIMIT),
+        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0, heat=1.0), None, 0, 0, Code.HEAT_LIMIT),
+        (CardSeen(0.0), None, 0, 0, Code.IDLE),
+    ],
+)
+def test_what_nvml_and_the_host_say_names_the_cause(
+    card: CardSeen, host: HostSeen | None, gaps: int, syncs: int, code: Code
+) -> None:
+    assert judged(card, host, gaps, syncs) == [code]
+
+
+def test_a_busy_card_with_a_nearly_full_clock_has_no_finding() -> None:
+    assert judged(GPT) == []
+    assert judged(GPT, HostSeen(4.0, 16, 1e9, 1e9), 2_800, 29) == []
+    assert judged(replace(GPT, clock=None, multiprocessors=None)) == []
+
+
+def test_a_program_that_waits_for_its_share_has_no_gaps_by_that() -> None:
+    assert judged(CardSeen(0.2), gaps=9, share_s=6) == [Code.SHARE_USED_UP]
+
+
+def test_the_bound_is_that_of_the_card_or_of_free_processors() -> None:
+    (finding,) = live.check(replace(BUSY, card=LSTM, activity=Activity(host_gaps=9_000)))
+    assert finding.bound == pytest.approx(1 / 0.37)
+    (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=HostSeen(2.0, 16, 0, 0)))
+    assert (finding.code, finding.bound) == (Code.DATA_BOUND, 8.0)
+    assert finding.as_json()["at_most_times_as_fast"] == 8.0

@@ -12,10 +12,11 @@ import yaml
 
 from limiter.host import Host
 from vgpu.cli import outcome
+from vgpu.cli.cluster import dashboard_command, history_commands, options, readmit_command, tables, top_view
 from vgpu.cli.cluster import describe as describing
-from vgpu.cli.cluster import history_commands, options, readmit_command, tables, top_view
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
+from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
@@ -30,8 +31,8 @@ DOCUMENTS = (Format.JSON, Format.YAML)
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
     """Add the commands."""
 
-    def opened(verb: str, *chosen: Any) -> Session:
-        return outcome.or_fail(verb, lambda: Session.open(options.choice(*chosen), environment, home))
+    def opened(verb: str, chosen: Choice) -> Session:
+        return outcome.or_fail(verb, lambda: Session.open(chosen, environment, home))
 
     _add_get(app, opened, host)
     _add_describe(app, opened)
@@ -39,6 +40,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_simulate(app, opened)
     _add_cordon(app, opened)
     readmit_command.add(app, environment, home)
+    dashboard_command.add(app, environment, host, home)
     history_commands.add(app, opened)
     _add_doctor(app, opened)
     _add_inspect(app, opened)
@@ -46,6 +48,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
 
 def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def get(
         kind: Annotated[Kind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
         names: Annotated[
@@ -57,15 +60,11 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         output: options.Output = Format.TABLE,
         watch: options.Watch = False,
         sort_by: Annotated[str, typer.Option(metavar="FIELDS", help="fields of -o json, such as -freeMiB,node")] = "",
-        server: options.Server = None,
-        context: options.Context = None,
-        kubeconfig: options.Kubeconfig = None,
-        token: options.Token = None,
-        certificate_authority: options.Authority = None,
-        admin_namespace: options.AdminNamespace = "vgpu-system",
+        *,
+        chosen: Choice,
     ) -> None:
         """List GPUs, nodes, pods that ask for GPUs, or those of them that wait, with the reason."""
-        session = opened("get", server, context, token, kubeconfig, certificate_authority, admin_namespace)
+        session = opened("get", chosen)
 
         def show() -> None:
             query = _query(session, kind, names or [], namespace, selector, everywhere=all_namespaces)
@@ -112,19 +111,18 @@ def _found(names: list[str] | None, rows: list[dict[str, Any]]) -> None:
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def describe(
         kind: Annotated[Kind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
         name: Annotated[
             str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
         ],
         namespace: options.Namespace = None,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Show one GPU with its containers, one node with its GPUs, or one pod with its GPUs."""
-        session = opened("describe", server, context, token, kubeconfig)
+        session = opened("describe", chosen)
 
         def show() -> str:
             if kind.plural == "gpus":
@@ -154,20 +152,19 @@ def _right_sizes(session: Session, namespace: str, pod: str) -> list[dict[str, A
 
 def _add_explain(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def explain(
         pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
         namespace: options.Namespace = None,
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
         output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
         if output in (Format.CSV, Format.NAME):
             outcome.or_fail("explain", lambda: _refuse(f"-o {output}: an explanation is text, json or yaml"))
-        session = opened("explain", server, context, token, kubeconfig)
+        session = opened("explain", chosen)
         named, _, name = without_kind(pod).rpartition("/")
         path = f"/pods/{named or namespace or session.namespace}/{name}/explain"
         found = outcome.or_fail("explain", lambda: session.rest.get(path, {"nodes": nodes}))
@@ -176,6 +173,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
 
 def _add_simulate(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def simulate(
         filename: Annotated[
             list[Path] | None,
@@ -188,13 +186,11 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         gpu_policy: options.GpuPolicy = PackingPolicy.FRAGMENTATION,
         namespace: options.Namespace = None,
         output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Say where pods would be placed, one after the other; nothing is created. Exit code 1: one is not placed."""
-        session = None if cluster else opened("simulate", server, context, token, kubeconfig)
+        session = None if cluster else opened("simulate", chosen)
 
         def place() -> dict[str, Any]:
             if cluster is not None:
@@ -218,14 +214,13 @@ def _add_cordon(app: typer.Typer, opened: Opened) -> None:
 
 def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str) -> None:
     @app.command(verb, help=help_text, epilog=EXIT_CODES)
+    @options.which_cluster()
     def cordon_(
         gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
-        session = opened(verb, server, context, token, kubeconfig)
+        session = opened(verb, chosen)
         for each in gpus:
             row = outcome.or_fail(verb, partial(_cordon, session, each, verb))
             typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
@@ -238,15 +233,14 @@ def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
 
 def _add_doctor(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def doctor(
         output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: an error was found."""
-        session = opened("doctor", server, context, token, kubeconfig)
+        session = opened("doctor", chosen)
         found = outcome.or_fail("doctor", lambda: session.rest.get("/summary"))
         text = _document(found, output)
         if text is None:
@@ -261,16 +255,15 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
 
 def _add_inspect(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def inspect(
         node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="only this node")] = None,
         details: Annotated[bool, typer.Option("--details", "-d", help="with the pods on each GPU")] = False,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Show allocated and total memory of each GPU, in the form of `kubectl inspect gpushare`."""
-        session = opened("inspect", server, context, token, kubeconfig)
+        session = opened("inspect", chosen)
 
         def show() -> str:
             gpus = session.rest.items("/gpus", {"node": node} if node else {})

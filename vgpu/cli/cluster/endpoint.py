@@ -16,11 +16,10 @@ from vgpu import names
 from vgpu.cli.cluster import credentials, kubeconfig
 from vgpu.cli.cluster.credentials import Credentials
 from vgpu.cli.cluster.kubeconfig import Kubeconfig
-from vgpu.cli.cluster.rest import Endpoint, Rest
+from vgpu.cli.cluster.rest import PREFIX, Endpoint, Rest
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 
 LOCAL: Final = f"http://127.0.0.1:{names.ADMIN_PORT}"
-PREFIX: Final = "/api/v1"
 SERVER_ENV: Final = "VGPU_SERVER"
 TOKEN_ENV: Final = "VGPU_TOKEN"  # noqa: S105 - the name of a variable
 CA_ENV: Final = "VGPU_CERTIFICATE_AUTHORITY"

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import yaml
 
-from vgpu import aliases, host_request, translate
+from vgpu import aliases, gang, host_request, translate
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
 
 MAX_SIZE: Final = 1 << 30  # 160,000 pods have 600 MB
@@ -79,7 +80,9 @@ def _pods(entry: Json, cluster: ClusterObjects) -> list[Waiting]:
     if found.asked is None:
         problems = "; ".join(map(str, found.problems)) or "no container asks for a GPU"
         raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
-    return [Waiting(pod["metadata"].get("namespace") or "default", name, Wanted(found.asked, host))] * entry["count"]
+    namespace, named = pod["metadata"].get("namespace") or "default", gang.parse(pod)[0]
+    ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None
+    return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * entry["count"]
 
 
 def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:

@@ -7,11 +7,12 @@ import typer
 
 from vgpu.cli import outcome
 from vgpu.cli.cluster import options, tables
+from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.cluster.output import Format
 from vgpu.cli.cluster.session import Session
 from vgpu.cli.failure import EXIT_CODES
 
-Opened = Callable[..., Session]  # the verb, and the options that say which server
+Opened = Callable[[str, Choice], Session]  # of a verb
 Since = Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")]
 Labels = Annotated[str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")]
 
@@ -24,6 +25,7 @@ def add(app: typer.Typer, opened: Opened) -> None:
 
 def _add_usage(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def usage(
         by: Annotated[
             str, typer.Option(metavar="GROUPS", help="namespace, owner, label:KEY, card, model, node, day, with commas")
@@ -33,10 +35,8 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         namespace: options.Namespace = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Report what pods used and cost, in every namespace that you may see.
 
@@ -44,7 +44,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         hour are one. ASKED and USED are hours of guaranteed and of measured GPU time, WAITED is the mean time until a
         pod was bound. CSV has seconds.
         """
-        session = opened("usage", server, context, token, kubeconfig)
+        session = opened("usage", chosen)
         groups = [each.strip() for each in by.split(",")]
         query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000} | _chosen(
             namespace, label
@@ -55,26 +55,30 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
 
 def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster()
     def rightsize(
         owner: Annotated[
             str, typer.Argument(metavar="[KIND/NAME]", help="only this Deployment, Job..., such as Deployment/train")
         ] = "",
+        worst: Annotated[
+            bool, typer.Option("--worst", help="those first that leave the most guaranteed GPU time unused")
+        ] = False,
         since: Since = "7d",
         namespace: options.Namespace = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
-        server: options.Server = None,
-        context: options.Context = None,
-        token: options.Token = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Compare what containers used with what they ask for, and say what they should ask for.
 
         ASKED, MEAN and P95 are percent of a GPU's time: 95 % of the minutes used P95 or less. Advice needs an hour of
         measurement. Memory that is asked for and never used keeps other pods out.
         """
-        session = opened("rightsize", server, context, token, kubeconfig)
+        session = opened("rightsize", chosen)
         query: dict[str, Any] = {"since": since, "limit": 1000} | _chosen(namespace, label, owner=owner)
+        if worst:
+            query["worst"] = True
         found = outcome.or_fail("rightsize", lambda: session.rest.get("/rightsize", query))
         session.show(found["items"], tables.RIGHT_SIZES, output, whole=found)
 

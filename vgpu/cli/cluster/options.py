@@ -1,14 +1,19 @@
 """The options that commands about the cluster share."""
 
+import functools
+import inspect
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
 from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, Choice
 from vgpu.cli.cluster.output import Format
 from vgpu.policy import PackingPolicy
+
+Command = Callable[..., None]
 
 
 class Kind(StrEnum):
@@ -89,14 +94,37 @@ GpuPolicy = Annotated[
 ]
 
 
-def choice(
-    server: str | None,
-    context: str | None,
-    token: str | None,
-    kubeconfig: Path | None = None,
-    authority: Path | None = None,
-    admin_namespace: str | None = None,
-) -> Choice:
-    """Return what the options say about the server."""
-    known = Choice(server, context, kubeconfig, token, authority)
-    return known if admin_namespace is None else Choice(server, context, kubeconfig, token, authority, admin_namespace)
+_SHARED: Final[Mapping[str, object]] = {
+    "server": Server,
+    "context": Context,
+    "kubeconfig": Kubeconfig,
+    "token": Token,
+    "certificate_authority": Authority,
+    "admin_namespace": AdminNamespace,
+}
+
+
+def which_cluster(*only: str) -> Callable[[Command], Command]:
+    """Give a command the options that say which cluster, all or only some; it takes them as `chosen`, a Choice.
+
+    Typer reads options from a command's signature and cannot take them from a class: the signature is extended here.
+    """
+    shared = {name: _SHARED[name] for name in only or _SHARED}
+
+    def extended(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_choice(**given: Any) -> None:
+            said = {name: given.pop(name) for name in shared}
+            command(**given, chosen=Choice(**said))
+
+        own = [each for each in inspect.signature(command).parameters.values() if each.name != "chosen"]
+        defaults = Choice()
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind)
+            for name, kind in shared.items()
+        ]
+        with_choice.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+        with_choice.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+        return with_choice
+
+    return extended

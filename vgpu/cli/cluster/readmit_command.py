@@ -8,6 +8,7 @@ import typer
 
 from vgpu.cli import outcome
 from vgpu.cli.cluster import endpoint, options, readmission
+from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
 
@@ -16,18 +17,18 @@ def add(app: typer.Typer, environment: Mapping[str, str], home: Path) -> None:
     """Add the command."""
 
     @app.command(epilog=EXIT_CODES)
+    @options.which_cluster("context", "kubeconfig")
     def readmit(
         namespace: options.Namespace = None,
         all_namespaces: options.AllNamespaces = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="list the pods, and change nothing")] = False,
-        context: options.Context = None,
-        kubeconfig: options.Kubeconfig = None,
+        *,
+        chosen: Choice,
     ) -> None:
         """Create GPU pods again that wait because the webhook did not answer when they were created.
 
         Needs your own right to list, delete and create pods.
         """
-        chosen = options.choice(None, context, None, kubeconfig)
         found = outcome.or_fail("readmit", lambda: endpoint.api_server(chosen, environment, home))
         api = Rest(found.endpoint)
         place = None if all_namespaces else namespace or found.namespace

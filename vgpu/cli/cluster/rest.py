@@ -18,6 +18,8 @@ from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WR
 TIMEOUT_S: Final = 30.0
 SILENCE_S: Final = 60.0  # of an event stream; the server sends a heartbeat every 15 s
 MAX_ANSWER: Final = 256 << 20
+MAX_BODY: Final = 1 << 20
+PREFIX: Final = "/api/v1"
 PAGE: Final = 1000
 AGENT: Final = f"vgpu/{vgpu.__version__}"
 _CODES: Final = {
@@ -29,12 +31,13 @@ _CODES: Final = {
     HTTPStatus.CONFLICT: ANSWER_IS_NO,
 }
 
+Answer = http.client.HTTPResponse | urllib.error.HTTPError  # an error's answer can be read like any other
 Query = Mapping[str, str | int | bool | Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the admin REST is: its URL, the headers of each request, and the TLS context; `name` is for people."""
+    """Where the admin REST is: its URL with PREFIX, each request's headers, the TLS context, and a name for people."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -89,6 +92,23 @@ class Rest:
                 elif line.startswith(":"):
                     yield "heartbeat", {}
 
+    def pass_on(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float) -> Answer:
+        """Send a browser's request; return the answer, also where it is an error. `path` is written after the site."""
+        url = f"{self.endpoint.url.removesuffix(PREFIX)}{path}"
+        sent = {**headers, **self.endpoint.headers, "User-Agent": AGENT}
+        request = urllib.request.Request(url, body, sent, method=method)  # noqa: S310 - endpoint checks the scheme
+        try:
+            answer: Answer = self._opener.open(request, timeout=timeout)
+        except urllib.error.HTTPError as error:
+            return error
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            raise self._no_answer(error) from error
+        return answer
+
+    def _no_answer(self, error: Exception) -> CommandFailed:
+        reason = getattr(error, "reason", None) or error
+        return CommandFailed(f"{self.endpoint.name} does not answer: {reason}", NO_ANSWER)
+
     def _json(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         with self._opened(method, path, query, data, TIMEOUT_S) as response:
@@ -112,10 +132,9 @@ class Rest:
             with self._opener.open(request, timeout=timeout) as response:
                 yield response
         except urllib.error.HTTPError as error:
-            raise _refused(error, self.endpoint) from error
+            raise refused(error, self.endpoint) from error
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            reason = getattr(error, "reason", None) or error
-            raise CommandFailed(f"{self.endpoint.name} does not answer: {reason}", NO_ANSWER) from error
+            raise self._no_answer(error) from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -125,7 +144,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none."""
 
 
-def _refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> CommandFailed:
+def refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> CommandFailed:
     """Return the failure that an answer describes: problem details, or the API server's Status."""
     try:
         body = json.loads(error.read(1 << 20))

@@ -11,10 +11,10 @@ _SHORTEST_IDLE_S: Final = 60
 
 
 def size(mib: int) -> str:
-    """Write MiB in at most eight characters: `512Mi`, `8Gi`, `5.5Gi`, `1.3Ti`."""
+    """Write MiB in at most eight characters: `512Mi`, `8Gi`, `5.5Gi`, `1.3Ti`; `80.0Gi` for almost 80 GiB."""
     for unit, scale in (("Ti", 1 << 20), ("Gi", 1 << 10)):
         if mib >= scale:
-            return f"{mib / scale:.1f}".removesuffix(".0") + unit
+            return f"{mib // scale}{unit}" if mib % scale == 0 else f"{mib / scale:.1f}{unit}"
     return f"{mib}Mi" if mib else "0"
 
 
@@ -85,8 +85,9 @@ def why_not(row: Row) -> str:
     """Return why a simulated pod is placed nowhere, with the nearest fit; empty where it is placed."""
     if row["node"]:
         return ""
-    near = nearest(row)
-    return first_reason(row) + (f"; nearest fit {near}" if near else "")
+    near, gang = nearest(row), row.get("gang")
+    room = f"gang {gang['name']}: room for {gang['fit']} of {gang['size']} pods; " if gang else ""
+    return room + first_reason(row) + (f"; nearest fit {near}" if near else "")
 
 
 def _mib(head: str, field: str) -> Column:
@@ -251,6 +252,10 @@ RIGHT_SIZES: Final = Table(
         _percent("ASKED", "askedCores"),
         _percent("MEAN", "meanCores"),
         _percent("P95", "p95Cores"),
+        Column(
+            "UNUSED", lambda row: f"{hours(row['unusedGpuSeconds'])}h", is_number=True,
+            raw=("unusedGpuSeconds", "UNUSED_GPU_SECONDS"),
+        ),
         _mib("MEMORY", "askedMiB"),
         _mib("PEAK", "peakMiB"),
         Column("ADVICE", lambda row: "; ".join(row["advice"]) or "as it is"),

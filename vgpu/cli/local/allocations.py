@@ -33,13 +33,15 @@ class LocalAllocation:
         name: the command, or NAMESPACE/POD/CONTAINER, with only printable characters. `(left)` precedes the command
             where its `vgpu run` was killed: the next `vgpu run` removes such an allocation.
         limits: the limits in force; None where they cannot be read.
-        cards: what was used of each card; empty before the first use, or where the region cannot be read.
+        cards: what was used of each card; empty before the first use, None where the region cannot be read.
+        is_container: whether it is a Kubernetes container's, whose record is removed a minute or more after its end.
     """
 
     folder: Path
     name: str
     limits: Limits | None
-    cards: tuple[CardUse, ...]
+    cards: tuple[CardUse, ...] | None
+    is_container: bool = False
 
 
 def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]:
@@ -57,8 +59,7 @@ def read_all(directory: Path) -> list[LocalAllocation]:
         folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
     except OSError:
         return []
-    found = [LocalAllocation(folder, _name(folder), read_limits(folder), read_cards(folder)) for folder in folders]
-    return sorted(found, key=lambda each: (each.name, each.folder.name))
+    return sorted(map(_allocation, folders), key=lambda each: (each.name, each.folder.name))
 
 
 def read_limits(folder: Path) -> Limits | None:
@@ -67,6 +68,11 @@ def read_limits(folder: Path) -> Limits | None:
         return limits.decode(_read(folder / "limits", limits.SIZE))
     except (OSError, MalformedError):
         return None
+
+
+def _allocation(folder: Path) -> LocalAllocation:
+    is_container = (folder / _RECORD).exists()
+    return LocalAllocation(folder, _name(folder), read_limits(folder), _cards(folder), is_container)
 
 
 def _is_trusted(directory: Path) -> bool:
@@ -78,10 +84,19 @@ def _is_trusted(directory: Path) -> bool:
 
 def read_cards(folder: Path) -> tuple[CardUse, ...]:
     """Read what was used of each card in an allocation; empty where its region cannot be read."""
+    return _cards(folder) or ()
+
+
+def _cards(folder: Path) -> tuple[CardUse, ...] | None:
     try:
-        return region.decode(_read(folder / "region", region.SIZE)).cards
+        return region.decode(read_region(folder)).cards
     except (OSError, MalformedError):
-        return ()
+        return None
+
+
+def read_region(folder: Path) -> bytes:
+    """Read the bytes of an allocation's region. Raises OSError."""
+    return _read(folder / "region", region.SIZE)
 
 
 def _name(folder: Path) -> str:

@@ -23,7 +23,7 @@ UNKNOWN: Final = LocalCards()
 
 def read() -> LocalCards:
     """Ask NVML. Its adapter is imported here: it would add a tenth to the start of every command."""
-    from vgpu.adapters.nvml import Nvml  # noqa: PLC0415
+    from vgpu.adapters.nvml.session import Nvml  # noqa: PLC0415
 
     try:
         with Nvml() as nvml:

@@ -27,8 +27,8 @@ Cores = Annotated[
 Policy = Annotated[
     ComputePolicy | None,
     typer.Option(
-        help="fixed: never more than the cores; burst: the cores are guaranteed, and idle time may be used; "
-        "best-effort: idle time only (default: fixed with --gpu-cores, else burst)"
+        help="fixed: at most the cores; burst: the cores and idle time; best-effort: idle time only "
+        "(default: fixed with --gpu-cores, else burst)"
     ),
 ]
 Priority = Annotated[

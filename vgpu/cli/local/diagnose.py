@@ -14,7 +14,7 @@ from limiter.host import Host
 from vgpu.cli.local.top import Output
 from vgpu.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.finding import Diagnosis, Finding
 from vgpu.workloads.diagnose.script import parsing
 from vgpu.workloads.diagnose.storage import Sample
 
@@ -57,24 +57,30 @@ def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
     return list(storage.check(sample, needed_mb_per_s))
 
 
-def show(subject: str, findings: Sequence[Finding], output: Output, console: Console) -> None:
+def show(made: Diagnosis, output: Output, console: Console) -> None:
     """Print findings, with their advice."""
     if output is Output.JSON:
-        console.file.write(f"{json.dumps({'subject': subject, 'findings': [each.as_json() for each in findings]})}\n")
+        console.file.write(f"{json.dumps(made.as_json())}\n")
         return
-    if not findings:
-        console.print(f"{subject}: no findings", highlight=False, markup=False, soft_wrap=True)
-    for each in findings:
-        where = f"{subject}:{each.lines[0]}" if each.lines else subject
+    for line in _lines(made):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _lines(made: Diagnosis) -> Iterator[str]:
+    if not made.findings:
+        yield f"{made.subject}: no findings"
+    for each in made.findings:
+        where = f"{made.subject}:{each.lines[0]}" if each.lines else made.subject
         more = f" (also lines {', '.join(map(str, each.lines[1:]))})" if len(each.lines) > 1 else ""
         advice = each.advice
-        console.print(
-            f"{where}: {each.code}: {each.seen}{more}\n"
-            f"  why:  {advice.why}\n  cure: {advice.cure}\n  gain: {advice.gain}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        yield f"{where}: {each.code}: {each.seen}{more}"
+        yield f"  why:  {advice.why}\n  cure: {advice.cure}\n  gain: {_bound(each)}{advice.gain}"
+    if made.sharing:
+        yield f"{made.subject}: sharing: {made.sharing}"
+
+
+def _bound(finding: Finding) -> str:
+    return "" if finding.bound is None else f"at most {finding.bound:.1f} times as fast: "
 
 
 def _files(folder: Path) -> Iterator[tuple[str, int]]:

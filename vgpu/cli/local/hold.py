@@ -18,7 +18,7 @@ from limiter import launch
 from limiter.host import Host
 from vgpu import container_paths
 from vgpu.adapters.cuda import LoopKernel
-from vgpu.adapters.nvml import Nvml
+from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.cli.local import allocations
 from vgpu.cli.local.top import Output
@@ -158,11 +158,12 @@ def _logger(file: Path | None) -> logging.Logger:
 
 def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime]) -> Callable[[Report], None]:
     def report(made: Report) -> None:
-        at = now().isoformat(timespec="seconds")
+        at = now()
         if output is Output.JSON:
-            logger.info(json.dumps({"time": at, **asdict(made), "synthetic": True}))
+            time = at.isoformat(timespec="milliseconds")
+            logger.info(json.dumps({"time": time, **asdict(made), "synthetic": True}))
         else:
-            logger.info("%s %s %s", at, made.gpu, made.message)
+            logger.info("%s %s %s", at.isoformat(timespec="seconds"), made.gpu, made.message)
 
     return report
 

@@ -1,57 +1,181 @@
-"""`vgpu diagnose --live`: reads the regions of this machine's allocations twice, and says what keeps programs back."""
+"""`vgpu diagnose --live`: watches running programs of this machine, and says what keeps them from their cards.
 
-from collections.abc import Sequence
+The regions say what launches wait for, NVML what the programs' kernels and the cards do, /proc what the programs do on
+the host. Where one of them does not answer, the others must do.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from limiter.host import Host
+from vgpu import region
+from vgpu.adapters import process_use
+from vgpu.adapters.nvml.activity import CardActivity, Watch
+from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.errors import MalformedError, NvmlError
 from vgpu.region import CardUse
-from vgpu.workloads.diagnose import live
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose import live, period, sharing
+from vgpu.workloads.diagnose.finding import Diagnosis
+from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
+SAMPLE_S: Final = 0.25
 NOT_MEASURED: Final = (
-    "the limiter measures a program that has a share of the time, or is not alone on its card; this one is neither"
+    "NVML does not answer, and the limiter counts only a program that has a share of the time, or is not alone on its "
+    "card; this one is neither"
 )
+_NS: Final = 1e9
+
+Key = tuple[Path, str]  # folder, card
+Busy = dict[str, dict[int, float]]  # seconds in which a kernel ran, by card and pid
 
 
-def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host) -> list[tuple[str, list[Finding]]]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was read at one time."""
+
+    cards: Mapping[Key, tuple[LocalAllocation, CardUse]]
+    hosts: Mapping[Path, Mapping[int, process_use.HostUse]]
+
+
+class _Driver:
+    """NVML while programs are watched; says nothing where there is none."""
+
+    def __init__(self, gpus: Collection[str], stack: ExitStack) -> None:
+        self._since_us = dict.fromkeys(gpus, 0)
+        self.busy: Busy = {}
+        self._watches: dict[str, Watch] = {}
+        try:
+            self._nvml: Nvml | None = stack.enter_context(Nvml())
+        except NvmlError:
+            self._nvml = None
+            return
+        self._watches = {gpu: stack.enter_context(Watch(gpu)) for gpu in gpus}
+        self._add_samples()
+        self.busy = {}
+
+    def sample(self, *, with_processes: bool) -> None:
+        for each in self._watches.values():
+            each.sample()
+        if with_processes:
+            self._add_samples()
+
+    def activity(self, gpu: str) -> CardActivity | None:
+        """Return what a card has done; None where the driver does not name processes, so that nothing is anyone's."""
+        watch = self._watches.get(gpu)
+        return watch.activity() if watch and gpu in self.busy else None
+
+    def _add_samples(self) -> None:
+        """Add what each process has used. NVML's last sample of a process holds until the next look."""
+        for gpu, samples in self._nvml.busy_samples(self._since_us).items() if self._nvml else ():
+            if samples.names_processes:
+                known = self.busy.setdefault(gpu, {})
+                newest = {pid: share for pid, _, share in sorted(samples.processes, key=lambda each: each[1])}
+                for pid, share in newest.items():
+                    known[pid] = known.get(pid, 0.0) + share
+            ends = [end for _, end, _ in samples.processes]
+            self._since_us[gpu] = max([self._since_us[gpu], *ends])
+
+
+def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host) -> list[Diagnosis]:
     """Diagnose the allocations whose ID begins with `name`, or whose command or pod contains `name`.
 
-    `seconds` is the time between the two readings that are compared. Returns each allocation on each card, by name.
+    `seconds` is the time for which they are watched. Returns each allocation on each card, by name.
 
     Raises CommandFailed where there is none, or nothing is measured.
     """
-    before, begun_ns = _read(directories, name), host.monotonic_ns()
-    if not before:
-        raise CommandFailed(f"--live: no allocation of that ID, command or pod: {name[:80]}; see vgpu top", NOT_FOUND)
-    host.sleep(seconds)
-    after, ns = _read(directories, name), host.monotonic_ns() - begun_ns
-    found = [
-        (_subject(each, card), list(live.check(seen)))
-        for key, (each, card) in after.items()
-        if key in before and live.is_measured(card)
-        if (seen := live.period(before[key][1], card, ns, _cores(each, card))) is not None
-    ]
+    with ExitStack() as stack:
+        before, begun_ns = _look(directories, name), host.monotonic_ns()
+        if not before.cards:
+            text = f"--live: no allocation of that ID, command or pod: {name[:80]}; see vgpu top"
+            raise CommandFailed(text, NOT_FOUND)
+        driver = _Driver({gpu for _, gpu in before.cards}, stack)
+        looks = _watch(driver, seconds, host)
+        after, ns = _look(directories, name), host.monotonic_ns() - begun_ns
+        found = [
+            _diagnosis(f"{after.cards[key][0].name} on {key[1]}", seen)
+            for key, seen in _periods(before, after, ns, driver, looks)
+            if seen.is_known
+        ]
     if not found:
         raise CommandFailed(f"--live: {name[:80]}: {NOT_MEASURED}", NOT_FOUND)
     return found
 
 
-def _read(directories: Sequence[Path], name: str) -> dict[tuple[Path, str], tuple[LocalAllocation, CardUse]]:
-    return {
+def _diagnosis(subject: str, seen: Period) -> Diagnosis:
+    findings = list(live.check(seen))
+    return Diagnosis(subject, findings, sharing.advice(seen, frozenset(each.code for each in findings)))
+
+
+def _watch(driver: _Driver, seconds: float, host: Host) -> int:
+    """Take samples; return how often processes were asked for, which is once a second."""
+    end_ns, next_ns, looks = host.monotonic_ns() + int(seconds * _NS), host.monotonic_ns() + int(_NS), 0
+    while (now_ns := host.monotonic_ns()) < end_ns:
+        is_due = now_ns >= next_ns
+        driver.sample(with_processes=is_due)
+        looks, next_ns = (looks + 1, next_ns + int(_NS)) if is_due else (looks, next_ns)
+        host.sleep(min(SAMPLE_S, (end_ns - now_ns) / _NS))
+    driver.sample(with_processes=True)
+    return looks + 1
+
+
+def _periods(before: _Look, after: _Look, ns: int, driver: _Driver, looks: int) -> Iterator[tuple[Key, Period]]:
+    for key, (allocation, card) in after.cards.items():
+        if key not in before.cards:
+            continue
+        seen = period.between(before.cards[key][1], card, ns, _cores(allocation, card))
+        if seen is not None:
+            old, new = before.hosts.get(key[0], {}), after.hosts.get(key[0], {})
+            pids = old.keys() | new.keys()
+            yield key, replace(seen, card=_card_seen(key[1], pids, driver, looks), host=_host_seen(old, new, ns))
+
+
+def _card_seen(gpu: str, pids: Collection[int], driver: _Driver, looks: int) -> CardSeen | None:
+    found = driver.activity(gpu)
+    if found is None or not pids:
+        return None
+    shares = driver.busy[gpu]
+    busy = min(1.0, sum(share for pid, share in shares.items() if pid in pids) / looks)
+    if shares.keys() - pids:
+        return CardSeen(busy)
+    kernels = busy if found.kernels is None else found.kernels
+    return CardSeen(kernels, found.multiprocessors, found.copied_per_s, found.clock, found.power, found.heat)
+
+
+def _host_seen(
+    old: Mapping[int, process_use.HostUse], new: Mapping[int, process_use.HostUse], ns: int
+) -> HostSeen | None:
+    if not old or not new:
+        return None
+    used, seconds = process_use.between(old, new), ns / _NS
+    available = len(os.sched_getaffinity(0))
+    return HostSeen(used.cpu_ns / ns, available, used.read_bytes / seconds, used.written_bytes / seconds)
+
+
+def _look(directories: Sequence[Path], name: str) -> _Look:
+    cards = {
         (each.folder, card.gpu): (each, card)
         for directory in directories
         for each in allocations.read_all(directory)
         if each.folder.name.startswith(name) or name in each.name
-        for card in each.cards
+        for card in each.cards or ()
     }
+    return _Look(cards, {folder: _host_use(folder) for folder, _ in cards})
 
 
-def _subject(allocation: LocalAllocation, card: CardUse) -> str:
-    return f"{allocation.name} on {card.gpu}"
+def _host_use(folder: Path) -> dict[int, process_use.HostUse]:
+    """Return what the processes of an allocation use, and their descendants, which may load data for them."""
+    try:
+        processes = region.decode(allocations.read_region(folder)).processes
+    except (OSError, MalformedError):
+        return {}
+    return process_use.of_trees(process_use.pids_here({(each.pid, each.pid_namespace) for each in processes}))
 
 
 def _cores(allocation: LocalAllocation, card: CardUse) -> int:

@@ -40,7 +40,13 @@ class Asked:
 
 
 def _free(row: Row) -> int | None:
-    return None if row.limit_bytes is None else max(0, row.limit_bytes - row.used_bytes) // MIB
+    if row.limit_bytes is None or row.used_bytes is None:
+        return None
+    return max(0, row.limit_bytes - row.used_bytes) // MIB
+
+
+def _mib(amount: int | None) -> int | None:
+    return None if amount is None else amount // MIB
 
 
 def _percent(share: float | None) -> int | None:
@@ -48,7 +54,7 @@ def _percent(share: float | None) -> int | None:
 
 
 def _memory_percent(row: Row) -> int | None:
-    return row.used_bytes * 100 // row.limit_bytes if row.limit_bytes else None
+    return row.used_bytes * 100 // row.limit_bytes if row.limit_bytes and row.used_bytes is not None else None
 
 
 FIELDS: Final[Mapping[str, Field]] = {
@@ -57,10 +63,10 @@ FIELDS: Final[Mapping[str, Field]] = {
     "gpu_uuid": Field("", "as uuid", lambda row: None if row.gpu == "*" else row.gpu),
     "process_name": Field("", "the command, or NAMESPACE/POD/CONTAINER", lambda row: row.name),
     "name": Field("", "as process_name", lambda row: row.name),
-    "memory.total": Field("MiB", "the limit", lambda row: None if row.limit_bytes is None else row.limit_bytes // MIB),
-    "memory.used": Field("MiB", "what the program holds", lambda row: row.used_bytes // MIB),
-    "used_memory": Field("MiB", "as memory.used", lambda row: row.used_bytes // MIB),
-    "used_gpu_memory": Field("MiB", "as memory.used", lambda row: row.used_bytes // MIB),
+    "memory.total": Field("MiB", "the limit", lambda row: _mib(row.limit_bytes)),
+    "memory.used": Field("MiB", "what the program holds", lambda row: _mib(row.used_bytes)),
+    "used_memory": Field("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
+    "used_gpu_memory": Field("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
     "memory.free": Field("MiB", "what is left of the limit", _free),
     "utilization.gpu": Field("%", "share of the card's time in the last second", lambda row: _percent(row.share_1s)),
     "utilization.memory": Field("%", "part of the limit that is used", _memory_percent),

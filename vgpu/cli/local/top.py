@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 
 from limiter.host import Host
-from vgpu.cli.local import allocations, top_rows, top_table
+from vgpu.cli.local import running, top_rows, top_table
 from vgpu.cli.local.top_rows import Row, Sample
 
 Show = Callable[[list[Row]], None]
@@ -46,7 +46,7 @@ def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[
     """Yield the rows now, and again each period."""
     before = Sample()
     while True:
-        found = [each for directory in directories for each in allocations.read_all(directory)]
+        found = running.read(directories)
         now_ns = host.monotonic_ns()
         yield top_rows.make_rows(found, before, now_ns)
         before = top_rows.sample(found, now_ns)

@@ -16,7 +16,8 @@ class Row:
     """One allocation on one card; the card is `*` before any was used.
 
     Attributes:
-        limit_bytes: None for no limit.
+        used_bytes: None, as the figures of the launches and refusals, where the region cannot be read.
+        limit_bytes: None for no limit, and where the limits cannot be read.
         policy: None, with `cores` and `priority` 0, where the limits cannot be read.
         share_1s: share of the card's time, 0 to 1, over the last second; None where it was never measured, as for an
             allocation without cores that is alone on its card.
@@ -27,7 +28,7 @@ class Row:
     id: str
     name: str
     gpu: str
-    used_bytes: int
+    used_bytes: int | None
     limit_bytes: int | None
     policy: str | None
     cores: int
@@ -35,9 +36,9 @@ class Row:
     share_1s: float | None
     share_10s: float | None
     throttled: float | None
-    delayed_launches: int
-    longest_wait_us: int
-    refusals: int
+    delayed_launches: int | None
+    longest_wait_us: int | None
+    refusals: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def make_rows(allocations: Iterable[LocalAllocation], before: Sample, now_ns: in
 def sample(allocations: Iterable[LocalAllocation], now_ns: int) -> Sample:
     """Return what the next rows are compared with."""
     return Sample(
-        now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards}
+        now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards or ()}
     )
 
 
@@ -67,21 +68,22 @@ def _unused() -> CardUse:
 def _row(allocation: LocalAllocation, card: CardUse, before: Sample, now_ns: int) -> Row:
     limits = allocation.limits or Limits(())
     limit = _limit_of(limits, card.gpu)
+    is_known = allocation.cards is not None
     return Row(
         id=allocation.folder.name,
         name=allocation.name,
         gpu=card.gpu,
-        used_bytes=card.used_bytes,
-        limit_bytes=limit.memory_bytes,
+        used_bytes=card.used_bytes if is_known else None,
+        limit_bytes=limit.memory_bytes if allocation.limits else None,
         policy=str(limits.compute_policy) if allocation.limits else None,
         cores=limit.cores,
         priority=limits.priority,
         share_1s=_share(card, card.second, now_ns),
         share_10s=_share(card, card.ten_seconds, now_ns),
         throttled=_throttled((allocation.folder.name, card.gpu), card, before, now_ns),
-        delayed_launches=card.delayed_launches,
-        longest_wait_us=card.longest_wait_us,
-        refusals=card.refusals,
+        delayed_launches=card.delayed_launches if is_known else None,
+        longest_wait_us=card.longest_wait_us if is_known else None,
+        refusals=card.refusals if is_known else None,
     )
 
 

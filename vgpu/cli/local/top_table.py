@@ -1,6 +1,6 @@
 """Rows for people: a table that eighty columns hold, whatever the figures are."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from rich.table import Table
@@ -9,6 +9,7 @@ from rich.text import Text
 from vgpu.cli.local.top_rows import Row
 
 _HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
+_UNKNOWN: Final = "?"  # limits or figures that cannot be read
 _POLICIES: Final = {"best-effort": "best"}
 _DIGITS: Final = 999.5  # from here on a figure would be written with four
 _PLAIN: Final = 10_000  # counts below are written out
@@ -31,6 +32,16 @@ def size(amount: int) -> str:
     return _scaled(amount / 1024, 1024, "KMGTPE") if amount else "0"
 
 
+def memory(row: Row) -> str:
+    """Write what is used and the limit: `2.1G/8G`; `<8G/8G` where rounding would make them look equal."""
+    if row.limit_bytes is None:
+        return f"{_known(size, row.used_bytes)}/{'-' if row.policy else _UNKNOWN}"
+    used, limit = _known(size, row.used_bytes), size(row.limit_bytes)
+    if used == limit and row.used_bytes is not None and row.used_bytes != row.limit_bytes:
+        used = ("<" if row.used_bytes < row.limit_bytes else ">") + used
+    return f"{used}/{limit}"
+
+
 def count(amount: int) -> str:
     """Write a count in at most five characters: `9999`, `12k`, `4.3G`."""
     return str(amount) if amount < _PLAIN else _scaled(amount / 1000, 1000, "kMGTPE")
@@ -50,18 +61,21 @@ def percent(share: float | None) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-    limit = "-" if row.limit_bytes is None else size(row.limit_bytes)
     return [
         row.id[:8],
         row.name,
         row.gpu.removeprefix("GPU-")[:6],
-        f"{size(row.used_bytes)}/{limit}",
-        f"{_POLICIES.get(row.policy, row.policy)} {row.cores}" if row.policy else "?",
+        memory(row),
+        f"{_POLICIES.get(row.policy, row.policy)} {row.cores}" if row.policy else _UNKNOWN,
         *map(percent, (row.share_1s, row.share_10s, row.throttled)),
-        count(row.delayed_launches),
-        duration(row.longest_wait_us),
-        count(row.refusals),
+        _known(count, row.delayed_launches),
+        _known(duration, row.longest_wait_us),
+        _known(count, row.refusals),
     ]
+
+
+def _known(write: Callable[[int], str], amount: int | None) -> str:
+    return _UNKNOWN if amount is None else write(amount)
 
 
 def _scaled(value: float, step: int, units: str) -> str:

@@ -5,9 +5,8 @@ What carries them out is imported when such a command runs, so that `vgpu run` s
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,13 +14,10 @@ from rich.console import Console
 from limiter.host import Host
 from vgpu import idle
 from vgpu.cli import outcome
-from vgpu.cli.failure import ANSWER_IS_NO
-from vgpu.cli.local import allocations
-from vgpu.cli.local.commands import State
+from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
 
-Whole = Annotated[int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH)]
 Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]
 
 
@@ -29,13 +25,22 @@ def add(
     app: typer.Typer,
     environment: Mapping[str, str],
     host: Host,
+    home: Path,
     console: Callable[[], Console],
     now: Callable[[], datetime],
 ) -> None:
-    """Add the commands; `console` makes what tables are written to, `now` is the wall clock."""
+    """Add the commands.
+
+    A kubeconfig is looked for in `home`; `console` makes what tables are written to; `now` is the wall clock.
+    """
     _add_estimate(app, environment, host, console)
-    _add_diagnose(app, environment, host, console)
+    diagnose_command.add(app, environment, host, home, console)
     _add_hold(app, environment, host, now)
+
+
+def _whole(help_text: str) -> Any:
+    """Return an option that takes a whole number from 1 to MAX_WIDTH."""
+    return typer.Option(metavar="N", min=1, max=MAX_WIDTH, help=help_text)
 
 
 def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
@@ -51,27 +56,25 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         params: Annotated[
             float | None, typer.Option(metavar="N", min=1, max=1e14, help="parameters of a decoder, such as 7e9")
         ] = None,
-        layers: Annotated[int | None, typer.Option(metavar="N", min=1, max=10_000)] = None,
-        hidden: Whole = None,
-        heads: Whole = None,
-        kv_heads: Annotated[
-            int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="heads of keys and values")
+        layers: Annotated[
+            int | None,
+            typer.Option(metavar="N", min=1, max=10_000, help="blocks of a decoder (default: by --params)"),
         ] = None,
-        ffn: Annotated[
-            int | None, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="width of the feed-forward layer")
+        hidden: Annotated[
+            int | None, _whole("hidden size: elements of a token between blocks (default: by --params)")
         ] = None,
-        vocab: Whole = None,
+        heads: Annotated[int | None, _whole("attention heads of a block; must divide --hidden")] = None,
+        kv_heads: Annotated[int | None, _whole("heads of keys and values")] = None,
+        ffn: Annotated[int | None, _whole("width of the feed-forward layer")] = None,
+        vocab: Annotated[int | None, _whole("tokens of the vocabulary (default: 32000)")] = None,
         mlp: Annotated[str | None, typer.Option(metavar="WIDTHS", help="a perceptron, such as 784,4096,10")] = None,
         dim: Annotated[
             list[str] | None,
             typer.Option(metavar="NAME=N", help="a size that an ONNX file only names; may be repeated"),
         ] = None,
         inference: Annotated[bool, typer.Option("--inference", help="a KV cache instead of training")] = False,
-        batch: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="samples of one GPU")] = 1,
-        seq: Annotated[
-            int,
-            typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="tokens of a sample; of inference, prompt and answer"),
-        ] = 1024,
+        batch: Annotated[int, _whole("samples of one GPU")] = 1,
+        seq: Annotated[int, _whole("tokens of a sample; of inference, prompt and answer")] = 1024,
         dtype: Annotated[
             Dtype | None, typer.Option(help="of weights and gradients (default: the file's, else fp32)")
         ] = None,
@@ -88,7 +91,7 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         attention: Annotated[
             Attention, typer.Option(help="eager: the matrix of scores is in memory; flash: it is not")
         ] = Attention.FLASH,
-        accumulate: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_WIDTH, help="batches of one step")] = 1,
+        accumulate: Annotated[int, _whole("batches of one step")] = 1,
         data_parallel: Annotated[
             int, typer.Option(metavar="N", min=1, max=100_000, help="GPUs with other samples")
         ] = 1,
@@ -140,65 +143,6 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
             return estimated, run.peak_bytes(command, environment, host) if measure else None
 
         estimate.show(*outcome.or_fail("estimate", work), output, console())
-
-
-def _add_diagnose(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
-    @app.command("diagnose")
-    def diagnose_(
-        script: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="a training script of PyTorch or TensorFlow; it is not run")
-        ] = None,
-        nccl_log: Annotated[Path | None, typer.Option(metavar="FILE", help="a log of NCCL_DEBUG=INFO")] = None,
-        data: Annotated[
-            Path | None,
-            typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
-        ] = None,
-        needs: Annotated[
-            float, typer.Option(metavar="MB/S", min=0, help="with --data: the rate that the program needs")
-        ] = 200.0,
-        job: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
-        ] = None,
-        switch_label: Annotated[
-            str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
-        ] = "topology.kubernetes.io/rack",
-        live: Annotated[
-            str | None,
-            typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
-        ] = None,
-        seconds: Annotated[
-            float, typer.Option(metavar="SECONDS", min=2, max=3600, help="with --live: how long to watch")
-        ] = 10.0,
-        state: State = None,
-        output: Format = Output.TABLE,
-    ) -> None:
-        """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
-
-        Each finding has a code, what was seen, why it costs, what to do, and how much it may bring. The exit code is 1
-        where something was found.
-        """
-        from vgpu.cli.local import diagnose  # noqa: PLC0415 - see above
-        from vgpu.cli.local import live as running  # noqa: PLC0415
-
-        checks = [
-            (script, diagnose.of_script),
-            (nccl_log, diagnose.of_nccl_log),
-            (data, lambda path: diagnose.of_data(path, needs, host)),
-            (job, lambda path: diagnose.of_job(path, switch_label)),
-        ]
-        given = [*(path for path, _ in checks), live]
-        outcome.require(given, "diagnose: give --live, --script, --nccl-log, --data or --job")
-        asked = [(path, check) for path, check in checks if path is not None]
-        found = [(str(path), outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
-        if live is not None:
-            found += outcome.or_fail(
-                "diagnose",
-                lambda: running.diagnose(allocations.state_directories(environment, state), live, seconds, host),
-            )
-        for subject, findings in found:
-            diagnose.show(subject, findings, output, console())
-        if any(findings for _, findings in found):
-            raise typer.Exit(ANSWER_IS_NO)
 
 
 def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:

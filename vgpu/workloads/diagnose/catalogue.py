@@ -37,6 +37,12 @@ class Code(StrEnum):
     HOST_BOUND = "host-bound"
     SYNC_BOUND = "sync-bound"
     LAUNCH_BOUND = "launch-bound"
+    DATA_BOUND = "data-bound"
+    CHECKPOINT_DIPS = "checkpoint-dips"
+    COPY_BOUND = "memory-copy-bound"
+    ONE_KERNEL = "one-kernel-at-a-time"
+    POWER_LIMIT = "power-limit"
+    HEAT_LIMIT = "temperature-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,5 +192,40 @@ ADVICE: Final[Mapping[Code, Advice]] = {
         "Capture the step in a CUDA graph (torch.compile(mode='reduce-overhead')), fuse operations, or use larger "
         "batches.",
         "up to the part of the time in which the card was idle",
+    ),
+    Code.DATA_BOUND: Advice(
+        "The card waits for data, which the program reads, decodes or computes meanwhile.",
+        "Load in workers and prefetch: DataLoader(num_workers=N, pin_memory=True), .prefetch(tf.data.AUTOTUNE); ask "
+        "for CPUs to match; see vgpu diagnose --script and --data.",
+        "a step takes max(load / N, compute) instead of load + compute",
+    ),
+    Code.CHECKPOINT_DIPS: Advice(
+        "The program stops training while it writes files.",
+        "Save every N steps, so that saving takes less than 2 % of the time, or save in another thread or process "
+        "(torch.distributed.checkpoint.async_save).",
+        "the time to save",
+    ),
+    Code.COPY_BOUND: Advice(
+        "The card waits for copies between host and card. From pageable memory they run at a part of the bus's speed, "
+        "and the host waits.",
+        "DataLoader(pin_memory=True) with tensor.to(device, non_blocking=True); keep on the card what each step needs.",
+        "copies take a half to a fifth of the time; from another stream they overlap with kernels",
+    ),
+    Code.ONE_KERNEL: Advice(
+        "Small kernels run one after the other, each on few multiprocessors.",
+        "Handle more samples in one kernel (larger batches, torch.vmap), or run independent work in several streams; "
+        "or give the program a smaller share, and the rest of the card to others.",
+        "up to the share of the multiprocessors that idle",
+    ),
+    Code.POWER_LIMIT: Advice(
+        "The card lowers its clock to stay within its power limit: its kernels keep the arithmetic units busy.",
+        "Nothing in the program is wrong. An administrator may raise the limit (nvidia-smi -q -d POWER shows it); "
+        "fewer neighbours in the server, or lower precision, need less power.",
+        "the ratio of the clocks",
+    ),
+    Code.HEAT_LIMIT: Advice(
+        "The card lowers its clock because it is too hot.",
+        "Have the server's cooling checked: fans, inlet temperature, dust.",
+        "the ratio of the clocks",
     ),
 }

@@ -1,6 +1,6 @@
 """A finding: what was seen where. The advice belongs to its code."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vgpu.workloads.diagnose import catalogue
@@ -15,11 +15,13 @@ class Finding:
         code: what kind of defect.
         lines: where it was seen, ascending; empty where a line says nothing.
         seen: what was seen there, for a person.
+        bound: how many times as fast the program is at most without the defect; None where that is not known.
     """
 
     code: Code
     lines: tuple[int, ...]
     seen: str
+    bound: float | None = None
 
     @property
     def advice(self) -> Advice:
@@ -36,7 +38,22 @@ class Finding:
             "why": advice.why,
             "cure": advice.cure,
             "gain": advice.gain,
+            "at_most_times_as_fast": None if self.bound is None else round(self.bound, 2),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found of one program, log or folder; `sharing` says beside what a running program fits, if known."""
+
+    subject: str
+    findings: Sequence[Finding]
+    sharing: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """Return it for `-o json`."""
+        found: dict[str, object] = {"subject": self.subject, "findings": [each.as_json() for each in self.findings]}
+        return found | ({"sharing": self.sharing} if self.sharing else {})
 
 
 def merged(sightings: Iterable[Finding]) -> list[Finding]:

@@ -1,83 +1,41 @@
-"""Why a running program uses its card badly, from two readings of its region. Pure.
+"""Why a running program uses its card badly. Pure: what is known of it is an argument.
 
-The limiter counts while launches pass its launch gate: with a share of the card's time, or beside other containers.
-Without any such launch nothing is known, and that is no finding. Waits are sums over threads, so that they may exceed
-the time that has passed.
+The thresholds were set with the programs of `benchmarks/diagnose/programs.py` on an H200. Each finding says how many
+times as fast the program could be at most, without what it names.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
-from vgpu.region import Activity, CardUse, Wait
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
-LEAST_NS: Final = 2_000_000_000  # between two readings
+_USED: Final = 0.005  # share of the time from which on NVML's figure, a whole percent, is use
 _WAITS: Final = 0.10  # of the time, from which on a wait is worth a finding
 _GAPS: Final = 0.20
 _LONG_GAP_NS: Final = 5_000_000  # longer than the host takes for any launch: it does something else
 _SYNCS_PER_S: Final = 20
+_COPIED_PER_IDLE_S: Final = 2e9  # bytes: slower than any pageable copy, and above what launches cause
+_FILES_PER_IDLE_S: Final = 1e8  # bytes: more than logs and checks of files
+_COMPUTING: Final = 0.5  # processors: the host works, rather than sleeps
+_WORKERS: Final = 1.5  # processors: more than the thread that launches
+_BUSY: Final = 0.80
+_FEW: Final = 0.25  # of the multiprocessors
+_SLOWED: Final = 0.90  # of the highest clock
+_OFTEN: Final = 0.50  # of the samples
+_LEAST_BOUND: Final = 0.01
 _NS: Final = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """What a container did on one card between two readings.
-
-    Attributes:
-        ns: time between the readings.
-        gpu_ns: GPU time used in turns.
-        activity: the later reading's counters less the earlier one's; `last_launch_at_ns` is the later reading's.
-        has_launched: whether a launch passed the gate in between.
-        cores: percent of the card's time that the container has, 0 without a share.
-    """
-
-    ns: int
-    gpu_ns: int
-    activity: Activity
-    has_launched: bool
-    cores: int = 0
-
-    def part(self, ns: int) -> float:
-        """Return a time as a part of the period, 1 at most."""
-        return min(1.0, ns / self.ns)
-
-
-def period(before: CardUse, after: CardUse, ns: int, cores: int) -> Period | None:
-    """Return what was done between two readings; None where they are too close, or the region was replaced.
-
-    A region of version 1 counts no activity: then nothing was launched as far as is known.
-    """
-    old, new = before.activity, after.activity
-    launched = new.last_launch_at_ns
-    made = Activity(
-        share=_less(new.share, old.share),
-        turn=_less(new.turn, old.turn),
-        last_launch_at_ns=launched,
-        host_gaps=new.host_gaps - old.host_gaps,
-        host_gap_ns=new.host_gap_ns - old.host_gap_ns,
-        synchronizes=new.synchronizes - old.synchronizes,
-        synchronize_ns=new.synchronize_ns - old.synchronize_ns,
-    )
-    gpu_ns = after.gpu_ns - before.gpu_ns
-    counts = (gpu_ns, made.host_gap_ns, made.synchronizes, made.share.ns, made.turn.ns)
-    if ns < LEAST_NS or min(counts) < 0:
-        return None
-    return Period(ns, gpu_ns, made, launched != old.last_launch_at_ns, cores)
-
-
-def is_measured(card: CardUse) -> bool:
-    """Whether the container has ever launched through the gate, so that its region says what it does."""
-    return card.activity.last_launch_at_ns > 0
 
 
 def check(seen: Period) -> Iterator[Finding]:
     """Yield what keeps a program from its card, in the order of what costs the most."""
-    if not seen.has_launched:
-        yield Finding(Code.IDLE, (), f"no kernel was launched in {seen.ns / _NS:.0f} s")
+    if not seen.is_known:
         return
-    found = [*_waits(seen), *_gaps(seen)]
+    if not seen.has_launched and seen.used < _USED:
+        yield Finding(Code.IDLE, (), f"no kernel ran in {seen.ns / _NS:.0f} s")
+        return
+    found = [*_waits(seen), *_gaps(seen), *_hardware(seen)]
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
 
 
@@ -86,29 +44,77 @@ def _waits(seen: Period) -> Iterator[tuple[float, Finding]]:
     used = f"it used {seen.part(seen.gpu_ns):.0%} of the card's time"
     if share >= _WAITS:
         text = f"launches waited {share:.0%} of the time for the own share of {seen.cores} %; {used}"
-        yield share, Finding(Code.SHARE_USED_UP, (), text)
+        yield share, Finding(Code.SHARE_USED_UP, (), text, _bound(1 - share))
     if turn >= _WAITS:
         text = f"launches waited {turn:.0%} of the time for other containers of the card; {used}"
-        yield turn, Finding(Code.WAITS_FOR_TURNS, (), text)
+        yield turn, Finding(Code.WAITS_FOR_TURNS, (), text, _bound(1 - turn))
 
 
 def _gaps(seen: Period) -> Iterator[tuple[float, Finding]]:
     """Yield why the card was idle although it was the container's turn."""
-    activity = seen.activity
-    gaps = seen.part(activity.host_gap_ns)
-    if gaps < _GAPS or not activity.host_gaps:
+    if seen.idle < _GAPS:
         return
+    code, more = _cause(seen)
+    text = f"the card was idle {seen.idle:.0%} of the time{more}"
+    yield seen.idle, Finding(code, (), text, _bound(1 - seen.idle, seen.host if code is Code.DATA_BOUND else None))
+
+
+def _cause(seen: Period) -> tuple[Code, str]:
+    """Return why the card was idle, and what shows that: what is certain is asked first."""
+    copied = seen.card.copied_per_s if seen.card else None
+    if copied and copied / seen.idle >= _COPIED_PER_IDLE_S:
+        return Code.COPY_BOUND, f", while {copied / 1e9:.1f} GB/s were copied over PCIe"
+    host = seen.host
+    if host and host.written_per_s / seen.idle >= _FILES_PER_IDLE_S and host.written_per_s > host.read_per_s:
+        return Code.CHECKPOINT_DIPS, f", while {host.written_per_s / 1e6:,.0f} MB/s were written"
+    if host and host.read_per_s / seen.idle >= _FILES_PER_IDLE_S:
+        return Code.DATA_BOUND, f", while {host.read_per_s / 1e6:,.0f} MB/s were read by {host.cpus:.1f} CPUs"
+    if host and host.cpus >= _WORKERS:
+        return Code.DATA_BOUND, f", while {host.cpus:.1f} CPUs computed"
+    return _by_gaps(seen, host)
+
+
+def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
+    """Tell apart by the length of the gaps and by waits, which the limiter counts."""
+    if seen.gap_ns is None:
+        cpus = f" by {host.cpus:.1f} CPUs" if host else ""
+        return Code.HOST_BOUND, f": it launches, waits for results, or does something else{cpus}"
     seconds = seen.ns / _NS
-    mean_us = activity.host_gap_ns / activity.host_gaps / 1000
-    text = f"the card was idle {gaps:.0%} of the time, in {activity.host_gaps / seconds:,.0f} gaps a second"
-    waited = f"{activity.synchronizes / seconds:,.0f} waits for the card a second"
-    if mean_us * 1000 >= _LONG_GAP_NS:
-        yield gaps, Finding(Code.HOST_BOUND, (), f"{text} of {mean_us / 1000:,.0f} ms")
-    elif activity.synchronizes / seconds >= _SYNCS_PER_S and activity.synchronizes * 2 >= activity.host_gaps:
-        yield gaps, Finding(Code.SYNC_BOUND, (), f"{text}, with {waited}")
-    else:
-        yield gaps, Finding(Code.LAUNCH_BOUND, (), f"{text} of {mean_us:,.0f} us")
+    often = f", in {seen.activity.host_gaps / seconds:,.0f} gaps a second"
+    waits = seen.activity.synchronizes / seconds
+    if seen.gap_ns >= _LONG_GAP_NS:
+        does_compute = host is not None and host.cpus >= _COMPUTING
+        return Code.DATA_BOUND if does_compute else Code.HOST_BOUND, f"{often} of {seen.gap_ns / 1e6:,.0f} ms"
+    if waits >= _SYNCS_PER_S and seen.activity.synchronizes * 2 >= seen.activity.host_gaps:
+        return Code.SYNC_BOUND, f"{often}, with {waits:,.0f} waits for the card a second"
+    return Code.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
 
 
-def _less(new: Wait, old: Wait) -> Wait:
-    return Wait(new.ns - old.ns, new.count - old.count)
+def _hardware(seen: Period) -> Iterator[tuple[float, Finding]]:
+    """Yield why a busy card is slow."""
+    card = seen.card
+    if card is None or card.busy < _BUSY:
+        return
+    if card.multiprocessors is not None and (part := card.multiprocessors / card.busy) <= _FEW:
+        text = f"kernels ran {card.busy:.0%} of the time, on {card.multiprocessors:.0%} of the multiprocessors"
+        yield 1 - part, Finding(Code.ONE_KERNEL, (), text, _bound(part))
+    yield from _limited(card)
+
+
+def _limited(card: CardSeen) -> Iterator[tuple[float, Finding]]:
+    if card.clock is None or card.clock >= _SLOWED:
+        return
+    text = f"the clock was {card.clock:.0%} of the highest"
+    if card.heat >= _OFTEN:
+        yield 1 - card.clock, Finding(Code.HEAT_LIMIT, (), f"{text}, limited by the temperature", _bound(card.clock))
+    elif card.power >= _OFTEN:
+        yield 1 - card.clock, Finding(Code.POWER_LIMIT, (), f"{text}, limited by power", _bound(card.clock))
+
+
+def _bound(part: float, host: HostSeen | None = None) -> float:
+    """Return how many times as fast a program is at most that now works this part of the time.
+
+    Where the host computes all the time (`host`), its free processors are a bound too.
+    """
+    by_card = 1 / max(part, _LEAST_BOUND)
+    return min(by_card, host.available / max(host.cpus, 1.0)) if host and host.cpus >= _COMPUTING else by_card

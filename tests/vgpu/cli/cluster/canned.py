@@ -147,11 +147,11 @@ RIGHT_SIZES = {
     "items": [
         {"namespace": "default", "owner": "Deployment/train", "container": "main", "pods": 3,
          "measuredSeconds": 604800.0, "wholeCard": False, "askedCores": 60, "meanCores": 11.4, "p95Cores": 22.3,
-         "askedMiB": 16384, "peakMiB": 5120, "adviceCores": 30, "adviceMiB": 5888,
+         "unusedGpuSeconds": 293933.0, "askedMiB": 16384, "peakMiB": 5120, "adviceCores": 30, "adviceMiB": 5888,
          "advice": ["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)",
                     "ask for less memory: vgpu.io/gpu-mem: 5888 (asked 16384, peak 5120)"]},
         {"namespace": "team", "owner": "Job/short", "container": "main", "pods": 1, "measuredSeconds": 20.0,
-         "wholeCard": False, "askedCores": None, "meanCores": 50.0, "p95Cores": None, "askedMiB": 1024, "peakMiB": 512,
+         "wholeCard": False, "askedCores": None, "meanCores": 50.0, "p95Cores": None, "unusedGpuSeconds": 0.0, "askedMiB": 1024, "peakMiB": 512,
          "adviceCores": None, "adviceMiB": None, "advice": []},
     ],
 }  # fmt: skip

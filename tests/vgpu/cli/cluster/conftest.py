@@ -68,10 +68,14 @@ def server() -> Iterator[Server]:
     thread.join()
 
 
-def run(*arguments: str, home: Path = Path("/nonexistent"), **environment: str) -> tuple[int, str]:
+def run(
+    *arguments: str, home: Path = Path("/nonexistent"), is_plugin: bool = False, **environment: str
+) -> tuple[int, str]:
     """Return the exit code, and stdout followed by stderr."""
     slept: list[float] = []
-    program = app.build(environment, Host(lambda: 0, slept.append, lambda: "id"), home, lambda: NOW)
+    program = app.build(
+        environment, Host(lambda: 0, slept.append, lambda: "id"), home, lambda: NOW, is_plugin=is_plugin
+    )
     outcome = CliRunner().invoke(program, arguments, env={"COLUMNS": "100", "TERM": "dumb"})
     if outcome.exception and not isinstance(outcome.exception, SystemExit):
         raise outcome.exception

@@ -191,6 +191,12 @@ def test_names_are_accepted_as_they_are_written_by_output_name(server: Server) -
     assert server.requests[-1][1] == "/api/v1/pods/team/train/explain"
 
 
+def test_top_of_kubectls_plugin_is_about_the_cluster(server: Server) -> None:
+    code, output = run("top", "--once", "--server", server.url, is_plugin=True)
+    assert (code, output) == run("top", "pods", "--once", "--server", server.url)
+    assert "No program runs under limits" not in output
+
+
 def test_top_of_one_namespace(server: Server) -> None:
     assert run("top", "pods", "-n", "team", "--once", "--server", server.url)[0] == 0
     assert [each[2]["namespace"] for each in server.requests if each[1] == "/api/v1/pods"] == [["team"]]

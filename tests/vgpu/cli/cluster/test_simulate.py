@@ -78,6 +78,20 @@ def test_manifests_are_placed_by_the_policy_asked_for_beside_cpu_in_use(tmp_path
     assert "3 of 3 pods are placed" in run(*asked)[1]
 
 
+def test_a_gang_is_placed_as_a_whole_or_the_table_says_for_how_many_pods_there_is_room(tmp_path: Path) -> None:
+    spec = {"parallelism": 4, "template": pod("train", 2048)}
+    job: dict[str, Any] = {"kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    asked = ("simulate", "--cluster", str(written(tmp_path, CLUSTER)), "-f", str(tmp_path / "job.yaml"))
+    for size, code, said in (("3", 1, "3 of 4 pods are placed"), ("4", 1, "gang default/train: room for 3 of 4 pods")):
+        job["spec"]["template"]["metadata"]["annotations"] = {names.GANG: "train", names.GANG_SIZE: size}
+        (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+        found = run(*asked)
+        assert found[0] == code
+        assert said in found[1]
+    assert "GangInsufficientCards" in found[1]
+    assert "0 of 4 pods are placed" in found[1]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -21,7 +21,7 @@ def test_a_command_and_a_pod_have_names(home: Path, make: Make) -> None:
     make("c")
     found = allocations.read_all(home)
     assert [each.name for each in found] == ["?", "default/notebook/main", "python /a/train.py"]
-    assert [card.gpu for card in found[2].cards] == [GPU, OTHER]
+    assert [card.gpu for card in found[2].cards or ()] == [GPU, OTHER]
     assert found[1].cards == ()
 
 
@@ -48,18 +48,18 @@ def test_a_fifo_is_not_read(home: Path, make: Make) -> None:
         (folder / name).unlink()
         os.mkfifo(folder / name)
     (found,) = allocations.read_all(home)
-    assert (found.name, found.cards) == ("?", ())
+    assert (found.name, found.cards) == ("?", None)
 
 
 @pytest.mark.parametrize("size", [0, 100, region.SIZE - 1])
-def test_a_region_cut_short_counts_as_unused(home: Path, make: Make, size: int) -> None:
+def test_a_region_cut_short_is_unknown_and_not_unused(home: Path, make: Make, size: int) -> None:
     os.truncate(make("a", card_bytes()) / "region", size)
-    assert allocations.read_all(home)[0].cards == ()
+    assert allocations.read_all(home)[0].cards is None
 
 
 def test_a_region_is_read_up_to_its_size_only(home: Path, make: Make) -> None:
     os.truncate(make("a", card_bytes()) / "region", 1 << 40)
-    assert len(allocations.read_all(home)[0].cards) == 1
+    assert len(allocations.read_all(home)[0].cards or ()) == 1
 
 
 def test_damaged_or_missing_limits(home: Path, make: Make) -> None:
@@ -67,7 +67,8 @@ def test_damaged_or_missing_limits(home: Path, make: Make) -> None:
     (make("b") / "limits").unlink()
     (found,) = allocations.read_all(home)
     assert found.limits is None
-    assert make_rows([found], Sample(), 0)[0].policy is None
+    row = make_rows([found], Sample(), 0)[0]
+    assert (row.policy, row.limit_bytes) == (None, None)
 
 
 @given(data=st.binary(min_size=256, max_size=1024), now=st.integers(0, 2**64 - 1))

@@ -66,7 +66,7 @@ def test_a_data_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give --live, --script, --nccl-log, --data or --job"),
+        ([], "give POD, --live, --script, --nccl-log, --data or --job"),
         (["--script", "/none.py"], "/none.py: No such file or directory"),
         (["--nccl-log", "/dev/null"], "/dev/null: not a regular file"),
         (["--data", "/dev/null"], "/dev/null: not a folder"),

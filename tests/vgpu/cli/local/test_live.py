@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 import limiter
 from simgpu import build, state_directory
+from vgpu.adapters.nvml.activity import CardActivity
+from vgpu.adapters.process_use import HostUse
 from vgpu.cli import app
+from vgpu.cli.local import live
+from vgpu.workloads.diagnose.period import CardSeen
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 CARDS = [replace(each, context_mib=500) for each in state_directory.make_cards(1)]
@@ -66,6 +71,52 @@ def test_a_program_that_has_stopped_to_use_its_card(environment: dict[str, str])
         code, output = diagnosed(environment, "sleep 100")
     assert code == 1
     assert [each["code"] for each in json.loads(output)["findings"]] == ["idle"]
+
+
+class Driver:
+    """NVML that has seen these processes on one card for two looks, and the card's own counters."""
+
+    def __init__(self, busy: dict[int, float] | None, found: CardActivity) -> None:
+        self.busy = {} if busy is None else {"GPU-a": busy}
+        self._found = found
+
+    def activity(self, gpu: str) -> CardActivity | None:
+        return self._found if gpu in self.busy else None
+
+
+COUNTERS = CardActivity(kernels=0.5, multiprocessors=0.25, copied_per_s=1e9, clock=0.9, power=1.0, heat=0.5)
+
+
+@pytest.mark.parametrize(
+    ("busy", "pids", "expected"),
+    [
+        ({7: 1.0}, {7, 8}, CardSeen(0.5, 0.25, 1e9, 0.9, 1.0, 0.5)),  # alone: the counters are the program's
+        ({7: 1.0, 9: 0.4}, {7}, CardSeen(0.5)),  # beside another: its own samples only
+        ({9: 2.0}, {7}, CardSeen(0.0)),
+        ({7: 9.0, 9: 1.0}, {7}, CardSeen(1.0)),
+        (None, {7}, None),  # the driver names no processes
+        ({9: 1.0}, set(), None),  # the program's processes are not known
+    ],
+)
+def test_what_a_card_does_is_the_programs_only_where_it_is_alone(
+    busy: dict[int, float] | None, pids: set[int], expected: CardSeen | None
+) -> None:
+    driver: Any = Driver(busy, COUNTERS)
+    assert live._card_seen("GPU-a", pids, driver, looks=2) == expected
+
+
+def test_without_counters_the_share_is_that_of_the_samples() -> None:
+    driver: Any = Driver({7: 0.8}, CardActivity())
+    assert live._card_seen("GPU-a", {7}, driver, looks=2) == CardSeen(0.4)
+
+
+def test_what_the_host_does_is_a_rate() -> None:
+    old = {7: HostUse(10, 100, 1000)}
+    new = {7: HostUse(2_000_000_010, 300, 1000), 8: HostUse(1_000_000_000, 0, 500)}
+    seen = live._host_seen(old, new, 2_000_000_000)
+    assert seen is not None
+    assert (seen.cpus, seen.read_per_s, seen.written_per_s) == (1.5, 100.0, 250.0)
+    assert live._host_seen({}, new, 1) is None
 
 
 def test_a_program_that_does_not_run_is_named(tmp_path: Path) -> None:

@@ -46,12 +46,12 @@ def test_one_sample_as_a_table(home: Path, make: Make) -> None:
 
 
 def test_each_sample_is_one_line_of_json(home: Path, make: Make) -> None:
-    folder = make("ab", card_bytes(used=GIB, throttled_ns=5), pod=("ns", "pod", "main"))
+    folder = make("ab", card_bytes(used=GIB, throttled_ns=5), command="train")
     code, output = run("top", "-c", "2", "-o", "json", "--refresh", "0.1", "--state", str(home))
     looks = [json.loads(line) for line in output.splitlines()]
     assert (code, len(looks)) == (0, 2)
     (row,) = looks[0]
-    assert (row["id"], row["name"], row["gpu"]) == (folder.name, "ns/pod/main", GPU)
+    assert (row["id"], row["name"], row["gpu"]) == (folder.name, "train", GPU)
     assert (row["used_bytes"], row["limit_bytes"], row["policy"], row["cores"]) == (GIB, 8 * GIB, "fixed", 30)
     assert (row["share_1s"], row["throttled"]) == (None, 0)
 
@@ -59,6 +59,11 @@ def test_each_sample_is_one_line_of_json(home: Path, make: Make) -> None:
 def test_top_without_allocations_succeeds(home: Path) -> None:
     code, output = run("top", "--once", "--refresh", "0.1", "-o", "json", VGPU_STATE_DIR=str(home))
     assert (code, "[" in output) == (0, True)
+
+
+def test_an_empty_top_says_where_it_looked(home: Path) -> None:
+    code, output = run("top", "--once", "--refresh", "0.1", VGPU_STATE_DIR=str(home))
+    assert (code, f"No program runs under limits. Looked in: {home}" in " ".join(output.split())) == (0, True)
 
 
 def test_a_missing_state_directory_is_an_error() -> None:

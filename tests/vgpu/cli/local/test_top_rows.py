@@ -65,6 +65,12 @@ def test_an_allocation_without_usage_has_a_row() -> None:
     assert (row.gpu, row.limit_bytes, row.cores, row.used_bytes) == (ANY_GPU, 8 * GIB, 30, 0)
 
 
+def test_figures_of_a_region_that_cannot_be_read_are_unknown_and_not_zero() -> None:
+    (row,) = top_rows.make_rows([replace(allocations_of()[0], cards=None)], Sample(), 0)
+    assert (row.used_bytes, row.delayed_launches, row.longest_wait_us, row.refusals) == (None, None, None, None)
+    assert (row.limit_bytes, row.cores) == (8 * GIB, 30)
+
+
 @pytest.mark.parametrize(("later", "throttled"), [(400 * MS, 0.3), (100 * MS, 0.0), (99 * MS, 0.0)])
 def test_throttled_time_is_that_since_the_last_sample(later: int, throttled: float) -> None:
     before = top_rows.sample(allocations_of(card_bytes(throttled_ns=100 * MS)), 1000 * MS)

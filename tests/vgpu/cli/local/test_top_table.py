@@ -13,7 +13,7 @@ from vgpu.cli.local import top_table
 from vgpu.cli.local.top_rows import Row
 
 FULLEST = Row(
-    "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,
+    "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB - 1, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,
     2**32 - 1, 2**32 - 1, 2**64 - 1,
 )  # fmt: skip
 QUIET = Row("e5", "x", "*", 0, None, None, 0, 0, None, None, None, 0, 0, 0)
@@ -30,9 +30,22 @@ def test_eighty_columns_hold_the_fullest_row() -> None:
     head, row, quiet = shown(FULLEST, QUIET)
     assert max(map(len, (head, row, quiet))) <= 80
     assert head.split()[-9:] == ["CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF"]
-    for cell in ("a1b2c3d4", "python", "8f3c2a", "999G/999G", "best 100", "4.3G", "72m", "18.4E"):
+    for cell in ("a1b2c3d4", "python", "8f3c2a", "<999G/999G", "best 100", "4.3G", "72m", "18.4E"):
         assert cell in row
-    assert quiet.split() == ["e5", "x", "*", "0/-", "?", "-", "-", "-", "0", "0", "0"]
+    assert quiet.split() == ["e5", "x", "*", "0/?", "?", "-", "-", "-", "0", "0", "0"]
+
+
+def test_what_is_not_known_is_not_zero() -> None:
+    unread = replace(QUIET, used_bytes=None, delayed_launches=None, longest_wait_us=None, refusals=None, policy="burst")
+    assert shown(unread)[1].split() == ["e5", "x", "*", "?/-", "burst", "0", "-", "-", "-", "?", "?", "?"]
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "written"),
+    [(GIB, 8 * GIB, "1G/8G"), (8 * GIB - 1, 8 * GIB, "<8G/8G"), (8 * GIB + 1, 8 * GIB, ">8G/8G"), (GIB, GIB, "1G/1G")],
+)
+def test_memory_that_is_not_the_limit_does_not_look_like_it(used: int, limit: int, written: str) -> None:
+    assert top_table.memory(replace(FULLEST, used_bytes=used, limit_bytes=limit)) == written
 
 
 def test_a_wide_terminal_shows_the_whole_name() -> None:

@@ -1,0 +1,97 @@
+"""The page on loopback: only below the secret, with the user's token, which never leaves the program."""
+
+import http.client
+import threading
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+
+from tests.vgpu.cli.cluster.conftest import Server, run
+from vgpu.cli.cluster.page_proxy import PageServer, Upstream
+from vgpu.cli.cluster.rest import MAX_BODY, Endpoint
+from vgpu.cli.failure import NO_ANSWER
+
+SECRET = "0123456789abcdef"
+
+
+@pytest.fixture
+def serve(server: Server) -> Iterator[Callable[..., str]]:
+    running: list[tuple[PageServer, threading.Thread]] = []
+
+    def start(find: Callable[[], Endpoint] | None = None) -> str:
+        found = find or (lambda: Endpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": "token"}, None, "the REST"))
+        made = PageServer(0, SECRET, Upstream(found))
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        running.append((made, thread))
+        return made.url
+
+    yield start
+    for made, thread in running:
+        made.shutdown()
+        made.server_close()
+        thread.join()
+
+
+def test_a_request_is_passed_on_with_the_token_and_its_answer_back(serve: Callable[..., str], server: Server) -> None:
+    answer = httpx.get(f"{serve()}api/v1/gpus?limit=1")
+    assert answer.status_code == 200
+    assert answer.json() == server.answers["GET /api/v1/gpus"][1]
+    ((_, path, query, headers, _),) = server.requests
+    assert (path, query, headers["X-Vgpu-Token"]) == ("/api/v1/gpus", {"limit": ["1"]}, "token")
+
+
+@pytest.mark.parametrize("path", ["", "api/v1/gpus", f"{SECRET[:-1]}x/api/v1/gpus", SECRET])
+def test_without_the_secret_nothing_is_passed_on(serve: Callable[..., str], server: Server, path: str) -> None:
+    site = serve().removesuffix(f"{SECRET}/")
+    answer = httpx.get(f"{site}{path}")
+    assert answer.status_code == 404
+    assert server.requests == []
+    assert SECRET not in answer.text
+
+
+def test_what_a_browser_adds_is_not_passed_on(serve: Callable[..., str], server: Server) -> None:
+    httpx.get(f"{serve()}api/v1/gpus", headers={"Cookie": "a=b", "X-Vgpu-Token": "other", "Origin": "http://evil"})
+    headers = server.requests[0][3]
+    assert headers["X-Vgpu-Token"] == "token"
+    assert not {"Cookie", "Origin"} & headers.keys()
+
+
+def test_an_error_of_the_rest_is_an_answer(serve: Callable[..., str], server: Server) -> None:
+    server.answers["POST /api/v1/simulate"] = (422, {"detail": "pods: is missing"})
+    answer = httpx.post(f"{serve()}api/v1/simulate", json={})
+    assert (answer.status_code, answer.json()) == (422, {"detail": "pods: is missing"})
+
+
+def test_an_expired_token_is_replaced_once(serve: Callable[..., str], server: Server) -> None:
+    tokens = iter(["expired", "fresh"])
+    server.answers["GET /api/v1/gpus"] = (401, {"detail": "expired"})
+    url = serve(lambda: Endpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": next(tokens)}, None, "the REST"))
+    assert httpx.get(f"{url}api/v1/gpus").status_code == 401
+    assert [each[3]["X-Vgpu-Token"] for each in server.requests] == ["expired", "fresh"]
+
+
+def test_where_nothing_answers_the_page_is_told_so(serve: Callable[..., str]) -> None:
+    url = serve(lambda: Endpoint("http://127.0.0.1:1/api/v1", {}, None, "the REST"))
+    answer = httpx.get(f"{url}api/v1/gpus")
+    assert answer.status_code == 502
+    assert "the REST does not answer" in answer.text
+
+
+def test_a_server_that_does_not_have_the_page_is_named(server: Server) -> None:
+    server.answers["GET /"] = (503, {"message": 'no endpoints available for service "vgpu-admin"'})
+    code, output = run("dashboard", "--no-browser", "--server", server.url)
+    assert (code, output) == (NO_ANSWER, 'vgpu dashboard: no endpoints available for service "vgpu-admin"\n')
+
+
+@pytest.mark.parametrize("length", [str(MAX_BODY + 1), "9" * 40, "-1", "x"])
+def test_a_body_that_is_too_long_is_refused(serve: Callable[..., str], server: Server, length: str) -> None:
+    url = httpx.URL(serve())
+    connection = http.client.HTTPConnection(str(url.host), url.port or 0, timeout=10)
+    connection.putrequest("POST", f"{url.path}api/v1/simulate")
+    connection.putheader("Content-Length", length)
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    assert server.requests == []
+    connection.close()

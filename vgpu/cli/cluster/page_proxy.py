@@ -1,0 +1,138 @@
+"""Serves the administrators' page on loopback, with the rights of the user who started it.
+
+A browser has neither the kubeconfig's certificates nor its tokens. This server has both: it passes a request on to the
+admin REST, below an address that contains a secret. Other users of the machine and pages of other sites do not know the
+secret, so they cannot use the rights; the page uses relative addresses only, so it never loses the secret.
+"""
+
+import contextlib
+import hmac
+import http.client
+import socket
+import urllib.error
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from vgpu.cli.cluster.rest import MAX_BODY, Answer, Endpoint, Rest, refused
+from vgpu.cli.failure import CommandFailed
+
+PASSED_ON: Final = ("Accept", "Content-Type", "If-None-Match")
+PASSED_BACK: Final = (
+    "Content-Type", "ETag", "Cache-Control", "Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options",
+    "Retry-After",
+)  # fmt: skip
+CHUNK: Final = 64 << 10
+SILENCE_S: Final = 60.0  # the REST sends a heartbeat into an event stream every 15 s
+
+
+class Upstream:
+    """The admin REST. Where a token has expired, the endpoint is found again once."""
+
+    def __init__(self, find: Callable[[], Endpoint]) -> None:
+        """`find` returns the endpoint with a token that is valid now. Raises CommandFailed."""
+        self._find = find
+        self._rest = Rest(find())
+
+    def check(self) -> None:
+        """Raise CommandFailed where the page cannot be had, with what the server says about it."""
+        answer = self.open("GET", "/", None, {})
+        with contextlib.closing(answer):
+            if isinstance(answer, urllib.error.HTTPError):
+                raise refused(answer, self._rest.endpoint)
+
+    def open(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        """Send a request; `path` is below the site. Raises CommandFailed where nothing answers."""
+        answer = self._rest.pass_on(method, path, body, headers, SILENCE_S)
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        answer.close()
+        self._rest = Rest(self._find())
+        return self._rest.pass_on(method, path, body, headers, SILENCE_S)
+
+
+class PageServer(ThreadingHTTPServer):
+    """Listens on loopback; `url` is the page's address with its secret."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, secret: str, upstream: Upstream) -> None:
+        """`secret` is a part of a path. Raises OSError where the port is taken."""
+        self.upstream = upstream
+        self.secret = f"/{secret}/"
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"http://127.0.0.1:{self.server_address[1]}{self.secret}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write nothing: a browser closes connections whenever it likes."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 75
+    server: PageServer
+
+    def do_GET(self) -> None:
+        """Pass a GET on."""
+        self._pass(None)
+
+    def do_POST(self) -> None:
+        """Pass a POST on, with its body."""
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdigit() or int(length[:12]) > MAX_BODY:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {MAX_BODY} bytes")
+            return
+        self._pass(self.rfile.read(int(length)))
+
+    def _pass(self, body: bytes | None) -> None:
+        secret = self.server.secret
+        if not hmac.compare_digest(self.path[: len(secret)].encode(), secret.encode()):
+            self._refuse(HTTPStatus.NOT_FOUND, "use the whole address that `vgpu dashboard` printed")
+            return
+        headers = {name: value for name in PASSED_ON if (value := self.headers.get(name))}
+        try:
+            answer = self.server.upstream.open(self.command, self.path[len(secret) - 1 :], body, headers)
+        except CommandFailed as failed:
+            self._refuse(HTTPStatus.BAD_GATEWAY, str(failed))
+            return
+        with contextlib.closing(answer):
+            self._copy(answer)
+
+    def _copy(self, answer: Answer) -> None:
+        """Write the answer part by part: an event stream has no end."""
+        self.send_response(answer.status or HTTPStatus.BAD_GATEWAY)
+        for name in PASSED_BACK:
+            if value := answer.headers.get(name):
+                self.send_header(name, value)
+        has_body = answer.status != HTTPStatus.NOT_MODIFIED
+        if has_body:
+            self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if has_body:
+            for part in _parts(answer):
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        self.close_connection = True
+        data = f"{detail}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        """Write nothing: the address contains the secret."""
+
+
+def _parts(answer: Answer) -> Iterator[bytes]:
+    """Yield what has come, until the end of the answer or of its connection."""
+    with contextlib.suppress(OSError, http.client.HTTPException, socket.timeout):
+        while part := answer.read1(CHUNK):
+            yield part

@@ -1,0 +1,120 @@
+"""The command `vgpu diagnose`: its options. What carries it out is imported when it runs."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from limiter.host import Host
+from vgpu.cli import outcome
+from vgpu.cli.cluster import endpoint, options, pod_diagnosis
+from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.pod_diagnosis import Pod
+from vgpu.cli.cluster.rest import Rest
+from vgpu.cli.failure import ANSWER_IS_NO
+from vgpu.cli.local import allocations
+from vgpu.cli.local.commands import State
+from vgpu.cli.local.top import Output
+from vgpu.workloads.diagnose.finding import Diagnosis
+
+
+def add(
+    app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, console: Callable[[], Console]
+) -> None:
+    """Add the command; `console` makes what tables are written to, a kubeconfig is looked for in `home`."""
+
+    @app.command("diagnose")
+    @options.which_cluster("context", "kubeconfig", "admin_namespace")
+    def diagnose_(
+        pod: Annotated[
+            str | None, typer.Argument(metavar="[POD]", help="a running pod of the cluster: NAME, or NAMESPACE/NAME")
+        ] = None,
+        script: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="a training script of PyTorch or TensorFlow; it is not run")
+        ] = None,
+        nccl_log: Annotated[Path | None, typer.Option(metavar="FILE", help="a log of NCCL_DEBUG=INFO")] = None,
+        data: Annotated[
+            Path | None,
+            typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
+        ] = None,
+        needs: Annotated[
+            float, typer.Option(metavar="MB/S", min=0, help="with --data: the rate that the program needs")
+        ] = 200.0,
+        job: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
+        ] = None,
+        switch_label: Annotated[
+            str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
+        ] = "topology.kubernetes.io/rack",
+        live: Annotated[
+            str | None,
+            typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
+        ] = None,
+        seconds: Annotated[
+            float, typer.Option(metavar="SECONDS", min=2, max=3600, help="with POD or --live: how long to watch")
+        ] = 10.0,
+        namespace: options.Namespace = None,
+        state: State = None,
+        output: Annotated[Output, typer.Option("--output", "-o", help="output format")] = Output.TABLE,
+        *,
+        chosen: Choice,
+    ) -> None:
+        """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
+
+        POD is watched from its node's device plugin, which needs the right to exec into pods of --admin-namespace.
+
+        Each finding has a code, what was seen, why it costs, what to do, and how much it may bring. The exit code is 1
+        where something was found.
+        """
+        from vgpu.cli.local import diagnose  # noqa: PLC0415 - see above
+        from vgpu.cli.local import live as running  # noqa: PLC0415
+
+        checks = [
+            (script, diagnose.of_script),
+            (nccl_log, diagnose.of_nccl_log),
+            (data, lambda path: diagnose.of_data(path, needs, host)),
+            (job, lambda path: diagnose.of_job(path, switch_label)),
+        ]
+        given = [*(path for path, _ in checks), live, pod]
+        outcome.require(given, "diagnose: give POD, --live, --script, --nccl-log, --data or --job")
+        if pod is not None:
+            if any(each is not None for each in given[:-1]):
+                outcome.fail(
+                    "diagnose: POD stands alone, without --live, --script, --nccl-log, --data, --job", outcome.USAGE
+                )
+            text, code = outcome.or_fail(
+                "diagnose", lambda: _of_pod(pod, namespace, chosen, environment, home, seconds, output)
+            )
+            typer.echo(text, nl=False)
+            raise typer.Exit(code)
+        asked = [(path, check) for path, check in checks if path is not None]
+        found = [Diagnosis(str(path), outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
+        if live is not None:
+            found += outcome.or_fail(
+                "diagnose",
+                lambda: running.diagnose(allocations.state_directories(environment, state), live, seconds, host),
+            )
+        for made in found:
+            diagnose.show(made, output, console())
+        if any(made.findings for made in found):
+            raise typer.Exit(ANSWER_IS_NO)
+
+
+def _of_pod(
+    text: str,
+    namespace: str | None,
+    choice: Choice,
+    environment: Mapping[str, str],
+    home: Path,
+    seconds: float,
+    output: Output,
+) -> tuple[str, int]:
+    """Diagnose a pod; return what the device plugin's pod printed, and the exit code. Raises CommandFailed."""
+    found = endpoint.api_server(choice, environment, home)
+    pod = Pod.parse(text, namespace or found.namespace)
+    plugin = pod_diagnosis.plugin_beside(Rest(found.endpoint), pod, choice.admin_namespace)
+    arguments = pod_diagnosis.command(pod, plugin, choice.admin_namespace, seconds, output)
+    return pod_diagnosis.run(pod_diagnosis.kubectl_command(choice.context, choice.kubeconfig), arguments, seconds)
