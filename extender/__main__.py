@@ -58,7 +58,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
-        log.info("packing: %s", demand.described(settings.defaults, seen.cluster.demand.demand.weights))
+        log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)
         acting = assembly.actors(seen, leadership)

@@ -20,11 +20,14 @@ from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
 from extender.filter import Filter
-from extender.gangs.book import GangBook, Times
+from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.deadlines import GangDeadlines
 from extender.gangs.gate import GangGate
+from extender.gangs.holding import Holding, HoldTimes
 from extender.gangs.planner import GangPlanner
+from extender.gangs.planning import Planning
+from extender.gangs.records import Times
 from extender.history import feed, lag
 from extender.history.feed import Feed
 from extender.history.lag import Lag
@@ -152,37 +155,37 @@ def observers(
     watches = watching.watches(
         client,
         cluster,
-        unschedulable,
-        recorder,
-        budgets,
-        refusals,
-        waker,
-        told,
-        gangs.pod_groups,
-        idle,
-        namespaces,
+        unschedulable=unschedulable,
+        recorder=recorder,
+        disruption_budgets=budgets,
+        refusals=refusals,
+        waker=waker,
+        history=told,
+        groups=gangs.records.pod_groups,
+        idle=idle,
+        idle_defaults=namespaces,
         namespace=settings.namespace,
         jitter=jitter,
     )
     behind = lag.reader(history, settings.history_dir)
     return Observers(
-        client,
-        settings,
-        clocks,
-        cluster,
-        recorder,
-        unschedulable,
-        budgets,
-        refusals,
-        waker,
-        gangs,
-        idle,
-        namespaces,
-        told,
-        watches,
-        Registry(),
-        behind,
-        LastDecisions(clocks.now_ms),
+        client=client,
+        settings=settings,
+        clocks=clocks,
+        cluster=cluster,
+        recorder=recorder,
+        unschedulable=unschedulable,
+        budgets=budgets,
+        refusals=refusals,
+        waker=waker,
+        gangs=gangs,
+        idle=idle,
+        namespaces=namespaces,
+        history=told,
+        watches=watches,
+        registry=Registry(),
+        history_lag=behind,
+        decisions=LastDecisions(clocks.now_ms),
     )
 
 
@@ -199,19 +202,28 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     defaults, clocks = seen.settings.defaults, seen.clocks
     room = Room(seen.cluster, defaults)
     candidates = Candidates(seen.cluster, room, defaults)
-    planner = GangPlanner(seen.gangs, candidates, defaults, leader, clocks.monotonic)
-    node_filter = Filter(seen.cluster, defaults, gangs=planner)
+    planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
+    node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
     gate = GangGate(seen.gangs, leader)
     binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
-    deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep)
+    hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
+    holding = Holding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
+    deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep, holding)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
-    seen.registry.add(lambda: metrics.families(_sources(seen, leader), clocks.monotonic()))
-    counted = VerbMetrics(seen.registry)
+    seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
     verbs = Verbs(
-        seen.cluster, node_filter, defaults, binder, seen.recorder, preemption, seen.history, counted, seen.gangs,
-        seen.decisions,
-    )  # fmt: skip
+        cluster=seen.cluster,
+        node_filter=node_filter,
+        defaults=defaults,
+        binder=binder,
+        recorder=seen.recorder,
+        preemption=preemption,
+        history=seen.history,
+        metrics=VerbMetrics(seen.registry),
+        gangs=seen.gangs,
+        decisions=seen.decisions,
+    )
     tasks = (
         preemption.run,
         deadlines.run,
@@ -230,7 +242,7 @@ async def _handle_idle(seen: Observers, leader: Leader) -> None:
     await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
 
-def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
+def _sources(seen: Observers, leader: Leader, holding: Holding) -> metrics.Sources:
     objects, watches = seen.cluster.objects, seen.watches
     return metrics.Sources(
         leads=lambda: not leader.refusal(),
@@ -240,8 +252,10 @@ def _sources(seen: Observers, leader: Leader) -> metrics.Sources:
             "gpunodes": len(objects.gpunodes),
         },
         reservations=seen.cluster.count_reservations,
-        gangs=seen.gangs.states,
-        gang_plans=lambda: seen.gangs.outcomes,
+        gangs=seen.gangs.records.states,
+        gang_plans=lambda: seen.gangs.plans.outcomes,
+        held_cards=lambda: holding.cards,
+        gang_holds=lambda: holding.outcomes,
         watches=watches.by_name,
         queues=lambda: {
             "events": seen.recorder.waiting,

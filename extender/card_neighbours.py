@@ -48,17 +48,38 @@ class CardNeighbours:
         if request is None:
             return None
         options = request.options
-        near = [each for each in binding if each[0].namespace == pod.namespace and each[0].uid != pod.uid]
+        near = _near(pod, binding)
         if not (options.affinity or options.anti_affinity or self._repels(pod, near)):
             return request
-        others = [*(each for uid, each in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
+        others = self._others(pod, near)
         beside, apart = _beside(pod, options.affinity, others), _apart(pod, options.anti_affinity, others)
         selector = replace(options.selector, beside=beside, apart=apart)
         return replace(request, options=replace(options, selector=selector))
 
+    def preferred(self, pod: Pod, request: PodRequest, binding: Iterable[Holder]) -> PodRequest | None:
+        """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
+        options, selector = request.options, request.options.selector
+        others = self._others(pod, _near(pod, binding))
+        beside = _beside(pod, options.preferred_affinity, others) or None  # no such pod yet: no preference
+        apart = selector.apart | _apart(pod, options.preferred_anti_affinity, others)
+        if beside is None and apart == selector.apart:
+            return None
+        if beside is not None and selector.beside is not None:
+            beside &= selector.beside
+        narrowed = replace(selector, beside=selector.beside if beside is None else beside, apart=apart)
+        return replace(request, options=replace(options, selector=narrowed))
+
+    def _others(self, pod: Pod, near: Sequence[Holder]) -> list[Holder]:
+        """Return the other pods of the namespace that hold cards, with those that are being bound."""
+        return [*(each for uid, each in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
+
     def _repels(self, pod: Pod, near: Sequence[Holder]) -> bool:
         """Whether any pod of the namespace keeps others off its cards."""
         return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(each) for each, _ in near)
+
+
+def _near(pod: Pod, binding: Iterable[Holder]) -> list[Holder]:
+    return [each for each in binding if each[0].namespace == pod.namespace and each[0].uid != pod.uid]
 
 
 def _beside(pod: Pod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:

@@ -10,7 +10,7 @@ Derived node states are cached until an object or a reservation changes; the ind
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from extender import bound_usage, card_owners
 from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
 from extender.demand import DemandKeeper
+from extender.held_room import Holds
 from extender.host_usage import HostPod, HostUsage
 from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
@@ -30,25 +31,30 @@ from extender.objects import GpuNode, KubeNode, Pod
 from extender.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.store import ObjectStore
 from vgpu import names, usage
+from vgpu.assignment import Assignment
 from vgpu.device import Card, Node
+from vgpu.placement import racks
 from vgpu.placement.models import Models
 from vgpu.placement.room import Ask
-from vgpu.placement.weights import DEFAULTS, Weights
+from vgpu.placement.weights import PolicyWeights
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
 from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
 
+DEFAULT_WEIGHTS: Final = PolicyWeights()
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
 
 class Cluster:
-    """Derived state. `clock` is monotonic, in seconds; `weights` are those of the policy `fragmentation`."""
+    """Derived state. `clock` is monotonic, in seconds; `weights` are those of the packing policies."""
 
-    def __init__(self, slice_mib: int, clock: Callable[[], float], weights: Weights = DEFAULTS) -> None:
+    def __init__(self, slice_mib: int, clock: Callable[[], float], weights: PolicyWeights = DEFAULT_WEIGHTS) -> None:
         self.slice_mib = slice_mib
+        self.weights = weights
         self.objects = ObjectStore()
         self.leases = Leases(clock, self._take_lease)
         self.owners = CardOwners()
+        self.holds = Holds()
         self._clock = clock
         self._bound = BoundUsage()
         self._reservations = Reservations()
@@ -60,7 +66,7 @@ class Cluster:
         room_for = Copies(self.rows.index)
         self.ranking = Ranking(self.rows.index, room_for, self.state)
         self._supplies = Supplies(self.rows.index, room_for, self.state, models)
-        self.demand = DemandKeeper(slice_mib, models, self.supply, weights)
+        self.demand = DemandKeeper(slice_mib, models, self.supply, weights.fragmentation)
 
     def now(self) -> float:
         """Return the monotonic time in seconds."""
@@ -79,9 +85,23 @@ class Cluster:
 
     def request(self, pod: Pod) -> PodRequest | None:
         """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
-        in_flight = ((each.uid, each.assignment) for each in self._reservations)
-        binding = [(self.objects.pods[uid], chosen) for uid, chosen in in_flight if uid in self.objects.pods]
-        return self.objects.neighbours.request(pod, binding)
+        return self.objects.neighbours.request(pod, self._binding())
+
+    def preferred(self, pod: Pod, request: PodRequest) -> PodRequest | None:
+        """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
+        if not request.options.prefers_neighbours:
+            return None
+        return self.objects.neighbours.preferred(pod, request, self._binding())
+
+    def rack_tiers(self, pod: Pod, asked: Sequence[str]) -> Mapping[str, int]:
+        """Return the tier of each node by its rack, for a pod with a policy for racks; else empty."""
+        request = pod.parsed.request
+        if request is None or request.options.rack_policy is None:
+            return {}
+        pods = self.objects.pods
+        binding = [(pods[each.uid], each.node) for each in self._reservations if each.uid in pods]
+        used = [self._rack(node) for node in self.objects.jobs.nodes(pod, binding)]
+        return racks.tiers(request.options.rack_policy, {name: self._rack(name) for name in asked}, used)
 
     async def index(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
         """Return every node as arrays, up to date until the next change; long work is done in slices with pauses."""
@@ -102,7 +122,8 @@ class Cluster:
         if self._releases.expire(node, self._clock()):
             self._invalidate(node)
         if node not in self._states:
-            self._states[node] = replace(self._derive(self.objects.gpunodes[node]), host=self._host_room(node))
+            derived = self._derive(self.objects.gpunodes[node])
+            self._states[node] = replace(derived, host=self._host_room(node), links=self.weights.topology)
         return self._states[node]
 
     def upsert_host_pod(self, pod: HostPod) -> None:
@@ -250,6 +271,15 @@ class Cluster:
     def _end_reservations(self, uid: str) -> None:
         for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
+
+    def _binding(self) -> list[tuple[Pod, Assignment]]:
+        """Return the pods whose Binding is in flight."""
+        in_flight = ((each.uid, each.assignment) for each in self._reservations)
+        return [(self.objects.pods[uid], chosen) for uid, chosen in in_flight if uid in self.objects.pods]
+
+    def _rack(self, node: str) -> str:
+        kubelet = self.objects.nodes.get(node)
+        return kubelet.rack if kubelet else ""
 
     def _host_room(self, node: str) -> HostRoom:
         kubelet = self.objects.nodes.get(node)

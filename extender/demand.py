@@ -10,13 +10,13 @@ from dataclasses import replace
 from extender import weights_file
 from extender.index.supply import Supply
 from extender.objects import Pod
-from vgpu.placement import room, topology
+from vgpu.placement import room
 from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask
-from vgpu.placement.weights import DEFAULTS, Weights
+from vgpu.placement.weights import DEFAULTS, PolicyWeights, Weights
 
 
 class DemandKeeper:
@@ -66,10 +66,6 @@ class DemandKeeper:
         self.demand = self._typical.demand(supply.copies.__getitem__, supply.free, supply.slices)
 
 
-def described(defaults: DefaultPolicies, weights: Weights) -> str:
+def described(defaults: DefaultPolicies, weights: PolicyWeights) -> str:
     """Return the cluster's policies and their weights in words, for the log."""
-    return (
-        f"nodes by {defaults.node_policy}, cards by {defaults.gpu_policy}; "
-        f"fragmentation: {weights_file.effective(weights)}; "
-        f"topology: NVLink {topology.NVLINK}, same NUMA node {topology.SAME_NUMA}, other {topology.OTHER_NUMA}"
-    )
+    return f"nodes by {defaults.node_policy}, cards by {defaults.gpu_policy}; {weights_file.effective(weights)}"

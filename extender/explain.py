@@ -1,11 +1,11 @@
 """Why a pod waits, in words that its owner can act on: what it needs, and what each card has."""
 
 import heapq
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from extender.cluster import Cluster
+from extender.index.answer import Answer
 from extender.objects import Pod
 from vgpu import quantity
 from vgpu import reasons as reasoning
@@ -23,14 +23,15 @@ def why_pending(
 ) -> tuple[str, str]:
     """Return the reason code and the message for a pod that no node can take.
 
-    `reasons` counts the nodes by reason; `details` are the refusals of `MAX_NODES` of them, or of all.
+    `reasons` counts the nodes by reason; `details` are the refusals of `MAX_NODES` of them, or of all. Of these, the
+    nodes with the reason that is returned come first in the message.
     """
     if pod.parsed.problems:
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
-    ((code, _),) = Counter(reasons).most_common(1)
+    code = reasoning.ordered(reasons)[0][0]
     request = pod.parsed.request
     parts = [needs(request)] if request else []
-    for node in first(details):
+    for node in sorted(details, key=lambda name: (details[name].reason is not code, name)):
         part = f"{node}: {', '.join(_node(node, details[node], cluster))}"
         if len("; ".join([*parts, part])) > MAX_LENGTH:
             break
@@ -40,9 +41,16 @@ def why_pending(
     return str(code), "; ".join(parts)
 
 
-def first(names: Iterable[str]) -> list[str]:
-    """Return the nodes whose refusals a message may have, by name."""
-    return heapq.nsmallest(MAX_NODES, names)
+def first(answer: Answer) -> list[str]:
+    """Return the nodes whose refusals a message may have: those with the first reason, then the others, by name."""
+    code = reasoning.ordered(answer.reasons)[0][0]
+    preferred = heapq.nsmallest(MAX_NODES, answer.refused_for((code,)))
+    return preferred if len(preferred) == MAX_NODES else [*preferred, *_others(answer.names, preferred)]
+
+
+def _others(names: Sequence[str], preferred: Sequence[str]) -> list[str]:
+    known = set(preferred)
+    return heapq.nsmallest(MAX_NODES - len(preferred), (name for name in names if name not in known))
 
 
 def needs(request: PodRequest) -> str:

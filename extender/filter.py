@@ -77,7 +77,7 @@ class Filter:
         begun = self._cluster.now()
         await self._cluster.index(pause)
         if self._gangs is not None and pod.parsed.gang is not None and not full and self._refusal(pod) is None:
-            planned = self._gangs.answer(pod, names, self._judged)
+            planned = await self._gangs.answer(pod, names, self._judged, pause)
             if planned is not None:
                 return planned
         answer = self._judged(pod, names)
@@ -127,7 +127,7 @@ class Filter:
             names,
             self._cluster.now(),
             exact=self._cluster.owners.nodes_with(selector.named_uuids),
-            reserved=nominations.nodes(),
+            reserved=[*nominations.nodes(), *self._cluster.holds.against(pod)],
         )
 
     def _refusal(self, pod: Pod) -> Reason | None:
@@ -149,7 +149,8 @@ class Filter:
             return lambda _: Refusal(refusal)
         if request is None:
             return lambda _: Assignment({})
-        return self._placement(pod, request)
+        placement_on, preferred = self._placement(pod, request), self._cluster.preferred(pod, request)
+        return placement_on if preferred is None else _first(self._placement(pod, preferred), placement_on)
 
     def _placement(self, pod: Pod, request: PodRequest) -> Callable[[str], Placement]:
         policy = self._defaults.gpu_policy_for(request.options)
@@ -166,10 +167,27 @@ class Filter:
             left = self._room.with_nominated(state, pod)
             if left is not state and isinstance(placement, Assignment):
                 placement = choose.place(request, left, policy)
-                return placement if isinstance(placement, Assignment) else Refusal(Reason.CARD_RESERVED)
+                if not isinstance(placement, Assignment):
+                    return Refusal(Reason.CARD_RESERVED)
+            kept = self._cluster.holds.left(left, pod)
+            if kept is not left and isinstance(placement, Assignment):
+                placement = choose.place(request, kept, policy)
+                return placement if isinstance(placement, Assignment) else Refusal(Reason.CARD_KEPT_FOR_GANG)
             return placement
 
         return placement_on
 
     def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
         return self._cluster.objects.nodes[name].has_room(state.devices, devices)
+
+
+def _first(
+    preferred: Callable[[str], Placement], placement_on: Callable[[str], Placement]
+) -> Callable[[str], Placement]:
+    """Return the function that places a pod as it prefers, and on a node where that fails, as it must be."""
+
+    def either(name: str) -> Placement:
+        found = preferred(name)
+        return found if isinstance(found, Assignment) else placement_on(name)
+
+    return either

@@ -44,6 +44,16 @@ GANG_PLANS: Final = Metric(
     "pod did not come before the deadline), evicted (some pods were bound without the others)",
     ("outcome",),
 )
+HELD_CARDS: Final = Metric(
+    "vgpu_extender_gang_held_cards", Kind.GAUGE, "Cards on which room is kept free for a gang that has waited for long"
+)
+HOLDS: Final = Metric(
+    "vgpu_extender_gang_holds_total",
+    Kind.COUNTER,
+    "Times that room was kept free for a gang, by how it ended: planned, expired (other pods did not leave in time), "
+    "dropped (a pod went, or this replica no longer leads), impossible (the gang does not fit the empty cluster)",
+    ("outcome",),
+)
 SYNCED: Final = Metric("vgpu_extender_watch_synced", Kind.GAUGE, "1 after the first list of a watch", ("watch",))
 AGE: Final = Metric(
     "vgpu_extender_watch_age_seconds",
@@ -88,6 +98,8 @@ CATALOGUE: Final = (
     RESERVATIONS,
     GANGS,
     GANG_PLANS,
+    HELD_CARDS,
+    HOLDS,
     SYNCED,
     AGE,
     UNREADABLE,
@@ -140,6 +152,8 @@ class Sources:
         reservations: number of pods whose Binding is in flight.
         gangs: number of gangs by state.
         gang_plans: number of plans that ended, by outcome.
+        held_cards: number of cards on which room is kept free for a gang.
+        gang_holds: how often room was kept free, by outcome.
         watches: by name.
         queues: lengths by name.
         history: how far the history's database is behind; returns None where no history is kept.
@@ -150,6 +164,8 @@ class Sources:
     reservations: Callable[[], int]
     gangs: Callable[[], Mapping[str, int]]
     gang_plans: Callable[[], Mapping[str, int]]
+    held_cards: Callable[[], int]
+    gang_holds: Callable[[], Mapping[str, int]]
     watches: Mapping[str, Reflector]
     queues: Callable[[], Mapping[str, int]]
     history: Callable[[], Lag | None]
@@ -164,6 +180,8 @@ def families(sources: Sources, now: float) -> Iterable[Family]:
     yield Family(RESERVATIONS, [((), sources.reservations())])
     yield Family(GANGS, _by_label(sources.gangs()))
     yield Family(GANG_PLANS, _by_label(sources.gang_plans()))
+    yield Family(HELD_CARDS, [((), sources.held_cards())])
+    yield Family(HOLDS, _by_label(sources.gang_holds()))
     yield Family(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
     yield Family(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
     yield Family(UNREADABLE, [((name,), each.unreadable) for name, each in watches])

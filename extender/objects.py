@@ -103,11 +103,13 @@ class KubeNode:
         name: of the node.
         allocatable: slices and cards.
         host: CPU and memory.
+        rack: in which the node is; empty where no label says it.
     """
 
     name: str
     allocatable: Mapping[str, int]
     host: HostRequest = host_request.NOTHING
+    rack: str = ""
 
     @property
     def offers_nothing(self) -> bool:
@@ -244,7 +246,8 @@ def node(raw: bytes) -> KubeNode:
     obj: Json = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
     amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
-    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable))
+    rack = (obj["metadata"].get("labels") or {}).get(names.RACK, "")
+    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable), str(rack))
 
 
 def gpunode(raw: bytes) -> GpuNode:

@@ -5,7 +5,7 @@ Sources: https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/s
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -15,15 +15,26 @@ from vgpu.gang import MAX_SIZE, GangSource
 
 Json = Mapping[str, Any]
 
+MAX_TIMEOUT_S: Final = 3600  # the longest --gang-deadline-s
+
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """A PodGroup: `size` is None where it cannot be used, and `problem` says why."""
+    """A PodGroup.
+
+    Attributes:
+        namespace: of the PodGroup and its pods.
+        name: of the PodGroup.
+        size: how many pods start together; None where the PodGroup cannot be used.
+        problem: why it cannot be used.
+        timeout_s: how long its pods wait for each other, at most `MAX_TIMEOUT_S`; None: the extender's setting counts.
+    """
 
     namespace: str
     name: str
     size: int | None
     problem: str = ""
+    timeout_s: int | None = None
 
 
 class PodGroups:
@@ -67,7 +78,15 @@ class PodGroups:
 def of_coscheduling(raw: bytes) -> PodGroup:
     """Read a PodGroup of scheduling.x-k8s.io."""
     obj = msgspec.json.decode(raw)
-    return _group(obj, (obj.get("spec") or {}).get("minMember"), "spec.minMember")
+    spec = obj.get("spec") or {}
+    found = _group(obj, spec.get("minMember"), "spec.minMember")
+    return replace(found, timeout_s=_timeout_s(spec.get("scheduleTimeoutSeconds")))
+
+
+def _timeout_s(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        return None
+    return min(value, MAX_TIMEOUT_S)
 
 
 def of_kubernetes(raw: bytes) -> PodGroup:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from extender import preferences
 from extender.cluster import Cluster
 from extender.index.ranking import Scores
 from extender.objects import Pod
@@ -20,4 +21,5 @@ async def prioritize(
     await cluster.index(pause)
     options = pod.parsed.request.options if pod.parsed.request else PodOptions()
     policy, question = defaults.node_policy_for(options), cluster.demand.question(pod)
-    return cluster.ranking.score(names, policy, question, cluster.now())
+    tiers = preferences.tiers(cluster, pod, names, defaults)
+    return cluster.ranking.score(names, policy, question, cluster.now(), tiers)

@@ -42,7 +42,8 @@ class Room:
             for each in self._cluster.objects.pods_on(node).values()
             if each.uid not in gone and each.scheduling.priority < pod.scheduling.priority and bound_usage.granted(each)
         ]
-        base = self._reserved(preempt.without(state, going), (), self._cluster.objects.nominations.before(pod, node))
+        free = self._cluster.holds.left(preempt.without(state, going), pod)
+        base = self._reserved(free, (), self._cluster.objects.nominations.before(pod, node))
         devices, kubelet = request.devices(self._cluster.slice_mib), self._cluster.objects.nodes[node]
         policy = self._defaults.gpu_policy_for(request.options)
         return preempt.on_node(

@@ -42,7 +42,7 @@ class Settings(Listening):
     node_policy: Policy = Field("fragmentation", description="which node is preferred, for pods without a policy")
     gpu_policy: Policy = Field("fragmentation", description="which card is preferred, for pods without a policy")
     packing_weights: Path | None = Field(
-        None, description="weights of the policy fragmentation, TOML (default: those of the guide)"
+        None, description="weights of the packing policies, TOML (default: those of the guide)"
     )
     gang_deadline_s: int = Field(
         30,
@@ -50,6 +50,15 @@ class Settings(Listening):
         le=3600,
         description="seconds that cards are reserved for a gang whose pods do not come, and that some pods of a gang "
         "are bound while others are missing",
+    )
+    gang_hold_after_s: int = Field(
+        300,
+        ge=0,
+        le=86400,
+        description="seconds that a complete gang waits for cards before room is kept free for it; 0: never",
+    )
+    gang_hold_s: int = Field(
+        600, ge=10, le=86400, description="seconds that room is kept free for a gang, after which other pods get it"
     )
     namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field(

@@ -6,6 +6,7 @@ from typing import Final
 
 from extender.card_neighbours import CardNeighbours
 from extender.gang_members import GangMembers
+from extender.job_racks import JobPods
 from extender.nominations import Nominations
 from extender.objects import GpuNode, KubeNode, Pod
 
@@ -22,6 +23,7 @@ class ObjectStore:
         self.nominations = Nominations()
         self.gangs = GangMembers()
         self.neighbours = CardNeighbours()
+        self.jobs = JobPods()
         self._running: dict[str, dict[str, Pod]] = {}
         self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
@@ -35,6 +37,7 @@ class ObjectStore:
         self.nominations.put(pod)
         self.gangs.put(pod)
         self.neighbours.put(pod)
+        self.jobs.put(pod)
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
 
@@ -44,6 +47,7 @@ class ObjectStore:
         self.nominations.remove(uid)
         self.gangs.remove(uid)
         self.neighbours.remove(uid)
+        self.jobs.remove(uid)
         self._bound_at.pop(uid, None)
         self._deleted[uid] = None
         if len(self._deleted) > MAX_DELETED:

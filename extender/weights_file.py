@@ -1,12 +1,17 @@
-"""The weights of the policy `fragmentation`, from a settings file in TOML. What the file does not name has its default.
+"""The weights of the policies, from a settings file in TOML. What the file does not name has its default.
 
 [fragmentation]
-tolerance = 30     # thousandths of a card
-left = 50          # thousandths of a card
+tolerance = 10     # thousandths of a card
+left = 20          # thousandths of a card
 scarcity = 1.5
 covered = 95       # percent
 half-life = 4000   # pods
 refresh = 64       # questions
+
+[topology]
+nvlink = 100
+same-numa = 10
+other-numa = 1
 """
 
 import math
@@ -16,14 +21,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from extender import toml_file
+from vgpu import links
 from vgpu.errors import UnusableSetting
-from vgpu.placement.weights import BOUNDS, DEFAULTS, Weights
+from vgpu.placement import weights
+from vgpu.placement.weights import PolicyWeights
 
-TABLE: Final = "fragmentation"
-NAMES: Final = {each.name.replace("_", "-"): each.name for each in fields(Weights)}
+DEFAULTS: Final = PolicyWeights()
+BOUNDS: Final = {"fragmentation": weights.BOUNDS, "topology": links.BOUNDS}  # by table and field
+NUMBERS: Final = ("scarcity",)  # the others are whole
 
 
-def read(path: Path | None) -> Weights:
+def read(path: Path | None) -> PolicyWeights:
     """Read the file; without a file return the defaults.
 
     Raises:
@@ -32,26 +40,43 @@ def read(path: Path | None) -> Weights:
     return DEFAULTS if path is None else _weights(path, toml_file.load(path))
 
 
-def effective(weights: Weights) -> str:
-    """Return all weights in the words of the file, on one line."""
-    found = asdict(weights)
-    return ", ".join(f"{name} = {found[field]}" for name, field in NAMES.items())
+def effective(chosen: PolicyWeights) -> str:
+    """Return all weights in the words of the file, on one line: `TABLE: NAME = VALUE, ...; TABLE: ...`."""
+    tables = asdict(chosen)
+    return "; ".join(f"{table}: {_words(found)}" for table, found in tables.items())
 
 
-def _weights(path: Path, found: Mapping[str, Any]) -> Weights:
-    table = found.get(TABLE, {})
-    if not isinstance(table, dict):
-        raise UnusableSetting(f"{path}: {TABLE}: must be a table")
-    unknown = [*(found.keys() - {TABLE}), *(f"{TABLE}.{name}" for name in table.keys() - NAMES.keys())]
+def names(table: str) -> list[str]:
+    """Return the names of a table's weights in the file."""
+    return [name.replace("_", "-") for name in BOUNDS[table]]
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', '-')} = {value}" for name, value in found.items())
+
+
+def _weights(path: Path, found: Mapping[str, Any]) -> PolicyWeights:
+    unknown = found.keys() - BOUNDS.keys()
     if unknown:
-        raise UnusableSetting(f"{path}: {min(unknown)[:100]!r}: unknown; {TABLE} has {', '.join(NAMES)}")
-    return Weights(**{NAMES[name]: _number(path, name, value) for name, value in table.items()})
+        raise UnusableSetting(f"{path}: {min(unknown)[:100]!r}: unknown; there are {', '.join(BOUNDS)}")
+    kinds = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(DEFAULTS)}
+    return PolicyWeights(**{table: kinds[table](**_table(path, table, value)) for table, value in found.items()})
 
 
-def _number(path: Path, name: str, value: object) -> Any:
-    lowest, highest = BOUNDS[NAMES[name]]
-    kinds = int | float if name == "scarcity" else int
+def _table(path: Path, table: str, found: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise UnusableSetting(f"{path}: {table}: must be a table")
+    unknown = found.keys() - names(table)
+    if unknown:
+        text = f"{table}.{min(unknown)}"[:100]
+        raise UnusableSetting(f"{path}: {text!r}: unknown; {table} has {', '.join(names(table))}")
+    return {name.replace("-", "_"): _number(path, table, name, value) for name, value in found.items()}
+
+
+def _number(path: Path, table: str, name: str, value: object) -> Any:
+    lowest, highest = BOUNDS[table][name.replace("-", "_")]
+    kinds = int | float if name in NUMBERS else int
     if isinstance(value, bool) or not isinstance(value, kinds) or math.isnan(value) or not lowest <= value <= highest:
-        kind = "number" if name == "scarcity" else "whole number"
-        raise UnusableSetting(f"{path}: {TABLE}.{name}: must be a {kind} from {lowest} to {highest}")
+        kind = "number" if name in NUMBERS else "whole number"
+        raise UnusableSetting(f"{path}: {table}.{name}: must be a {kind} from {lowest} to {highest}")
     return value

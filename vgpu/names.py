@@ -19,6 +19,7 @@ KUBELET_RESOURCES: Final = (SLICE, CARD)
 
 NODE_POLICY: Final = f"{DOMAIN}/node-policy"
 GPU_POLICY: Final = f"{DOMAIN}/gpu-policy"
+RACK_POLICY: Final = f"{DOMAIN}/rack-policy"
 COMPUTE_POLICY: Final = f"{DOMAIN}/compute-policy"
 MEMORY_POLICY: Final = f"{DOMAIN}/memory-policy"
 PRIORITY: Final = f"{DOMAIN}/priority"
@@ -30,9 +31,12 @@ GANG: Final = f"{DOMAIN}/gang"  # name of the pods of a namespace that start tog
 GANG_SIZE: Final = f"{DOMAIN}/gang-size"  # how many pods these are
 GPU_AFFINITY: Final = f"{DOMAIN}/gpu-affinity"  # labels of pods on whose cards a pod must be
 GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/gpu-anti-affinity"
+PREFERRED_GPU_AFFINITY: Final = f"{DOMAIN}/preferred-gpu-affinity"
+PREFERRED_GPU_ANTI_AFFINITY: Final = f"{DOMAIN}/preferred-gpu-anti-affinity"
 USER_ANNOTATIONS: Final = (
     NODE_POLICY,
     GPU_POLICY,
+    RACK_POLICY,
     COMPUTE_POLICY,
     MEMORY_POLICY,
     PRIORITY,
@@ -44,7 +48,11 @@ USER_ANNOTATIONS: Final = (
     GANG_SIZE,
     GPU_AFFINITY,
     GPU_ANTI_AFFINITY,
+    PREFERRED_GPU_AFFINITY,
+    PREFERRED_GPU_ANTI_AFFINITY,
 )
+
+RACK: Final = f"{DOMAIN}/rack"  # label of a node: the rack, or another group of nodes with a fast network
 
 IDLE_AFTER: Final = f"{DOMAIN}/idle-after"
 IDLE_ACTION: Final = f"{DOMAIN}/idle-action"
@@ -58,6 +66,8 @@ KUBERNETES_GROUPS_PATH: Final = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
+
+SYNTHETIC: Final = f"{DOMAIN}/synthetic"  # label of pods: their GPU time is a load for tests, and is no use
 
 # Labels of a namespace, which its users cannot change.
 MAX_PRIORITY_LABEL: Final = f"{DOMAIN}/max-priority"

@@ -35,6 +35,13 @@ class PackingPolicy(StrEnum):
     POWER = "power"  # the fewest cards and nodes in use
 
 
+class RackPolicy(StrEnum):
+    """How the pods of one job are placed over racks."""
+
+    PACK = "pack"  # where the most pods of the job are
+    SPREAD = "spread"  # where the fewest are
+
+
 class ComputePolicy(StrEnum):
     """How the limiter enforces cores."""
 
@@ -109,12 +116,20 @@ class PodOptions:
 
     node_policy: PackingPolicy | None = None
     gpu_policy: PackingPolicy | None = None
+    rack_policy: RackPolicy | None = None
     compute_policy: ComputePolicy | None = None
     memory_policy: MemoryPolicy | None = None
     priority: int = 0
     selector: CardSelector = CardSelector()
     affinity: Labels = frozenset()
     anti_affinity: Labels = frozenset()
+    preferred_affinity: Labels = frozenset()
+    preferred_anti_affinity: Labels = frozenset()
+
+    @property
+    def prefers_neighbours(self) -> bool:
+        """Whether the pod prefers cards by the pods on them."""
+        return bool(self.preferred_affinity or self.preferred_anti_affinity)
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
@@ -123,6 +138,7 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
     options = PodOptions(
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
         gpu_policy=_choice(PackingPolicy, names.GPU_POLICY, annotations, problems),
+        rack_policy=_choice(RackPolicy, names.RACK_POLICY, annotations, problems),
         compute_policy=_choice(ComputePolicy, names.COMPUTE_POLICY, annotations, problems),
         memory_policy=_choice(MemoryPolicy, names.MEMORY_POLICY, annotations, problems),
         priority=_priority(annotations, problems),
@@ -134,6 +150,8 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
         ),
         affinity=_labels(names.GPU_AFFINITY, annotations, problems),
         anti_affinity=_labels(names.GPU_ANTI_AFFINITY, annotations, problems),
+        preferred_affinity=_labels(names.PREFERRED_GPU_AFFINITY, annotations, problems),
+        preferred_anti_affinity=_labels(names.PREFERRED_GPU_ANTI_AFFINITY, annotations, problems),
     )
     return options, problems
 

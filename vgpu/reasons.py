@@ -4,6 +4,7 @@ kube-scheduler counts nodes with identical texts, so there are few texts, and ea
 as how much is free on which card, are in the pod's Event.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -16,6 +17,7 @@ class Reason(StrEnum):
     CARD_HELD_WHOLE = "CardHeldWhole"
     CARD_IN_USE = "CardInUse"
     CARD_RESERVED = "CardReserved"
+    CARD_KEPT_FOR_GANG = "CardKeptForGang"
     CARD_AFFINITY = "CardAffinity"
     CARD_ANTI_AFFINITY = "CardAntiAffinity"
     CARD_CORDONED = "CardCordoned"
@@ -50,6 +52,7 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_HELD_WHOLE: "the cards are held whole",
     Reason.CARD_IN_USE: "whole cards are asked for and none is empty",
     Reason.CARD_RESERVED: "the cards are reserved for a pod of higher priority",
+    Reason.CARD_KEPT_FOR_GANG: "the cards are kept free for a gang that has waited for long",
     Reason.CARD_AFFINITY: "no card has the pods on it that the pod must be beside",
     Reason.CARD_ANTI_AFFINITY: "the cards have pods on them that must not be beside the pod",
     Reason.CARD_CORDONED: "the cards are cordoned",
@@ -82,6 +85,7 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
     Reason.CARD_HELD_WHOLE: "a container holds the whole card",
     Reason.CARD_IN_USE: "the whole card is asked for, and containers use parts of it",
     Reason.CARD_RESERVED: "reserved for a pod of higher priority",
+    Reason.CARD_KEPT_FOR_GANG: "kept free for a gang that has waited for long",
     Reason.CARD_AFFINITY: "no pod on it has the labels of the pod's gpu-affinity",
     Reason.CARD_ANTI_AFFINITY: "a gpu-anti-affinity, of the pod or of a pod on it, keeps them apart",
     Reason.CARD_CORDONED: "an administrator has cordoned it",
@@ -96,6 +100,7 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
 # Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.
 UNRESOLVABLE: Final = frozenset(
     {
+        Reason.CARD_KEPT_FOR_GANG,  # against pods of higher priority nothing is kept
         Reason.CARD_TOO_SMALL,
         Reason.CARD_CORDONED,
         Reason.CARD_UNHEALTHY,
@@ -117,8 +122,34 @@ UNRESOLVABLE: Final = frozenset(
     }
 )
 
+# Of these, what nothing but another request or other cards can end.
+NEVER: Final = frozenset(
+    {
+        Reason.CARD_TOO_SMALL,
+        Reason.CARD_EXCLUSIVE,
+        Reason.CARD_MODE_UNSUPPORTED,
+        Reason.GPU_MODEL_MISMATCH,
+        Reason.GPU_UUID_MISMATCH,
+        Reason.NOT_ENOUGH_CARDS,
+        Reason.NO_INVENTORY,
+    }
+)
+
 # Of these, what an administrator can end on a card that the pod accepts.
 CURABLE: Final = frozenset({Reason.CARD_CORDONED, Reason.CARD_UNHEALTHY})
+
+
+def ordered(nodes: Mapping[Reason, int]) -> list[tuple[Reason, int]]:
+    """Order reasons as people need them: what other pods' end cures, what an administrator can end, what stays.
+
+    `nodes` counts the nodes by reason; of one kind the most frequent reason comes first. Where a pod names a card
+    that is cordoned, its node says `CardCordoned` and every other node `GpuUuidMismatch`: the cordon comes first.
+    """
+    return sorted(nodes.items(), key=lambda item: (_permanence(item[0]), -item[1], item[0]))
+
+
+def _permanence(reason: Reason) -> int:
+    return (reason in UNRESOLVABLE) + (reason in NEVER)
 
 
 def text(reason: Reason) -> str:

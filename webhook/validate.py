@@ -7,7 +7,7 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, foreign_annotations, gang, idle, manifest, names, policy, quantity, request, translate
+from vgpu import container_paths, foreign_annotations, gang, idle, manifest, names, quantity, request, translate
 from vgpu.problem import Problem
 from vgpu.request import Json
 from webhook import pods
@@ -161,13 +161,20 @@ def _changed_options(old: Json, new: Json, changed: set[str]) -> Iterator[Proble
     for name in sorted(foreign_annotations.NAMES & changed):
         why = f"was translated when the pod was created, and cannot be changed; set annotations of {names.DOMAIN}"
         yield Problem(_annotation(name), annotations.get(name, ""), why)
-    fields = {_annotation(name) for name in changed}
-    yield from (problem for problem in idle.read(annotations)[1] if problem.field in fields)
+    yield from _added(idle.read(manifest.annotations(old))[1], idle.read(annotations)[1])
     if old.get("spec", {}).get("nodeName"):
         for name in names.USER_ANNOTATIONS:
             if name in changed:
                 why = "cannot be changed once the pod is bound to a node"
                 yield Problem(_annotation(name), annotations.get(name, ""), why)
         return
-    found = (*policy.parse(annotations)[1], *gang.parse(new)[1])
-    yield from (problem for problem in found if problem.field in fields)
+    yield from _added(_of_request(old), _of_request(new))
+
+
+def _added(before: Sequence[Problem], after: Sequence[Problem]) -> list[Problem]:
+    return [problem for problem in after if problem not in before]
+
+
+def _of_request(pod: Json) -> list[Problem]:
+    """Return what is wrong with a pod's request, also where one annotation does not fit another."""
+    return [*request.parse(pod).problems, *gang.conflicts(pod)]

@@ -1,4 +1,4 @@
-"""The admin's ASGI application: routes, errors, sizes, and the OpenAPI document with its page."""
+"""The admin's ASGI application: routes, errors, sizes, the administrators' page, and the OpenAPI document."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -25,6 +25,7 @@ from extender.admin import (
 )
 from extender.admin.context import Context
 from extender.admin.problems import AdminProblem, FieldError
+from extender.web import routes as web
 
 PREFIX: Final = "/api/v1"
 MAX_BODY: Final = 1 << 20
@@ -76,6 +77,7 @@ def build(context: Context) -> ASGIApp:
     for route in app.routes:
         if isinstance(route, APIRoute):
             route.operation_id = route.name
+    app.include_router(web.router)
     _add_pages(app)
     return BodyLimit(app, MAX_BODY)
 
@@ -85,7 +87,6 @@ def _add_pages(app: FastAPI) -> None:
     async def healthz() -> Response:
         return Response("ok", media_type="text/plain")
 
-    @app.get("/", include_in_schema=False)
     @app.get(f"{PREFIX}/docs", include_in_schema=False)
     async def docs() -> Response:
         return Response(docs_page.html(app.openapi()), media_type="text/html", headers=docs_page.HEADERS)

@@ -28,9 +28,7 @@ def html(document: Json) -> str:
     """Return the page of an OpenAPI document."""
     head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{_e(document['info']['title'])}</title>"
     title = f"<h1>{_e(document['info']['title'])} {_e(document['info']['version'])}</h1>"
-    intro = (
-        f"<p>{_e(document['info'].get('description', ''))}</p><p><a href=/api/v1/openapi.json>OpenAPI document</a></p>"
-    )
+    intro = f"<p>{_e(document['info'].get('description', ''))}</p><p><a href=openapi.json>OpenAPI document</a></p>"
     operations = "".join(
         _operation(path, verb, each, document)
         for path, verbs in document["paths"].items()

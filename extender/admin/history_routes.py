@@ -1,7 +1,7 @@
 """`/usage`, `/rightsize` and `/history`: what was used, what should be asked for, and what happened."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
@@ -77,11 +77,12 @@ async def right_sizes(
     filters = UsageFilters(namespaces=namespaces, owner=query.owner or None, labels=_labels(query.label))
     begin, end = periods.ms(since), periods.ms(until)
     found = await _asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
+    rows = _worst(found.rows) if query.worst else found.rows
     body = {
         "since": _text(since),
         "until": _text(until),
-        "items": [_right_size(each) for each in found.rows[: query.limit]],
-        "itemsLeftOut": max(0, len(found.rows) - query.limit),
+        "items": [_right_size(each) for each in rows[: query.limit]],
+        "itemsLeftOut": max(0, len(rows) - query.limit),
         "complete": found.is_complete,
     }
     return answer(request, body)
@@ -178,6 +179,11 @@ def _usage_row(groups: Iterable[Group], row: UsageRow) -> dict[str, Any]:
     }
 
 
+def _worst(rows: Sequence[RightSizeRow]) -> list[RightSizeRow]:
+    """Return the rows that left guaranteed time unused, most of it first."""
+    return sorted((row for row in rows if row.unused_s > 0), key=lambda row: (-row.unused_s, row.namespace, row.owner))
+
+
 def _right_size(row: RightSizeRow) -> dict[str, Any]:
     asked, found = row.asked, row.found
     return {
@@ -190,6 +196,7 @@ def _right_size(row: RightSizeRow) -> dict[str, Any]:
         "askedCores": asked.cores,
         "meanCores": round(found.mean_cores, 1),
         "p95Cores": None if found.p95_cores is None else round(found.p95_cores, 1),
+        "unusedGpuSeconds": round(row.unused_s, 3),
         "askedMiB": asked.memory_mib,
         "peakMiB": found.peak_mib,
         "adviceCores": found.cores,

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -236,6 +237,14 @@ class Explanation(Model):
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
 
 
+NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"  # a DNS label of RFC 1123, as the API server requires
+POD_SCHEMA: Final[JsonDict] = {
+    "properties": {
+        "metadata": {"type": "object", "properties": {"namespace": {"type": "string", "pattern": NAMESPACE}}}
+    }
+}
+
+
 class SimulatedEntry(BaseModel):
     """A pod's manifest, and how many of it."""
 
@@ -243,6 +252,7 @@ class SimulatedEntry(BaseModel):
 
     pod: dict[str, Any] = Field(
         description="a Pod, as for kubectl apply",
+        json_schema_extra=POD_SCHEMA,
         examples=[
             {
                 "metadata": {"name": "train", "namespace": "default"},
@@ -263,6 +273,14 @@ class SimulateBody(BaseModel):
     pods: list[SimulatedEntry] = Field(min_length=1, max_length=256)
 
 
+class GangLanding(Model):
+    """A pod's gang in a simulation: its pods are placed together, or none of them is."""
+
+    name: str = Field(examples=["train"])
+    size: int = Field(description="how many pods start together", examples=[8])
+    fit: int = Field(description="for how many of them there is room", examples=[5])
+
+
 class Landing(Model):
     """Where a pod would be placed; without a node, why nowhere."""
 
@@ -274,6 +292,7 @@ class Landing(Model):
     gpus: list[Grant]
     reasons: list[ReasonCount]
     nearest: Nearest | None
+    gang: GangLanding | None = Field(description="null for a pod that starts by itself")
 
 
 class Packed(Model):
@@ -405,6 +424,9 @@ class RightSizeItem(Model):
     p95Cores: float | None = Field(
         description="percent that 95 % of the minutes do not exceed; null: less than a minute was measured",
         examples=[22.3],
+    )
+    unusedGpuSeconds: float = Field(
+        description="seconds of a whole card that were guaranteed and not used", examples=[293_933.0]
     )
     askedMiB: int = Field(examples=[16384])
     peakMiB: int = Field(description="the most memory in use", examples=[5120])

@@ -174,6 +174,9 @@ class RightSizeQuery(PeriodQuery):
     label: list[Annotated[str, Field(max_length=400)]] = Field(
         [], max_length=16, description="KEY=VALUE, which the pods' labels must have"
     )
+    worst: bool = Field(
+        False, description="those first with the most GPU time that was guaranteed and not used; only those with any"
+    )
     limit: int = Field(100, ge=1, le=1000, description="the most rows, those with the most measured time")
 
 

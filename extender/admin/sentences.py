@@ -66,7 +66,7 @@ def why_waiting(
     fits: bool,
     gang: tuple[Reason, str] | None = None,
 ) -> str:
-    """Return the sentence for a pod that waits: what it needs, the most common reasons, and the nearest fit.
+    """Return the sentence for a pod that waits: what it needs, the first reasons, and the nearest fit.
 
     `gang` is why its gang waits.
     """

@@ -1,5 +1,6 @@
 """`POST /simulate`: where pods would be placed that do not exist yet. Nothing is changed."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -22,6 +23,7 @@ from vgpu import names, translate
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.placement import documents
 from vgpu.placement.simulate import Wanted
+from vgpu.placement.simulated_gangs import Ganged
 from vgpu.request import PodRequest
 
 router = APIRouter(tags=["placement"])
@@ -29,6 +31,7 @@ router = APIRouter(tags=["placement"])
 CREATE_PODS: Final = Action("create", "pods")
 SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
 MAX_PODS: Final = 1000
+_NAMESPACE: Final = re.compile(models.NAMESPACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ async def simulate(
 ) -> Response:  # fmt: skip
     """Say where these pods would be placed, one after the other, changing nothing.
 
+    The pods of a gang are placed together, or none of them is. Pods of the gang that exist already are not counted.
+
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
     """
@@ -60,7 +65,9 @@ async def simulate(
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
     beside = await context.requests([each.pod for each in entries])
-    wanted = [Wanted(now or each.request, each.pod.host) for each, now in zip(entries, beside, strict=True)]
+    wanted = [
+        Wanted(now or each.request, each.pod.host, _gang(each.pod)) for each, now in zip(entries, beside, strict=True)
+    ]
     counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
     question = Simulate(counted, context.policies())
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
@@ -90,15 +97,23 @@ def _pod(
         pod = pod_json.decode(msgspec.json.encode(manifest))
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
         return [("", f"is no readable Pod: {error}")]
+    metadata = pod.get("metadata") or {}
+    namespace = metadata.get("namespace") or "default"
+    if not _NAMESPACE.fullmatch(namespace):
+        return [("metadata.namespace", "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
     if named.problems:
         return [(each.field, each.why) for each in named.problems]
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
-    metadata = pod.get("metadata") or {}
-    namespace = metadata.get("namespace") or "default"
     asking = replace(objects.pod(named.pod), uid="", namespace=namespace)
     return Entry(namespace, metadata.get("name") or "pod", asking, named.asked, count)
+
+
+def _gang(pod: Pod) -> Ganged | None:
+    """Return a pod's gang; of a gang whose size a PodGroup says, all pods of the simulation start together."""
+    named = pod.parsed.gang
+    return Ganged(f"{pod.namespace}/{named.name}", named.size) if named is not None else None
 
 
 def _cards(snapshot: Snapshot) -> list[Any]:

@@ -29,6 +29,7 @@ WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
 MAX_AGE_S: Final = 0.5
 SLICE_S: Final = 0.002
 NODES_PER_LOOK: Final = 8  # at the clock
+KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class Snapshots:
     async def reserved(self, pod: Pod) -> dict[str, Refusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
-        for node in self._cluster.objects.nominations.nodes():
+        for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
             placement = self._filter.node(pod, node)
-            if isinstance(placement, Refusal) and placement.reason is Reason.CARD_RESERVED:
+            if isinstance(placement, Refusal) and placement.reason in KEPT:
                 found[node] = placement
             await self._sleep(0)
         return found

@@ -1,21 +1,31 @@
 """The nodes that a gang's plan looks at: for each kind of member the best ones, as many as there are members."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from extender.cluster import Cluster
 from extender.index.answer import Answer
 from extender.objects import Pod
 from extender.room import Room
 from vgpu.assignment import Assignment
-from vgpu.placement.gang import Member
+from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
-MORE_LOOKS = 256  # at nodes that must be placed exactly, beyond four for each member
+MORE_LOOKS: Final = 256  # at nodes that must be placed exactly, beyond four for each member
 
 Judged = Callable[[Pod, Sequence[str]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes to plan on, as the members see them, and the states that these views were made from."""
+
+    views: dict[str, NodeView] = field(default_factory=dict)
+    states: dict[str, NodeState] = field(default_factory=dict)
 
 
 class Candidates:
@@ -26,44 +36,65 @@ class Candidates:
         self._room = room
         self._defaults = defaults
 
-    def views(self, pods: Sequence[Pod], members: Sequence[Member], judged: Judged) -> list[NodeView]:
-        """Return the nodes to plan these members on; `members` are the pods in their order."""
-        found: dict[str, NodeView] = {}
-        kinds: dict[object, tuple[Pod, Member]] = {}
-        for pod, member in zip(pods, members, strict=True):
-            kinds.setdefault((member.request, member.host, member.nodes, member.avoided), (pod, member))
-        for pod, member in kinds.values():
-            for view in self._of(pod, member, len(members), judged):
-                found[view.name] = view
-        return list(found.values())
+    def nodes(self, pods: Mapping[str, Pod], members: Sequence[Member], judged: Judged) -> Steps[Nodes]:
+        """Return the nodes to plan these members on, in steps of less than a millisecond; `pods` are theirs by UID.
 
-    def _of(self, pod: Pod, member: Member, count: int, judged: Judged) -> Iterator[NodeView]:
+        Other work may change the cluster between two steps: each state is that of its own step.
+        """
+        found = Nodes()
+        kinds: dict[object, Member] = {}
+        for member in members:
+            kinds.setdefault((member.request, member.host, member.nodes, member.avoided), member)
+        for member in kinds.values():
+            yield from self._of(pods[member.uid], member, len(members), judged, found)
+        return found
+
+    def unchanged(self, nodes: Nodes, names: Iterable[str]) -> set[str]:
+        """Return which of these nodes are as they were when they were looked at."""
+        nominated = set(self._cluster.objects.nominations.nodes())
+        was_nominated = {name for name, view in nodes.views.items() if view.state is not nodes.states[name]}
+        alike = (name for name in set(names) if (name in nominated) <= (name in was_nominated))
+        return {name for name in alike if self._cluster.usable_state(name) is nodes.states[name]}
+
+    def _of(self, pod: Pod, member: Member, count: int, judged: Judged, found: Nodes) -> Steps[None]:
+        self._cluster.rows.write()
         names = [name for name in member.nodes or self._cluster.rows.index.known() if name not in member.avoided]
-        open_names = judged(pod, names).open()
+        answer = judged(pod, names)
+        open_names, undecided = answer.open(), {names[position] for position in answer.undecided}
         question = self._cluster.demand.question(pod)
-        for policy in self._orders(member):
-            ordered = self._cluster.ranking.ordered(open_names, policy, question)
-            yield from self._fitting(pod, member, ordered, count)
+        orders = [self._cluster.ranking.ordered(open_names, policy, question) for policy in self._orders(member)]
+        for ordered in orders:
+            yield from self._fitting(pod, member, ordered[: 4 * count + MORE_LOOKS], undecided, count, found)
 
     def _orders(self, member: Member) -> Iterable[PackingPolicy]:
         """Return the orders in which nodes are taken; to keep a gang together, the emptiest nodes are taken too."""
         policy = self._defaults.node_policy_for(member.request.options)
         return (policy, PackingPolicy.SPREAD) if policy is PackingPolicy.TOPOLOGY else (policy,)
 
-    def _fitting(self, pod: Pod, member: Member, ordered: Sequence[str], count: int) -> Iterator[NodeView]:
-        policy = self._defaults.gpu_policy_for(member.request.options)
-        for name in ordered[: 4 * count + MORE_LOOKS]:
-            view = self._view(pod, name)
-            if view is not None and isinstance(view.place(member.request, policy), Assignment):
-                yield view
+    def _fitting(
+        self, pod: Pod, member: Member, ordered: Sequence[str], undecided: set[str], count: int, found: Nodes
+    ) -> Steps[None]:
+        """Take the first nodes that fit. The arrays have decided on all but those that are undecided."""
+        for name in ordered:
+            view = self._view(pod, name, found)
+            if view is not None and self._fits(member, view, is_decided=name not in undecided):
+                found.views[name] = view
                 count -= 1
             if not count:
                 return
+            yield
 
-    def _view(self, pod: Pod, name: str) -> NodeView | None:
+    def _fits(self, member: Member, view: NodeView, *, is_decided: bool) -> bool:
+        if is_decided:
+            return view.blocked is None
+        policy = self._defaults.gpu_policy_for(member.request.options)
+        return isinstance(view.place(member.request, policy), Assignment)
+
+    def _view(self, pod: Pod, name: str, found: Nodes) -> NodeView | None:
         state = self._cluster.usable_state(name)
         if not isinstance(state, NodeState):
             return None
-        state = self._room.with_nominated(state, pod)
+        found.states[name] = state
+        state = self._cluster.holds.left(self._room.with_nominated(state, pod), pod)
         view = NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)
         return view.for_pod(pod.host)

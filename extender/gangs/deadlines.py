@@ -1,5 +1,6 @@
 """Ends what takes too long: plans whose members do not come, and parts of gangs that are bound without the rest."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
@@ -8,6 +9,7 @@ from extender.event_recorder import EventRecorder
 from extender.gang_members import GangKey
 from extender.gangs import words
 from extender.gangs.book import GangBook
+from extender.gangs.holding import Holding
 from extender.gangs.record import Record
 from extender.leader import Leader
 from extender.objects import Pod
@@ -38,8 +40,11 @@ class GangDeadlines:
         evictor: Evictor,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]],
+        holding: Holding,
     ) -> None:
+        self._holding = holding
         self._book = book
+        self._records = book.records
         self._leader = leader
         self._evictor = evictor
         self._recorder = recorder
@@ -55,21 +60,25 @@ class GangDeadlines:
     async def look(self) -> None:
         """Look at every gang once."""
         leads = not self._leader.refusal()
-        for key, record in self._book.records(all_of_them=leads and not self._led):
+        for key, record in self._records.all() if leads and not self._led else self._records.timed():
             if not leads:
-                self._book.drop(key, "dropped")
+                self._book.plans.drop(key, "dropped")
                 continue
             if not self._led:
                 self._begin_to_lead(key, record)
             await self._look(key, record)
         self._led = leads
+        if leads:
+            await self._holding.look(asyncio.sleep)
+        else:
+            self._holding.end("dropped")
 
     def _begin_to_lead(self, key: GangKey, record: Record) -> None:
         """Have members tried again that were refused before, and give a part that is bound the whole time."""
         now = self._book.times.clock()
         if record.partial_since is not None:
-            record.evict_at = now + self._book.times.deadline_s
-        self._book.wake(key, f"this replica leads since {now:.0f}")
+            record.evict_at = now + self._records.deadline_s(key)
+        self._book.retries.wake(key, f"this replica leads since {now:.0f}")
 
     async def _look(self, key: GangKey, record: Record) -> None:
         now = self._book.times.clock()
@@ -80,28 +89,28 @@ class GangDeadlines:
             self._expire(key, record)
         if record.failure and record.retry_at and now >= record.retry_at:
             record.retry_at = 0.0
-            self._book.wake(key, f"attempt {record.failures + 1} of the gang")
+            self._book.retries.wake(key, f"attempt {record.failures + 1} of the gang")
         if record.wake_at is not None and now >= record.wake_at:
             record.wake_at = None
-            self._book.wake(key, f"the cards have changed since {now - record.full_until:.0f} s")
+            self._book.retries.wake(key, f"the cards have changed since {now - record.full_until:.0f} s")
 
     def _expire(self, key: GangKey, record: Record) -> None:
         """End a plan that missed its deadline, and tell the owners of its members why."""
-        plan, found = record.plan, self._book.group(key)
+        plan, found = record.plan, self._records.group(key)
         if plan is None:
             return
-        why = f"within {self._book.times.deadline_s:.0f} s {words.arrivals(found, plan)}"
-        self._book.fail(key, "expired", why)
+        why = f"within {self._records.deadline_s(key):.0f} s {words.arrivals(found, plan)}"
+        self._book.plans.fail(key, "expired", why)
         log.info("%s/%s: the plan has ended: %s", key[0], key[2], why)
         for pod in found.waiting:
             self._recorder.record(pod.reference, NOT_STARTED, f"{words.title(found)}: {why}; its cards are free again")
 
     async def _evict(self, key: GangKey) -> None:
         """Evict the bound members of a gang of which others are missing."""
-        found = self._book.group(key)
-        why = f"{words.part(found)}; evicted after {self._book.times.deadline_s:.0f} s, to start with the others"
+        found = self._records.group(key)
+        why = f"{words.part(found)}; evicted after {self._records.deadline_s(key):.0f} s, to start with the others"
         log.info("%s/%s: %s", key[0], key[2], why)
-        self._book.fail(key, "evicted", words.part(found))
+        self._book.plans.fail(key, "evicted", words.part(found))
         for pod in found.bound:
             try:
                 await self._evictor.end(pod, EVICTED, why)

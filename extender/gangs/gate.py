@@ -26,7 +26,8 @@ class GangGate:
     """Asked by bind before it reserves a pod's cards."""
 
     def __init__(self, book: GangBook, leader: Leader) -> None:
-        self._book = book
+        self._records = book.records
+        self._plans = book.plans
         self._leader = leader
 
     async def admit(self, pod: Pod, node: str) -> str:
@@ -34,28 +35,28 @@ class GangGate:
         key = key_of(pod)
         if key is None or pod.parsed.request is None or self._leader.refusal():
             return ""  # bind itself refuses where this replica does not lead
-        record = self._book.record(key)
+        record = self._records.get(key)
         plan = record.plan
         if record.is_started:
             return ""
         if plan is None or not self._is_place(plan, pod, node):
             return _refusal("the pod is not planned on this node; it is filtered again")
         plan.arrived.add(pod.uid)
-        self._book.open_gate(key)
+        self._plans.open_gate(key)
         if not plan.gate.is_set():
             await _wait(plan.gate)
         return self._pass(key, plan, pod, node)
 
     def _pass(self, key: GangKey, plan: Plan, pod: Pod, node: str) -> str:
         """Let a member through, in one step with bind's reservation."""
-        record = self._book.record(key)
+        record = self._records.get(key)
         if record.is_started:
             return ""
         if record.plan is not plan or not self._is_place(plan, pod, node):
             return _refusal("the gang's plan has changed; the pod is filtered again")
         if not plan.gate.is_set():
-            return _refusal(words.arrivals(self._book.group(key), plan))
-        if not self._book.holds(pod):
+            return _refusal(words.arrivals(self._records.group(key), plan))
+        if not self._plans.holds(pod):
             return _refusal("the planned cards can be used no longer; the pod is filtered again")
         plan.posted.add(pod.uid)
         return ""

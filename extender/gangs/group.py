@@ -1,7 +1,8 @@
 """What the watch shows of a gang at one time. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from extender.gang_members import GangKey
 from extender.objects import Pod
@@ -18,6 +19,7 @@ class Group:
         key: namespace, what names the gang, name.
         size: how many members start together; None where it is not known.
         problem: why the size is not known.
+        deadline_s: how long its members wait for each other, where its PodGroup says so.
         bound: members that hold cards, and are not being deleted.
         waiting: members that can be placed: kube-scheduler may ask for them, and what they ask for is clear.
         others: number of members that need no card.
@@ -32,6 +34,7 @@ class Group:
     waiting: tuple[Pod, ...] = ()
     others: int = 0
     unplaceable: int = 0
+    deadline_s: int | None = None
 
     @property
     def present(self) -> int:
@@ -59,15 +62,37 @@ class Group:
         return max(0, (self.size or 0) - self.others - len(self.bound))
 
 
-def of(key: GangKey, members: Mapping[str, Pod], pod_group: PodGroup | None, slice_mib: int) -> Group:
+class Role(Enum):
+    """What a pod is to its gang."""
+
+    GONE = auto()  # it has ended, or is being deleted
+    OTHER = auto()  # it needs no card
+    BOUND = auto()
+    WAITING = auto()
+    UNPLACEABLE = auto()
+
+
+def role(pod: Pod, slice_mib: int) -> Role:
+    """Return what a pod is to its gang, as long as the pod does not change."""
+    if pod.is_terminal or pod.scheduling.is_terminating:
+        return Role.GONE
+    if pod.parsed.request is None:
+        return Role.OTHER
+    if pod.node:
+        return Role.BOUND
+    return Role.WAITING if _is_placeable(pod, slice_mib) else Role.UNPLACEABLE
+
+
+def of(key: GangKey, members: Iterable[tuple[Pod, Role]], pod_group: PodGroup | None) -> Group:
     """Return a gang; `pod_group` is its PodGroup, where it has one."""
-    live = [pod for pod in members.values() if not pod.is_terminal and not pod.scheduling.is_terminating]
-    asking = [pod for pod in live if pod.parsed.request is not None]
-    bound = tuple(pod for pod in asking if pod.node)
-    waiting = tuple(pod for pod in asking if not pod.node and _is_placeable(pod, slice_mib))
+    by_role: dict[Role, list[Pod]] = {each: [] for each in Role}
+    for pod, its_role in members:
+        by_role[its_role].append(pod)
+    bound, waiting = tuple(by_role[Role.BOUND]), tuple(by_role[Role.WAITING])
     size, problem = _size(key, waiting or bound, pod_group)
-    unplaceable = len(asking) - len(bound) - len(waiting)
-    return Group(key, size, problem, bound, waiting, len(live) - len(asking), unplaceable)
+    deadline_s = pod_group.timeout_s if pod_group else None
+    others, unplaceable = len(by_role[Role.OTHER]), len(by_role[Role.UNPLACEABLE])
+    return Group(key, size, problem, bound, waiting, others, unplaceable, deadline_s)
 
 
 def _is_placeable(pod: Pod, slice_mib: int) -> bool:

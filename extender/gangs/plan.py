@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from vgpu.placement.gang import Place
+from vgpu.placement.gang_attempt import Place
 
 
 @dataclass(slots=True)
@@ -12,6 +12,7 @@ class Plan:
 
     Attributes:
         number: grows with each plan of this process.
+        is_made: whether there is a place for every member; false while the plan is made or changed.
         deadline: the monotonic time in seconds at which the plan ends.
         places: node and cards of each member, by UID.
         answered: members for which filter was answered with their node.
@@ -23,6 +24,7 @@ class Plan:
 
     number: int
     deadline: float
+    is_made: bool = False
     places: dict[str, Place] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     arrived: set[str] = field(default_factory=set)

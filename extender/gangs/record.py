@@ -12,6 +12,7 @@ class Record:
     Attributes:
         is_started: whether all members were bound at one time: then members are placed one by one, as other pods.
         was_complete: whether all members were present when the gang changed last.
+        was_sized: whether its size was known then.
         partial_since: since when some members are bound, and others are not, before the gang has started.
         evict_at: when the bound members are evicted next.
         plan: the current plan.
@@ -22,10 +23,16 @@ class Record:
         placed: how many members the free cards took then; None where they were not looked at, or sufficed.
         version: of the index then.
         wake_at: when members are woken because the cards were not looked at for them.
+        waits_since: since when all members exist and no plan could be made.
+        offered: the nodes that kube-scheduler has offered for any member since then.
+        holds: how often room was kept free for the gang in vain.
+        hold_at: before this time no room is kept free for it again.
+        held: the room that is kept free, or why none is, in words.
     """
 
     is_started: bool = False
     was_complete: bool = False
+    was_sized: bool = False
     partial_since: float | None = None
     evict_at: float = 0.0
     plan: Plan | None = None
@@ -36,6 +43,11 @@ class Record:
     placed: int | None = None
     version: int = -1
     wake_at: float | None = None
+    waits_since: float | None = None
+    offered: frozenset[str] = frozenset()
+    holds: int = 0
+    hold_at: float = 0.0
+    held: str = ""
 
     @property
     def state(self) -> str:
@@ -44,13 +56,23 @@ class Record:
             return "started"
         if self.partial_since is not None:
             return "partial"
-        return "planned" if self.plan is not None else "waiting"
+        return "planned" if self.plan is not None and self.plan.is_made else "waiting"
 
     @property
     def is_timed(self) -> bool:
         """Whether something is to be done for the gang at a certain time."""
         is_bound_or_planned = self.plan is not None or self.partial_since is not None
         return is_bound_or_planned or self.retry_at > 0 or self.wake_at is not None
+
+    def wait(self, now: float) -> None:
+        """Take that all members exist, and have no plan."""
+        if self.waits_since is None:
+            self.waits_since = now
+
+    def end_wait(self) -> None:
+        """Take that the gang is planned, has started, or lacks members."""
+        self.waits_since, self.offered = None, frozenset()
+        self.holds, self.hold_at, self.held = 0, 0.0, ""
 
     def start(self) -> None:
         """Take that all members are bound."""

@@ -6,6 +6,7 @@ from extender import explain
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
+from extender.held_room import HeldRoom
 from vgpu import names
 from vgpu.gang import GangSource
 from vgpu.reasons import Reason
@@ -52,15 +53,24 @@ def part(found: Group) -> str:
     return f"{title(found)}: only {count} of them could be bound; {absent}"
 
 
+def kept_room(held: HeldRoom, after_s: float, hold_s: float) -> str:
+    """Say which room is kept free for a gang."""
+    nodes = _listed(f"{node} ({len(cards)})" for node, cards in held.usages.items())
+    why = f"it has waited for {after_s:.0f} s, so room on {held.cards} cards is kept free for it"
+    return f"{why} for {hold_s:.0f} s at most: {nodes}"
+
+
 def _going_on(found: Group, record: Record) -> tuple[Reason, str]:
     if record.plan is not None and record.plan.places:
         nodes = _listed(f"{node} ({count})" for node, count in record.plan.nodes.items())
         return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, record.plan)}"
     if record.placed is None:
-        return Reason.GANG_WAITS, f"{title(found)}: all pods exist; waits for the scheduler"
+        held = f"; {record.held}" if record.held else ""
+        return Reason.GANG_WAITS, f"{title(found)}: all pods exist; waits for the scheduler{held}"
     needs = " or ".join(dict.fromkeys(explain.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request))
     text = f"each pod {needs}; the free cards take {record.placed} of the {found.needs} pods that are not bound"
-    return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can"
+    held = f"; {record.held}" if record.held else ""
+    return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"
 
 
 def _incomplete(found: Group) -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from extender.history.events import Event, Kind
+from vgpu import right_size
 from vgpu.right_size import Asked, RightSize
 
 
@@ -138,6 +139,11 @@ class RightSizeRow:
     measured_s: float
     asked: Asked
     found: RightSize
+
+    @property
+    def unused_s(self) -> float:
+        """Seconds of a whole card that were guaranteed and not used."""
+        return right_size.unused_s(self.asked, self.found, self.measured_s)
 
 
 @dataclass(frozen=True, slots=True)

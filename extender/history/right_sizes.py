@@ -1,5 +1,7 @@
 """What containers used, beside what they asked for: of each workload's container, over all of its pods in a period.
 
+Synthetic loads are left out.
+
 The histograms of the minutes are added up here, not by the database. The number of rows that are read is bounded.
 """
 
@@ -71,7 +73,7 @@ def _used(since_ms: int, until_ms: int, filters: UsageFilters, pod: str) -> Exec
     joined = joined.join(Card, Card.id == card)
     named = (PodRow.name == pod,) if pod else ()
     period = (UsedRow.until_ms > since_ms, UsedRow.until_ms <= until_ms)
-    conditions = (*period, *named, *usage_report.conditions(filters))
+    conditions = (*period, *named, *usage_report.conditions(filters), ~usage_report.is_synthetic())
     return joined.where(*conditions).order_by(UsedRow.until_ms.desc()).limit(MAX_ROWS + 1)
 
 

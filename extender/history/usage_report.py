@@ -11,6 +11,8 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
+    Subquery,
+    case,
     func,
     literal,
     literal_column,
@@ -25,10 +27,12 @@ from extender.history.progress import HOUR_MS
 from extender.history.reports import Dimension, Group, UsageFilters, UsageRow
 from extender.history.rollup import MEASURES, Window
 from extender.history.tables import Card, UsageDay, UsageHour, Workload
+from vgpu import names
 
 HOURS_PER_DAY: Final = 24
 DAY_MS: Final = HOURS_PER_DAY * HOUR_MS
 MS: Final = 1_000.0
+USED: Final = "used_ms"
 EPOCH: Final = date(1970, 1, 1)
 
 
@@ -101,10 +105,20 @@ def _grouped(parts: Any, by: Sequence[Group], filters: UsageFilters) -> Select[A
     columns = {Dimension.DAY: usage.c.number, **_COLUMNS}
     values = [_label(each.label) if each.dimension is Dimension.LABEL else columns[each.dimension] for each in by]
     groups = [value.label(f"group_{number}") for number, value in enumerate([*values, Card.model])]
-    sums = (func.sum(usage.c[name]).label(name) for name in MEASURES)
+    sums = (func.sum(_measure(usage, name)).label(name) for name in MEASURES)
     joined = select(*groups, *sums).join_from(usage, Workload, Workload.id == usage.c.workload_id)
     joined = joined.join(Card, Card.id == usage.c.card_id)
     return joined.where(*conditions(filters)).group_by(*groups)
+
+
+def _measure(usage: Subquery, name: str) -> Any:
+    """Return a measure. The GPU time of synthetic loads is no use; their shares cost as those of others."""
+    return case((is_synthetic(), literal_column("0", Integer)), else_=usage.c[name]) if name == USED else usage.c[name]
+
+
+def is_synthetic() -> ColumnElement[bool]:
+    """Return whether the pods of a workload are loads for tests."""
+    return _label(names.SYNTHETIC) == "true"
 
 
 def conditions(filters: UsageFilters) -> Iterator[ColumnElement[bool]]:

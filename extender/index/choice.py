@@ -69,6 +69,11 @@ class Choice:
         """Return the node that the policy prefers of those that fit; there must be one."""
         return self._index.name(self._ranking.best(judged.fitting, policy, question))
 
+    def ordered(self, judged: Judged, policy: PackingPolicy, question: Question) -> list[str]:
+        """Return the nodes that fit, those that the policy prefers first."""
+        named = [self._index.name(place) for place in judged.fitting.tolist()]
+        return self._ranking.ordered(named, policy, question)
+
     def nearest(self, ask: Ask, host: HostRequest) -> list[str]:
         """Return the nodes that lack the least for a container, all equally little, without those in `wide`."""
         is_open = (self._index.blocked[self._places] == FITS) & (self._lacking(host) == FITS)

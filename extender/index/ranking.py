@@ -1,6 +1,6 @@
 """Scores of nodes by a policy's cost. One node alone gets the best score; see `vgpu.placement.rank`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from extender.index.copies import Copies
 from extender.index.growth import Growth
 from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, NodeIndex, Places
-from vgpu.placement import room
+from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
 from vgpu.policy import PackingPolicy
@@ -34,8 +34,18 @@ class Ranking:
             policy: NodeCosts(index, state, row.node_state) for policy, row in POLICIES.items() if row.node_state
         }
 
-    def score(self, names: Sequence[str], policy: PackingPolicy, question: Question, now: float) -> Scores:
-        """Score the nodes named: those that can be used at a monotonic time by rank, the others 0."""
+    def score(
+        self,
+        names: Sequence[str],
+        policy: PackingPolicy,
+        question: Question,
+        now: float,
+        tiers: Mapping[str, int] = rank.NO_TIERS,
+    ) -> Scores:
+        """Score the nodes named: those that can be used at a monotonic time by rank, the others 0.
+
+        A node in a lower one of `tiers` comes before all nodes in higher ones (`vgpu.placement.racks`).
+        """
         index = self._index
         places = index.places(names)
         is_usable = index.is_usable(places, now)
@@ -44,7 +54,10 @@ class Ranking:
         found = np.zeros(len(names), np.int64)
         if len(usable):
             costs, tolerance = self._costs(usable, policy, question), POLICIES[policy].tolerance
-            found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights))
+            levels = np.array([tiers.get(name, 0) for name in names] if tiers else np.zeros(len(names)), np.int64)
+            found[is_usable] = by_rank(
+                costs, index.order[usable], tolerance(question.demand.weights), levels[is_usable]
+            )
         return {int(each): encoded[found == each].tolist() for each in np.unique(found)}
 
     def ordered(self, names: Sequence[str], policy: PackingPolicy, question: Question) -> list[str]:
@@ -53,7 +66,8 @@ class Ranking:
         if not len(places):
             return []
         costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance(question.demand.weights)
-        return [names[n] for n in in_order(costs, self._index.order[places], tolerance).tolist()]
+        levels = np.zeros(len(places), np.int64)
+        return [names[n] for n in in_order(costs, self._index.order[places], tolerance, levels).tolist()]
 
     def best(self, places: Places, policy: PackingPolicy, question: Question) -> int:
         """Return the row, of at least one in `places`, that gets the best score."""
@@ -82,12 +96,12 @@ class Ranking:
         return np.array(costs, np.int64)
 
 
-def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, best: int = 10) -> Ints:
+def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints, best: int = 10) -> Ints:
     """Return the score of each node: `best` for the smallest cost, and falling with the rank; `order` breaks ties.
 
-    Costs that are above the least by at most the tolerance are equal to it.
+    Costs that are above the least by at most the tolerance are equal to it. Lower `tiers` come first.
     """
-    ranked = in_order(costs, order, tolerance)
+    ranked = in_order(costs, order, tolerance, tiers)
     rest = max(1, len(ranked) - 1)
     falling = (best - 1) * (rest - np.arange(len(ranked))) // rest
     falling[:1] = best
@@ -96,6 +110,7 @@ def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, best: int = 
     return found
 
 
-def in_order(costs: Ints, order: NDArray[np.uint64], tolerance: int) -> Places:
-    """Return the positions of nodes by their costs, equal ones by `order`."""
-    return np.lexsort((order, np.maximum(costs, costs.min() + tolerance)))
+def in_order(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints) -> Places:
+    """Return the positions of nodes by their tiers, then by their costs, equal ones by `order`."""
+    least = costs[tiers == tiers.min()].min()
+    return np.lexsort((order, np.maximum(costs, least + tolerance), tiers))

@@ -16,7 +16,7 @@ from vgpu.placement import fragmentation, rank, room
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import Ask
-from vgpu.placement.weights import DEFAULTS, Weights
+from vgpu.placement.weights import DEFAULTS, PolicyWeights, Weights
 from vgpu.policy import PackingPolicy
 from vgpu.share import HostRoom, NodeState
 
@@ -94,6 +94,7 @@ def test_prices_are_made_again_while_pods_are_few_and_then_after_questions() -> 
 
 
 def test_the_effective_policies_and_weights_are_logged() -> None:
-    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY), Weights(tolerance=7))
+    said = described(DefaultPolicies(PackingPolicy.SPREAD, PackingPolicy.TOPOLOGY), PolicyWeights(Weights(tolerance=7)))
     assert said.startswith("nodes by spread, cards by topology; ")
-    assert "fragmentation: tolerance = 7, left = 50, scarcity = 1.5, covered = 95, half-life = 4000" in said
+    assert "fragmentation: tolerance = 7, left = 20, scarcity = 1.5, covered = 95, half-life = 4000" in said
+    assert said.endswith("topology: nvlink = 100, same-numa = 10, other-numa = 1")

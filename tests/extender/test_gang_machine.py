@@ -2,7 +2,8 @@
 
 `truth` has the pods of the API server; the extender sees them through its watch, late. kube-scheduler asks about any
 pod at any time, on any nodes, and binds or forgets what it was answered. Bindings fail, or commit late; members are
-deleted and created; the watch has gaps; the extender is started anew.
+deleted and created; the watch has gaps; the extender is started anew. A plan is made with a pause after each step, in
+which the watch goes on, and other pods are bound.
 """
 
 import asyncio
@@ -17,48 +18,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 
 from extender import objects
-from extender.bind import Binder
-from extender.cluster import Cluster
-from extender.filter import Filter
 from extender.gang_members import GangKey, key_of
-from extender.gangs import gate
-from extender.gangs.candidates import Candidates
-from extender.gangs.deadlines import AGAIN_S, GangDeadlines
-from extender.gangs.gate import GangGate
-from extender.gangs.planner import GangPlanner
-from extender.history.feed import Feed
-from extender.history.recorder import NO_RECORDER
-from extender.objects import GpuNode, KubeNode, Lease, Pod
-from extender.room import Room
+from extender.gangs import gate, slices
+from extender.gangs.deadlines import AGAIN_S
+from extender.objects import Pod
 from tests import strategies
-from tests.extender import gangs
-from tests.extender.conftest import Clock, Leader
-from tests.extender.gangs import DEADLINE_S
+from tests.extender.conftest import Clock
+from tests.extender.gangs import DEADLINE_S, NODES, SLICES, Extender, node
 from vgpu import names, usage
 from vgpu.assignment import Assignment
-from vgpu.device import Node
-from vgpu.placement.policies import DefaultPolicies
 
 T = TypeVar("T")
 OUTCOMES = st.sampled_from(["commit", "commit", "refuse", "unknown"])
 
-NODES = ("n1", "n2")
-SLICES = 4
 LONGEST_STEP_S = 12.0
+HOLD_AFTER_S = 5.0
 SHARES = ({"gpu": 1}, {"gpu_mem": 256, "gpu_cores": 60}, {"gpu_mem": 512}, {"gpu_mem": 1024, "gpu": 2})
-
-
-def node(name: str) -> Node:
-    cards = (replace(strategies.card(n, SLICES * 256), uuid=f"GPU-{name}-{n}") for n in range(2))
-    return Node(name, 256, tuple(cards))
-
-
-@dataclass
-class NoEvents:
-    """Takes Events."""
-
-    def record(self, about: Any, reason: str, message: str) -> None:
-        assert len(message) <= 1024, (about, reason)
 
 
 @dataclass
@@ -70,28 +45,6 @@ class Posted:
     assignment: Assignment
 
 
-class Extender:
-    """One process."""
-
-    def __init__(self, clock: Clock, end: Any) -> None:
-        self.cluster = Cluster(256, clock)
-        for name in NODES:
-            self.cluster.upsert_gpunodes(GpuNode(node(name), name, "2026-01-01T00:00:00Z"))
-            self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
-            self.cluster.leases.put(Lease(names.node_lease(name), name, "x", 1 << 30))
-        defaults, leader = DefaultPolicies(), Leader()
-        self.book = gangs.book(self.cluster)
-        room = Room(self.cluster, defaults)
-        planner = GangPlanner(self.book, Candidates(self.cluster, room, defaults), defaults, leader, lambda: 0.0)
-        self.filter = Filter(self.cluster, defaults, gangs=planner)
-        client: Any = None  # never called
-        self.gate = GangGate(self.book, leader)
-        feed = Feed(NO_RECORDER, {}, lambda: 0, "")
-        self.binder = Binder(client, self.cluster, self.filter, leader, feed, self.gate)
-        recorder: Any = NoEvents()
-        self.deadlines = GangDeadlines(self.book, leader, end, recorder, asyncio.sleep)
-
-
 class Gangs(RuleBasedStateMachine):
     pods = Bundle("pods")
     answers = Bundle("answers")
@@ -100,6 +53,8 @@ class Gangs(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.wait_s, gate.WAIT_S = gate.WAIT_S, 0.0  # type: ignore[misc]
+        self.slice_s, slices.SLICE_S = slices.SLICE_S, -1.0  # type: ignore[misc]
+        self.pauses = 0
         self.clock = Clock()
         self.truth: dict[str, Pod] = {}
         self.unknown: list[Posted] = []
@@ -107,15 +62,17 @@ class Gangs(RuleBasedStateMachine):
         self.complete: set[GangKey] = set()  # gangs that were bound as a whole since they had no bound member
         self.part_since: dict[GangKey, float] = {}
         self.version = 0
-        self.extender = Extender(self.clock, self)
+        self.extender = Extender(self.clock, self, HOLD_AFTER_S)
 
     def teardown(self) -> None:
         self.tick(0.0)
         for _ in range(40):
             self.tick(LONGEST_STEP_S)
+        held = self.extender.cluster.holds.now
+        assert held is None or self.extender.book.records.group(held.key).waiting
         known = {posted.pod.uid for posted in self.unknown}
         assert {each.uid for each in self.extender.cluster._reservations} <= known
-        gate.WAIT_S = self.wait_s  # type: ignore[misc]
+        gate.WAIT_S, slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -190,25 +147,38 @@ class Gangs(RuleBasedStateMachine):
         pod = self.truth.get(uid)
         if pod is None or pod.node:
             return uid, ""
-        answer = self.run(self.extender.filter.judge(pod, offered, asyncio.sleep))
+        answer = self.run(self.extender.filter.judge(pod, offered, self.pause))
         fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
         record, key = None, key_of(pod)
         if key is not None:
-            record = self.extender.book.record(key)
+            record = self.extender.book.records.get(key)
             assert len(fitting) <= 1 or record.is_started
         if record is not None and record.plan is not None and not record.plan.gate.is_set():
-            found = self.extender.book.group(key) if key else None
+            found = self.extender.book.records.group(key) if key else None
             assert found is not None
             assert len(record.plan.places) >= found.needs, "a plan has every member or none"
         return uid, fitting[-1] if fitting else ""
+
+    async def pause(self, _seconds: float) -> None:
+        """Between two steps of a plan the watch goes on, and a pod of no gang is bound."""
+        self.pauses += 1
+        if self.pauses % 3 == 0:
+            self.deliver(1)
+        pods = self.extender.cluster.objects.pods.values()
+        alone = [pod for pod in pods if key_of(pod) is None and not pod.node and not pod.is_terminal]
+        if self.pauses % 4 == 0 and alone:
+            await self._bound(alone[0].uid, NODES[self.pauses // 4 % 2], "commit")
 
     @rule(answer=consumes(answers), outcome=OUTCOMES)
     def bind(self, answer: tuple[str, str], outcome: str) -> None:
         self.bound(*answer, outcome)
 
     def bound(self, uid: str, name: str, outcome: str) -> None:
+        self.run(self._bound(uid, name, outcome))
+
+    async def _bound(self, uid: str, name: str, outcome: str) -> None:
         pod = self.extender.cluster.objects.pods.get(uid)
-        if pod is None or pod.node or not name or self.run(self.extender.gate.admit(pod, name)):
+        if pod is None or pod.node or not name or await self.extender.gate.admit(pod, name):
             return
         chosen = self.extender.binder._reserve(pod, name)
         if isinstance(chosen, str):
@@ -259,7 +229,7 @@ class Gangs(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         """A new process lists; what the last one had in flight is known by then (ADR 23)."""
-        self.extender = Extender(self.clock, self)
+        self.extender = Extender(self.clock, self, HOLD_AFTER_S)
         self.list_again()
         self.run(self.extender.deadlines.look())
         self.part_since = dict.fromkeys(self.part_since, self.clock.seconds)

@@ -196,6 +196,15 @@ async def test_a_deleted_member_ends_the_plan_and_its_successor_joins_a_new_one(
     assert await bind_all(world, [*pods[:3], again]) == [""] * 4
 
 
+async def test_a_plan_that_lost_a_member_ends_although_enough_members_are_left(world: World) -> None:
+    pods = await members(world, 3, size=2)
+    await node_of(world, pods[0])
+    assert reserved(world) == 2
+    await world.delete_pod(pods[0])
+    await world.until(lambda: reserved(world) == 0)
+    assert await bind_all(world, pods[1:]) == [""] * 2
+
+
 async def test_a_node_that_kube_scheduler_does_not_offer_is_planned_no_more(world: World) -> None:
     pods = await members(world, 2)
     node = str(await node_of(world, pods[0]))
@@ -283,7 +292,7 @@ async def group_member(world: World, *, name: str, gpus: bool = True) -> Pod:
 
 
 async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: World) -> None:
-    groups = world.seen.gangs.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
     pods = [await group_member(world, name="") for _ in range(2)]
     assert await reason(world, pods[0]) == "GangSizeUnknown"
     groups.upsert(PodGroup("default", "train", 3))
@@ -292,8 +301,16 @@ async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: W
     assert await bind_all(world, pods) == ["", ""]
 
 
+async def test_members_that_wait_for_their_pod_group_are_tried_again_when_it_comes(world: World) -> None:
+    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    pod = await group_member(world, name="")
+    assert await reason(world, pod) == "GangSizeUnknown"
+    groups.upsert(PodGroup("default", "train", 3))
+    assert await condition(world, pod) == "the size of the gang is known: 3 pods"
+
+
 async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more_pods(world: World) -> None:
-    groups = world.seen.gangs.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
     groups.upsert(PodGroup("default", "train", 2))
     pods = [await group_member(world, name="") for _ in range(2)]
     nodes = [str(await node_of(world, pod)) for pod in pods]
@@ -308,16 +325,29 @@ async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more
     assert not any(pod.scheduling.is_terminating for pod in world.cluster.objects.pods.values())
 
 
+async def test_a_pod_group_says_how_long_its_plan_lasts(world: World) -> None:
+    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    pods = [await group_member(world, name="") for _ in range(2)]
+    assert await reason(world, pods[0]) == "GangSizeUnknown"
+    groups.upsert(PodGroup("default", "train", 2, timeout_s=7))
+    assert await node_of(world, pods[0]) is not None
+    world.clock.seconds += 7 + deadlines.TICK_S
+    await world.until(lambda: reserved(world) == 0)
+    events = await world.events(count=3)
+    messages = [each["message"] for each in events if each["reason"] == "GangNotStarted"]
+    assert "within 7 s 0 of 2 pods can be bound" in messages[0]
+
+
 async def test_states_and_outcomes_are_counted(world: World) -> None:
     pods = await members(world, 2)
-    assert world.seen.gangs.states()["waiting"] == 1
+    assert world.seen.gangs.records.states()["waiting"] == 1
     await node_of(world, pods[0])
-    assert world.seen.gangs.states()["planned"] == 1
+    assert world.seen.gangs.records.states()["planned"] == 1
     assert await bind_all(world, pods) == ["", ""]
     for pod in pods:
         await world.until_bound_is_watched(pod)
-    assert world.seen.gangs.states()["started"] == 1
-    assert world.seen.gangs.outcomes["started"] == 1
+    assert world.seen.gangs.records.states()["started"] == 1
+    assert world.seen.gangs.plans.outcomes["started"] == 1
 
 
 async def test_a_binding_that_may_still_be_carried_out_keeps_its_cards_in_a_new_plan(world: World) -> None:

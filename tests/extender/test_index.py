@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender import objects
+from extender import objects, preferences
 from extender.cluster import Cluster
 from extender.filter import Filter
 from extender.index.supply import Supply
@@ -63,6 +63,8 @@ def pods(draw: st.DrawFn, uid: str) -> Pod:
         obj = strategies.pod(strategies.container(**amounts))
     obj["metadata"]["uid"] = uid
     obj["metadata"]["annotations"] |= draw(annotations())
+    owner = {"kind": "Job", "name": draw(st.sampled_from(["j", "k"])), "controller": True}
+    obj["metadata"]["ownerReferences"] = [owner]
     obj["metadata"]["labels"] = draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
     host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
     return replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
@@ -72,12 +74,16 @@ def pods(draw: st.DrawFn, uid: str) -> Pod:
 def annotations(draw: st.DrawFn) -> dict[str, str]:
     found = {names.NODE_POLICY: str(draw(st.sampled_from(list(PackingPolicy))))}
     uuids = st.sampled_from([f"GPU-{node}-{n}" for node in NAMES for n in range(2)])
+    if draw(st.integers(0, 3)) == 0:
+        found[names.RACK_POLICY] = draw(st.sampled_from(["pack", "spread"]))
     for name, values in (
         (names.USE_GPU_MODEL, st.sampled_from(["H100", "A100", "h100,t4", "none"])),
         (names.AVOID_GPU_MODEL, st.sampled_from(["T4", "nvidia"])),
         (names.USE_GPU_UUID, uuids),
         (names.AVOID_GPU_UUID, uuids),
         (names.GPU_AFFINITY, st.sampled_from(["app=a", "app=b"])),
+        (names.PREFERRED_GPU_AFFINITY, st.sampled_from(["app=a", "app=b"])),
+        (names.PREFERRED_GPU_ANTI_AFFINITY, st.sampled_from(["app=a", "app=b"])),
         (names.GPU_ANTI_AFFINITY, st.sampled_from(["app=a", "app=b"])),
     ):
         if draw(st.integers(0, 5)) == 0:
@@ -107,7 +113,8 @@ class World:
     def put_kubelet(self, data: st.DataObject, name: str) -> None:
         slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
         host = data.draw(st.sampled_from([host_request.NOTHING, HostRequest(4000, 4096), HostRequest(64000, 65536)]))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host))
+        rack = data.draw(st.sampled_from(["r1", "r2", ""]))
+        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
@@ -161,7 +168,9 @@ class World:
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
         question = self.cluster.demand.asked(pod)  # as the last call of prioritize
-        scores = rank.scores(rank.rank(usable, policy, question))
+        scores = rank.scores(
+            rank.rank(usable, policy, question, preferences.tiers(self.cluster, pod, asked, self.defaults))
+        )
         return {name: scores.get(name, 0) for name in asked}
 
     def expected_supply(self, typical: tuple[Ask, ...]) -> Supply:

@@ -28,6 +28,14 @@ def test_a_size_that_cannot_be_used_has_a_problem_with_its_field(size: object) -
     assert found.problem.startswith("spec.minMember of PodGroup ns/train must be a whole number from 1 to 256")
 
 
+@pytest.mark.parametrize(
+    ("given", "read"), [(7, 7), (1 << 31, 3600), (0, None), (-1, None), ("7", None), (True, None), (None, None)]
+)
+def test_the_timeout_of_a_group_is_read_within_bounds(given: object, read: int | None) -> None:
+    found = pod_groups.of_coscheduling(obj({"minMember": 2, "scheduleTimeoutSeconds": given}))
+    assert found == PodGroup("ns", "train", 2, timeout_s=read)
+
+
 def test_pods_of_a_group_without_a_gang_policy_start_one_by_one() -> None:
     assert pod_groups.of_kubernetes(obj({"schedulingPolicy": {"basic": {}}})).size == 1
 

@@ -65,15 +65,18 @@ class Site:
         self.cluster = Cluster(256, self.clock)
         self.slices: list[float] = []
         for n in range(NODES):
-            node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
-            self.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-            self.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
-            self.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
+            self.add_node(f"n{n:02}", n)
         self.messages = Messages()
         self.filter = SlowFilter(self.cluster, self.clock)
         book = gangs.book(self.cluster)
         self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, book, self.sleep)
         self._woke = self.clock()
+
+    def add_node(self, name: str, index: int, *, cordoned: bool = False) -> None:
+        node = Node(name, 256, (strategies.card(index, 1024, cordoned=cordoned),))
+        self.cluster.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
+        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
+        self.cluster.leases.put(Lease(names.node_lease(name), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
         if seconds >= unschedulable.AGAIN_S:
@@ -124,6 +127,33 @@ async def test_a_pod_that_fits_somewhere_costs_no_further_judging() -> None:
     assert (site.filter.judged, site.messages.by_uid) == (1, {})
 
 
+async def test_what_can_be_cured_comes_first_also_where_other_nodes_are_many() -> None:
+    """A pod that names one card, which is cordoned: the other nodes only say that they have other cards."""
+    site = Site()
+    site.add_node("z", 99, cordoned=True)
+    assert len(site.cluster.objects.gpunodes) > explain.MAX_NODES
+    obj = strategies.pod(strategies.container(gpu_mem=256), annotations={names.USE_GPU_UUID: "GPU-99"})
+    pod = objects.pod(strategies.admit(obj))
+    judge = Filter(site.cluster, DefaultPolicies())
+    answer = await judge.judge(pod, list(site.cluster.objects.gpunodes), asyncio.sleep)
+    verdict = judge.nodes(pod, explain.first(answer))
+    code, message = explain.why_pending(pod, answer.reasons, verdict.refused, site.cluster)
+    assert code == "CardCordoned"
+    said = "z: card 99 CardCordoned (1 GiB and 100 % of compute free); n00: card 0 GpuUuidMismatch"
+    assert message.startswith(f"needs 256 MiB on 1 card; {said}")
+
+
+def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
+    """`(76 GiB, 100 % free)` read as if a card in use were free."""
+    site = Site()
+    node = Node("n00", 256, (strategies.card(0, 1024, held_slices=1),))
+    site.cluster.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
+    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu=1))))
+    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
+    _, message = explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
+    assert message == "needs 1 card whole; n00: card 0 CardInUse (768 MiB and 100 % of compute free)"
+
+
 def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     site = Site()
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
@@ -131,7 +161,7 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     refused |= {f"m{n}": Refusal(Reason.NO_INVENTORY) for n in range(2999)}
     code, message = explain.why_pending(pod, Verdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
-    assert message.startswith("needs 2 GiB on 1 card; m0: NoInventory")
+    assert message.startswith("needs 2 GiB on 1 card; n0000: PluginAway")
     assert message.endswith("and more nodes")
     assert len(message) < 1000
 
@@ -154,9 +184,6 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     cached = node_filter._cache._placements
     assert len(cached) == 2
     for n in range(NODES, 3 * NODES):
-        node = Node(f"n{n:02}", 256, (strategies.card(n, 1024),))
-        site.cluster.upsert_gpunodes(GpuNode(node, node.name, "2026-01-01T00:00:00Z"))
-        site.cluster.upsert_nodes(KubeNode(node.name, {names.SLICE: 4}))
-        site.cluster.leases.put(Lease(names.node_lease(node.name), node.name, "x", 3600))
-        node_filter.node(pod, node.name)
+        site.add_node(f"n{n:02}", n)
+        node_filter.node(pod, f"n{n:02}")
     assert max(map(len, cached.values())) <= NODES + 1

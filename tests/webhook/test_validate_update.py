@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.webhook import builders
-from vgpu import names
+from vgpu import names, request
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)
@@ -101,3 +102,29 @@ def test_an_ephemeral_container_gets_no_gpu() -> None:
 @given(builders.pods())
 def test_an_update_without_a_change_is_never_refused(pod: dict[str, Any]) -> None:
     assert validate.on_update(pod, pod) == []
+
+
+VALUES = st.sampled_from([None, "2", "5", "fixed", "burst", "binpack", "a=b", "train", "x y", ""])
+
+
+@pytest.mark.parametrize(
+    ("annotations", "field"),
+    [
+        ({names.GANG: "train"}, names.GANG_SIZE),
+        ({names.GANG_SIZE: "2"}, names.GANG_SIZE),
+        ({names.COMPUTE_POLICY: "fixed"}, names.COMPUTE_POLICY),
+        ({names.GANG: "train", names.GANG_SIZE: "2", names.GPU_AFFINITY: "a=b"}, names.GPU_AFFINITY),
+    ],
+)
+def test_an_annotation_that_lacks_another_or_contradicts_it_is_refused(annotations: dict[str, str], field: str) -> None:
+    pod = builders.pod({names.GPU_MEM: "256"})
+    (problem,) = validate.on_update(pod, changed(pod, **annotations))
+    assert problem.field == f"metadata.annotations[{field}]"
+
+
+@given(st.dictionaries(st.sampled_from(names.USER_ANNOTATIONS), VALUES, max_size=3))
+def test_no_update_makes_a_valid_request_invalid(annotations: dict[str, str | None]) -> None:
+    pod = builders.pod(SHARE, {names.GPU_POLICY: "spread"})
+    new = changed(pod, **annotations)
+    if not validate.on_update(pod, new):
+        assert request.parse(new).problems == ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from vgpu import reasons
 from vgpu.assignment import Assignment, Grant
+from vgpu.links import LinkWeights
 from vgpu.placement import fit, packing
 from vgpu.placement.policies import POLICIES
 from vgpu.policy import PackingPolicy
@@ -75,17 +76,19 @@ def _first_fits(
         if len(fitting) < container.gpus:
             reasons_by_card = {uuid: why for uuid, why in refused.items() if why is not None}
             return chosen, _node_refusal(container, node, reasons_by_card)
-        best = _best_cards(fitting, container.gpus, gpu_policy)
+        best = _best_cards(fitting, container.gpus, gpu_policy, node.links)
         for state in best:
             states[state.card.uuid] = state.with_usage(needs[state.card.uuid])
         chosen[container.name] = tuple(_grant(container, state) for state in best)
     return chosen, None
 
 
-def _best_cards(fitting: Sequence[CardState], count: int, policy: PackingPolicy) -> list[CardState]:
+def _best_cards(fitting: Sequence[CardState], count: int, policy: PackingPolicy, links: LinkWeights) -> list[CardState]:
     """Return the policy's best set of cards, or its first cards where it does not compare sets."""
     best_set = POLICIES[policy].card_set
-    return best_set(fitting, count) if best_set else sorted(fitting, key=lambda s: _card_order(s, policy))[:count]
+    if best_set:
+        return best_set(fitting, count, links)
+    return sorted(fitting, key=lambda s: _card_order(s, policy))[:count]
 
 
 def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]:

@@ -18,6 +18,7 @@ from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
+from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
@@ -90,6 +91,7 @@ class _Reader:
         self._held = defaultdict[str, list[tuple[PodRequest, Assignment]]](list)
         self._waiting: list[Waiting] = []
         self._seen: list[Wanted] = []
+        self._bound = Counter[str]()
         self._skipped: list[str] = []
 
     def take(self, obj: Json) -> None:
@@ -109,7 +111,13 @@ class _Reader:
         sizes = Counter(node.slice_mib for node in self._gpunodes.values() if node.cards)
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
         views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
-        return ClusterObjects(views, tuple(self._waiting), tuple(self._seen), tuple(self._skipped))
+        waiting = tuple(replace(each, wanted=self._unstarted(each.wanted)) for each in self._waiting)
+        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped))
+
+    def _unstarted(self, wanted: Wanted) -> Wanted:
+        """Return a waiting pod; without its gang where pods of the gang are bound: it has started."""
+        has_started = wanted.gang is not None and self._bound[wanted.gang.name] > 0
+        return replace(wanted, gang=None) if has_started else wanted
 
     def _node(self, obj: Json) -> None:
         allocatable = (obj.get("status") or {}).get("allocatable") or {}
@@ -131,13 +139,17 @@ class _Reader:
         if node:
             self._taken[node] += host
         if parsed.request is not None and not parsed.problems:
-            self._asking(metadata, node, parsed, Wanted(parsed.request, host))
+            namespace = metadata.get("namespace") or "default"
+            gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
+            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
 
     def _asking(self, metadata: Json, node: str, parsed: request.Parsed, wanted: Wanted) -> None:
         self._seen.append(wanted)
         if not node:
             self._waiting.append(Waiting(metadata.get("namespace") or "default", metadata["name"], wanted))
             return
+        if wanted.gang is not None:
+            self._bound[wanted.gang.name] += 1
         held = assignment_trust.judge(parsed, (metadata.get("annotations") or {}).get(names.ASSIGNMENT, ""))
         if isinstance(held, Assignment):
             self._held[node].append((wanted.request, held))

@@ -54,6 +54,7 @@ def landing(found: Landing, views: Views) -> Json:
         "gpus": _grants(found.node, found.assignment, views),
         "reasons": counts(found.counts),
         "nearest": _nearest(found.nearest, views),
+        "gang": {"name": found.gang.name, "size": found.gang.size, "fit": found.gang.fit} if found.gang else None,
     }
 
 
@@ -71,9 +72,11 @@ def _asked(container: ContainerRequest) -> str:
 
 
 def counts(found: Mapping[Reason, int]) -> list[Json]:
-    """Write how many nodes refuse by each reason, the most common one first."""
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return [{"reason": str(reason), "text": reasons.WORDS[reason], "nodes": count} for reason, count in ordered]
+    """Write how many nodes refuse by each reason, in the order in which people need them."""
+    return [
+        {"reason": str(reason), "text": reasons.WORDS[reason], "nodes": count}
+        for reason, count in reasons.ordered(found)
+    ]
 
 
 def _nearest(near: NearestFit | None, views: Views) -> Json | None:

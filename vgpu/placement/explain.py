@@ -190,4 +190,4 @@ def _counts(verdicts: Sequence[NodeVerdict]) -> dict[Reason, int]:
     for each in verdicts:
         if each.reason is not None:
             found[each.reason] = found.get(each.reason, 0) + 1
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return dict(reasons.ordered(found))

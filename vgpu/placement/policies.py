@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from vgpu.host_request import NOTHING, HostRequest
+from vgpu.links import LinkWeights
 from vgpu.placement import demand, fgd, fragmentation, power, room, topology
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
@@ -15,7 +16,7 @@ from vgpu.policy import PackingPolicy, PodOptions
 from vgpu.request import PodRequest
 from vgpu.share import CardState, NodeState
 
-CardSet = Callable[[Sequence[CardState], int], list[CardState]]
+CardSet = Callable[[Sequence[CardState], int, LinkWeights], list[CardState]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
 
 from vgpu.placement import room
 from vgpu.placement.policies import POLICIES
@@ -10,21 +12,29 @@ from vgpu.placement.question import NO_CARDS, Question
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
+NO_TIERS: Final[Mapping[str, int]] = MappingProxyType({})
 
-def rank(nodes: Iterable[NodeState], policy: PackingPolicy, question: Question = NO_CARDS) -> list[str]:
-    """Return the names of the nodes, best first."""
+
+def rank(
+    nodes: Iterable[NodeState],
+    policy: PackingPolicy,
+    question: Question = NO_CARDS,
+    tiers: Mapping[str, int] = NO_TIERS,
+) -> list[str]:
+    """Return the names of the nodes, best first; those in a lower one of `tiers` before all in higher ones."""
     row = POLICIES[policy]
     costs = {node.name: row.cost(node, room.room_of(node, question.models), question) for node in nodes}
-    return by_cost(costs, row.tolerance(question.demand.weights))
+    return by_cost(costs, row.tolerance(question.demand.weights), tiers)
 
 
-def by_cost(costs: Mapping[str, int], tolerance: int) -> list[str]:
-    """Return names by their costs. Costs that are above the least by at most the tolerance are equal to it.
+def by_cost(costs: Mapping[str, int], tolerance: int, tiers: Mapping[str, int] = NO_TIERS) -> list[str]:
+    """Return names by their tiers, then by their costs. Costs above the least by at most the tolerance are equal to it.
 
     Equal nodes come in a fixed order, a hash of the names: it mixes racks, and it fills one node before the next.
     """
-    equal = min(costs.values(), default=0) + tolerance
-    return sorted(costs, key=lambda name: (max(costs[name], equal), fixed_order(name)))
+    best = min((tiers.get(name, 0) for name in costs), default=0)
+    equal = min((cost for name, cost in costs.items() if tiers.get(name, 0) == best), default=0) + tolerance
+    return sorted(costs, key=lambda name: (tiers.get(name, 0), max(costs[name], equal), fixed_order(name)))
 
 
 def first(costs: Mapping[str, int], tolerance: int) -> str:

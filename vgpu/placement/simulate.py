@@ -1,18 +1,24 @@
 """Where pods would be placed, one after the other, changing nothing: the decisions of filter, prioritize and bind.
 
+The pods of a gang are placed together, or none of them is (`simulated_gangs`).
+
 CPU and memory of the nodes count as kube-scheduler counts them; its other rules (taints, node selectors, affinity of
 nodes) are not looked at.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from vgpu.assignment import Assignment
 from vgpu.host_request import NOTHING, HostRequest
-from vgpu.placement import explain, rank, room
+from vgpu.placement import explain, rank, room, simulated_gangs
 from vgpu.placement.explain import NearestFit
+from vgpu.placement.gang import Shortfall
+from vgpu.placement.gang_attempt import Place
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
+from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
@@ -20,10 +26,11 @@ from vgpu.request import PodRequest
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pod asks for: of cards, and of its node's CPU and memory."""
+    """What a pod asks for: of cards, and of its node's CPU and memory; and its gang."""
 
     request: PodRequest
     host: HostRequest = NOTHING
+    gang: Ganged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class Landing:
     assignment: Assignment | None = None
     counts: Mapping[Reason, int] = field(default_factory=dict)
     nearest: NearestFit | None = None
+    gang: GangLanding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +62,76 @@ def simulate(
 
     Equal pods cost one look at each node, and one more at the node that the last of them took.
     """
-    fleet = {view.name: view for view in views}
-    known: dict[Wanted, _Judged] = {}
-    landings = []
-    for pod in pods:
-        judged = known.setdefault(pod, _Judged(pod, defaults))
-        landing = judged.land(fleet, pause)
-        landings.append(landing)
+    trial = _Trial({view.name: view for view in views}, defaults, pause)
+    return Outcome(land(list(pods), trial), trial.fleet)
+
+
+class Trial(Protocol):
+    """A cluster on which pods are tried."""
+
+    def judge(self, pod: Wanted) -> Landing:
+        """Return where a pod would be placed now."""
+
+    def put(self, pod: Wanted, landing: Landing) -> None:
+        """Place a pod there."""
+
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+        """Return where the pods of a gang would be placed together; `pods` are all pods of the simulation."""
+
+
+def land(pods: Sequence[Wanted], trial: Trial) -> list[Landing]:
+    """Return where each pod is placed beside those before it."""
+    found: dict[int, Landing] = {}
+    for group in simulated_gangs.together([pod.gang for pod in pods]):
+        found.update(_landed(group, pods, trial))
+    return [found[position] for position in range(len(pods))]
+
+
+def _landed(group: Together, pods: Sequence[Wanted], trial: Trial) -> Iterator[tuple[int, Landing]]:
+    places = trial.plan(group, pods) if group.gang else None
+    if isinstance(places, Shortfall):
+        missed = _missed(group, places.placed, trial.judge(pods[group.first[0]]))
+        yield from ((position, missed) for position in (*group.first, *group.more))
+        return
+    alone = group.more if places is not None else group.first
+    for position, place in zip(group.first, places or (), strict=False):
+        landing = Landing(place.node, place.assignment, gang=group.landing(group.size))
+        trial.put(pods[position], landing)
+        yield position, landing
+    for position in alone:
+        landing = trial.judge(pods[position])
         if landing.assignment is not None:
-            fleet[landing.node] = fleet[landing.node].with_pod(pod.request, landing.assignment, pod.host)
-    return Outcome(landings, fleet)
+            trial.put(pods[position], landing)
+        yield position, landing
+
+
+def _missed(group: Together, fit: int, alone: Landing) -> Landing:
+    """Return why a gang is not placed; `alone` is where a pod of it would be placed without the others."""
+    if group.is_complete and alone.assignment is None:
+        return replace(alone, gang=group.landing(fit))
+    reason = Reason.GANG_INSUFFICIENT_CARDS if group.is_complete else Reason.GANG_INCOMPLETE
+    return Landing(counts={reason: 1}, gang=group.landing(fit))
+
+
+class _Trial:
+    """Nodes that are judged one by one."""
+
+    def __init__(self, fleet: dict[str, NodeView], defaults: DefaultPolicies, pause: Callable[[], None]) -> None:
+        self.fleet = fleet
+        self._defaults = defaults
+        self._pause = pause
+        self._known: dict[Wanted, _Judged] = {}
+
+    def judge(self, pod: Wanted) -> Landing:
+        return self._known.setdefault(pod, _Judged(pod, self._defaults)).land(self.fleet, self._pause)
+
+    def put(self, pod: Wanted, landing: Landing) -> None:
+        if landing.assignment is not None:
+            self.fleet[landing.node] = self.fleet[landing.node].with_pod(pod.request, landing.assignment, pod.host)
+
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+        amounts = [(pod.request, pod.host) for pod in pods]
+        return simulated_gangs.plan(group, amounts, self.fleet.values(), self._defaults, self._pause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The policy `topology`: the set of cards with the best connections, by NVLink and NUMA node (ADR 58).
 
-A pair of cards counts by its connection; the best set has the largest sum over its pairs. The search is exact: branch
-and bound, in which cards with equal connections to all others are taken in one order only. A pod of one card gets the
-card with the fewest connections, so that sets stay together.
+A pair of cards counts by its connection (`vgpu.links`); the best set has the largest sum over its pairs. The search is
+exact: branch and bound, in which cards with equal connections to all others are taken in one order only. A pod of one
+card gets the card with the fewest connections, so that sets stay together.
 """
 
 from collections.abc import Sequence
@@ -10,46 +10,44 @@ from itertools import accumulate
 from typing import Final
 
 from vgpu.device import Card
+from vgpu.links import LinkWeights
 from vgpu.placement.question import Question
 from vgpu.placement.room import card_room, fits
 from vgpu.share import CardState, NodeState
 
-NVLINK: Final = 100  # a pair with a direct NVLink, or through NVSwitch
-SAME_NUMA: Final = 10  # a pair on one NUMA node: PCIe only
-OTHER_NUMA: Final = 1
 MAX_STEPS: Final = 20_000  # of the search, about 0.1 s; then the best set so far is taken
 _ABOVE_SLICES: Final = 1 << 24
 
 Weights = Sequence[Sequence[int]]
 
 
-def best_cards(cards: Sequence[CardState], count: int) -> list[CardState]:
+def best_cards(cards: Sequence[CardState], count: int, links: LinkWeights) -> list[CardState]:
     """Return the best set of `count` cards, by NVML's index; of one card, the one with the fewest connections.
 
     Of equal cards, those with the least that is free come first.
     """
     ordered = sorted(cards, key=lambda each: (each.free_slices, -each.free_cores, each.card.index))
-    weights = connections(ordered)
+    weights = connections(ordered, links)
     chosen = [_loneliest(weights)] if count == 1 else best_set(weights, count)
     return sorted((ordered[n] for n in chosen), key=lambda each: each.card.index)
 
 
-def lacking(cards: Sequence[CardState], count: int) -> int:
-    """Return what the best set of `count` cards lacks to an NVLink between all of them; 0 for one card."""
-    weights = connections(cards)
-    return count * (count - 1) // 2 * NVLINK - score(weights, best_set(weights, count)) if count > 1 else 0
+def lacking(cards: Sequence[CardState], count: int, links: LinkWeights) -> int:
+    """Return what the best set of `count` cards lacks to the best connection of all pairs; 0 for one card."""
+    weights = connections(cards, links)
+    return count * (count - 1) // 2 * links.most - score(weights, best_set(weights, count)) if count > 1 else 0
 
 
 def node_cost(state: NodeState, question: Question) -> int:
     """Return the cost of a node by what the best set of its free cards lacks; above any number of free slices."""
     ask = question.ask
     free = [each for each in state.cards if fits(card_room(each, question.models), ask)] if ask.gpus > 1 else []
-    return lacking(free, ask.gpus) * _ABOVE_SLICES if len(free) >= ask.gpus else 0
+    return lacking(free, ask.gpus, state.links) * _ABOVE_SLICES if len(free) >= ask.gpus else 0
 
 
-def connections(cards: Sequence[CardState]) -> list[list[int]]:
+def connections(cards: Sequence[CardState], links: LinkWeights) -> list[list[int]]:
     """Return the weight of each pair of cards; 0 of a card with itself."""
-    return [[_weight(one.card, other.card) for other in cards] for one in cards]
+    return [[_weight(one.card, other.card, links) for other in cards] for one in cards]
 
 
 def score(weights: Weights, chosen: Sequence[int]) -> int:
@@ -134,9 +132,9 @@ def _loneliest(weights: Weights) -> int:
     return min(range(len(weights)), key=lambda n: (sum(weights[n]), n))
 
 
-def _weight(one: Card, other: Card) -> int:
+def _weight(one: Card, other: Card, links: LinkWeights) -> int:
     if one.uuid == other.uuid:
         return 0
     if other.uuid in one.nvlink_peers or one.uuid in other.nvlink_peers:
-        return NVLINK
-    return SAME_NUMA if one.numa_node == other.numa_node else OTHER_NUMA
+        return links.nvlink
+    return links.same_numa if one.numa_node == other.numa_node else links.other_numa

@@ -1,13 +1,16 @@
-"""What the policy `fragmentation` can be tuned by."""
+"""What the policies can be tuned by."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu import links
+from vgpu.links import LinkWeights
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How costs compare, and how fast the pods to come are learned (ADR 56).
+    """How the costs of `fragmentation` compare, and how fast the pods to come are learned (ADR 56).
 
     Attributes:
         tolerance: nodes whose costs are above the least cost by at most this are equal, in thousandths of a card.
@@ -18,8 +21,8 @@ class Weights:
         refresh: questions between two prices.
     """
 
-    tolerance: int = 30
-    left: int = 50
+    tolerance: int = 10
+    left: int = 20
     scarcity: float = 1.5
     covered: int = 95
     half_life: int = 4000
@@ -35,3 +38,11 @@ BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "half_life": (1, 1_000_000),
     "refresh": (1, 100_000),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyWeights:
+    """The weights of all policies that have some."""
+
+    fragmentation: Weights = DEFAULTS
+    topology: LinkWeights = links.DEFAULTS

@@ -64,9 +64,8 @@ class Simulate:
         """Simulate, and take everything back."""
         with fleet.tried():
             before = self._packed(fleet)
-            landings = [
-                documents.landing(each, fleet.views) for each in Simulation(fleet, self.defaults).land(self.pods, pause)
-            ]
+            landed = Simulation(fleet, self.defaults).land(self.pods, pause)
+            landings = [documents.landing(each, fleet.views) for each in landed]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
     def _packed(self, fleet: Fleet) -> Json:

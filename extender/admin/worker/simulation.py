@@ -1,17 +1,22 @@
 """`vgpu.placement.simulate` on the index: a pod among 5,000 nodes takes milliseconds."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from extender.admin.worker.fleet import Fleet
 from extender.index import ask
-from extender.index.choice import Choice
+from extender.index.choice import Choice, Judged
 from vgpu.assignment import Assignment
-from vgpu.placement import explain
+from vgpu.placement import explain, simulate, simulated_gangs
 from vgpu.placement.choose import Refusal
 from vgpu.placement.explain import NearestFit
+from vgpu.placement.gang import Shortfall
+from vgpu.placement.gang_attempt import Place
 from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.question import Question
 from vgpu.placement.simulate import Landing, Wanted
+from vgpu.placement.simulated_gangs import Together
+from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
 
 
@@ -23,16 +28,33 @@ class Simulation:
         self._defaults = defaults
         self._refused: dict[Wanted, Landing] = {}  # as long as nothing changes
 
-    def land(self, pods: Iterable[Wanted], pause: Callable[[], None]) -> Iterator[Landing]:
-        """Yield where each pod is placed beside those before it; `pause` is called before each, and may raise."""
-        for pod in pods:
-            pause()
-            landing = self.judge(pod)
-            if landing.assignment is not None:
-                view = self._fleet.views[landing.node]
-                self._fleet.put(view.with_pod(pod.request, landing.assignment, pod.host))
-                self._refused.clear()
-            yield landing
+    def land(self, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[Landing]:
+        """Return where each pod is placed beside those before it; `pause` is called before each, and may raise."""
+        return simulate.land(pods, _Trial(self, pause))
+
+    def put(self, pod: Wanted, landing: Landing) -> None:
+        """Place a pod."""
+        if landing.assignment is not None:
+            view = self._fleet.views[landing.node]
+            self._fleet.put(view.with_pod(pod.request, landing.assignment, pod.host))
+            self._refused.clear()
+
+    def plan(self, group: Together, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[Place] | Shortfall:
+        """Return where the pods of a gang would be placed together."""
+        kinds = dict.fromkeys(pods[position] for position in group.first)
+        best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
+        amounts = [(pod.request, pod.host) for pod in pods]
+        views = (self._fleet.views[name] for name in best)
+        return simulated_gangs.plan(group, amounts, views, self._defaults, pause)
+
+    def _best(self, pod: Wanted, count: int) -> list[str]:
+        """Return the nodes that are best for a pod, as many as can be best for one of its equals; see `gang`."""
+        choice, policy = self._fleet.choice(self._defaults.models), self._defaults.node_policy_for(pod.request.options)
+        judged, question = self._judged(pod, choice), self._question(pod)
+        found = choice.ordered(judged, policy, question)[:count]
+        if policy is PackingPolicy.TOPOLOGY:
+            found += choice.ordered(judged, PackingPolicy.SPREAD, question)[:count]
+        return found
 
     def judge(self, pod: Wanted) -> Landing:
         """Return where a pod would be placed now."""
@@ -44,17 +66,23 @@ class Simulation:
         return self._refused[pod]
 
     def _judge(self, pod: Wanted) -> Landing:
-        choice, request = self._fleet.choice(self._defaults.models), pod.request
-        uuids = request.options.selector.named_uuids
-        asks = [ask.of(request, each, self._fleet.slice_mib) for each in request.choosers]
-        judged = choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
+        choice = self._fleet.choice(self._defaults.models)
+        judged = self._judged(pod, choice)
         if not len(judged.fitting):
             return Landing(counts=judged.counts, nearest=self._nearest(pod, choice))
-        question = self._defaults.question(request, self._fleet.slice_mib, pod.host)
-        node = choice.best(judged, self._defaults.node_policy_for(request.options), question)
+        policy = self._defaults.node_policy_for(pod.request.options)
+        node = choice.best(judged, policy, self._question(pod))
         placed = self._place(pod, node)
         assert isinstance(placed, Assignment)  # noqa: S101 - the index gives the answers of the exact rule
         return Landing(node, placed)
+
+    def _judged(self, pod: Wanted, choice: Choice) -> Judged:
+        uuids = pod.request.options.selector.named_uuids
+        asks = [ask.of(pod.request, each, self._fleet.slice_mib) for each in pod.request.choosers]
+        return choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
+
+    def _question(self, pod: Wanted) -> Question:
+        return self._defaults.question(pod.request, self._fleet.slice_mib, pod.host)
 
     def _nearest(self, pod: Wanted, choice: Choice) -> NearestFit | None:
         """Compare the few best nodes exactly; all of them where the pod names UUIDs, which the index does not know."""
@@ -73,3 +101,21 @@ class Simulation:
 
     def _place(self, pod: Wanted, node: str) -> Assignment | Refusal:
         return self._fleet.views[node].place(pod.request, self._defaults.gpu_policy_for(pod.request.options), pod.host)
+
+
+class _Trial:
+    """A simulation with a pause before each pod."""
+
+    def __init__(self, simulation: Simulation, pause: Callable[[], None]) -> None:
+        self._simulation = simulation
+        self._pause = pause
+
+    def judge(self, pod: Wanted) -> Landing:
+        self._pause()
+        return self._simulation.judge(pod)
+
+    def put(self, pod: Wanted, landing: Landing) -> None:
+        self._simulation.put(pod, landing)
+
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+        return self._simulation.plan(group, pods, self._pause)

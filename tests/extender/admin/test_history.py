@@ -58,6 +58,18 @@ class Asked:
         return Page((), "")
 
 
+class Worst(Asked):
+    """Workloads that asked for 60, 90 and no percent of a card for an hour, and used some of it."""
+
+    def right_sizes(self, *_: Any) -> RightSizes:
+        found = []
+        for owner, cores, used_s in (("a", 60, 660), ("b", 90, 180), ("c", None, 1800)):
+            asked = right_size.Asked(1024, cores)
+            used = right_size.right_size(asked, [], used_s * 1000, 3_600_000, 5120)
+            found.append(RightSizeRow("default", owner, "main", 1, 3600.0, asked, used))
+        return RightSizes(tuple(found))
+
+
 async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
     reports = Asked()
     async with opened(open_reports=lambda: reports) as admin:
@@ -101,6 +113,13 @@ async def test_what_containers_should_ask_for(opened: Opened) -> None:
             "ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 25 % at p95)",
             "ask for less memory: vgpu.io/gpu-mem: 5888 (asked 16384, peak 5120)",
         ]
+
+
+async def test_the_worst_come_first_and_only_those_that_leave_time_unused(opened: Opened) -> None:
+    async with opened(open_reports=Worst) as admin:
+        assert [each["owner"] for each in (await admin.get("/rightsize"))["items"]] == ["a", "b", "c"]
+        found = await admin.get("/rightsize", worst="true")
+        assert [(each["owner"], each["unusedGpuSeconds"]) for each in found["items"]] == [("b", 3060.0), ("a", 1500.0)]
 
 
 async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> None:

@@ -1,6 +1,7 @@
 """Explanations, waiting pods and simulations, by the process that places pods."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -121,6 +122,24 @@ async def test_a_simulation_lands_where_the_verbs_would_place_and_changes_nothin
     assert admin.world.used_slices("n1") == [0, 0]
 
 
+async def test_a_gang_is_simulated_as_a_whole(admin: Admin) -> None:
+    gang = {names.GANG: "train", names.GANG_SIZE: "4"}
+    pod = manifest("train", gpu=1)
+    pod["metadata"]["annotations"] = gang
+    found = await admin.post("/simulate", {"pods": [{"pod": pod, "count": 4}]})
+    assert (found["placed"], found["notPlaced"]) == (4, 0)
+    assert found["pods"][0]["gang"] == {"name": "default/train", "size": 4, "fit": 4}
+    for card in ("GPU-n1-0", "GPU-n2-0", "GPU-n3-0"):
+        other = await admin.world.create_pod(metadata={"annotations": {names.USE_GPU_UUID: card}}, gpu_mem=256)
+        assert not await admin.world.bind(other, card[4:6])
+        await admin.world.until_bound_is_watched(other)
+    await admin.fresh()
+    found = await admin.post("/simulate", {"pods": [{"pod": pod, "count": 4}]})
+    assert (found["placed"], found["notPlaced"]) == (0, 4)
+    assert found["pods"][0]["gang"]["fit"] == 3
+    assert found["pods"][0]["reasons"][0]["reason"] == "GangInsufficientCards"
+
+
 async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Admin) -> None:
     hami = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "512"}
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": hami}}]}}
@@ -140,6 +159,25 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
         "/api/v1/simulate", content=b"[" * 100_000, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code == 400
+
+
+async def test_a_namespace_that_the_api_server_would_refuse_is_refused(admin: Admin) -> None:
+    for name in ("A_b", "a.b", "-a", "a-", "a\n", "a/b", "x" * 64, "x" * 300):
+        pods = [{"pod": manifest(gpu_mem=256)}, {"pod": in_namespace(name)}]
+        (error,) = (await admin.post("/simulate", {"pods": pods}, 422))["errors"]
+        assert error["field"] == "pods[1].pod.metadata.namespace"
+        assert error["detail"] == "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a"
+    schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
+    described = schemas["SimulatedEntry"]["properties"]["pod"]["properties"]["metadata"]["properties"]["namespace"]
+    for name, is_valid in (("team-7", True), ("x" * 63, True), ("A_b", False), ("x" * 64, False)):
+        assert bool(re.search(described["pattern"], name)) == is_valid
+        await admin.post("/simulate", {"pods": [{"pod": in_namespace(name)}]}, 200 if is_valid else 422)
+
+
+def in_namespace(name: str) -> dict[str, Any]:
+    pod = manifest(gpu_mem=256)
+    pod["metadata"]["namespace"] = name
+    return pod
 
 
 async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answered(

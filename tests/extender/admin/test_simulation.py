@@ -18,6 +18,7 @@ from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
 from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
@@ -72,6 +73,24 @@ def test_it_lands_where_the_oracle_lands(data: st.DataObject, policy: PackingPol
             assert is_several or dict(one.counts) == dict(other.counts)
         changed = data.draw(views(data.draw(st.sampled_from(NAMES))))
         fleet.apply(Update([changed], data.draw(st.sampled_from([(), NAMES[:1]]))))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data(), st.integers(1, 6), st.integers(1, 6))
+def test_a_gang_lands_where_the_oracle_lands(data: st.DataObject, size: int, count: int) -> None:
+    fleet = Fleet()
+    fleet.apply(Update([data.draw(views(name)) for name in NAMES]))
+    drawn = data.draw(pods("u0"))
+    if drawn.parsed.request is None:
+        return
+    asked = [Wanted(drawn.parsed.request, drawn.host, Ganged("train", size))] * count
+    defaults = learned(asked)
+    expected = simulate(asked, fleet.views.values(), defaults)
+    with fleet.tried():
+        found = Simulation(fleet, defaults).land(asked, lambda: None)
+        assert dict(fleet.views) == expected.views
+    for one, other in zip(found, expected.landings, strict=True):
+        assert (one.node, one.assignment, one.gang) == (other.node, other.assignment, other.gang)
 
 
 def wanted(**amounts: Any) -> Wanted:

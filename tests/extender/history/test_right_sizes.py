@@ -9,6 +9,7 @@ from extender.history.reports import RightSizeRow, UsageFilters
 from extender.history.sql_reports import SqlReports
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
+from vgpu import names
 
 NOW = MONDAY + 48 * HOUR
 
@@ -68,3 +69,11 @@ def test_filters(engine: Engine) -> None:
     assert [row.owner for row in rows(engine, UsageFilters(owner="Deployment/web"))] == ["Deployment/web"]
     assert [row.owner for row in rows(engine, pod="p1")] == ["Deployment/web"]
     assert rows(engine, pod="none") == []
+
+
+def test_synthetic_loads_are_left_out(engine: Engine) -> None:
+    share = make.card(memory_mib=4096, cores=60)
+    load = make.decision(2, MONDAY, share, owner="load", labels={names.SYNTHETIC: "true"})
+    store(engine, decided(1), load, used(1, 0, 20), used(2, 0, 50))
+    (row,) = rows(engine)
+    assert (row.owner, row.unused_s) == ("Deployment/web", 1440)

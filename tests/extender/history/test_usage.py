@@ -16,6 +16,7 @@ from extender.history.reports import Dimension, Group, UsageFilters, UsageRow
 from extender.history.sql_reports import SqlReports
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
+from vgpu import names
 
 NOW = MONDAY + 60 * HOUR
 NAMESPACE = [Group(Dimension.NAMESPACE)]
@@ -152,6 +153,15 @@ def test_measured_time(engine: Engine, rolled: bool) -> None:
         roll_up(engine)
     assert usage(engine)[0].gpu_seconds_used == 600.0
     assert usage(engine, until=MONDAY + HOUR)[0].gpu_seconds_used == 300.0
+
+
+def test_the_time_of_a_synthetic_load_is_no_use_and_its_share_costs(engine: Engine, rolled: bool) -> None:
+    load = make.decision(1, MONDAY, make.card(memory_mib=4096, cores=50), labels={names.SYNTHETIC: "true"})
+    store(engine, load, make.end(), Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR, 300_000, 10, (60,)))
+    if rolled:
+        roll_up(engine)
+    (row,) = usage(engine)
+    assert (row.share_seconds, row.gpu_seconds_used, row.cost) == (1800.0, 0.0, 1.0)
 
 
 def test_a_model_without_a_price_has_no_cost(engine: Engine) -> None:

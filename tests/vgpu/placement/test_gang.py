@@ -11,7 +11,8 @@ from vgpu import names, request
 from vgpu.assignment import Assignment
 from vgpu.host_request import HostRequest
 from vgpu.placement import fit, gang
-from vgpu.placement.gang import Member, Place, Shortfall
+from vgpu.placement.gang import Shortfall
+from vgpu.placement.gang_attempt import Member, Place
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 from vgpu.policy import PackingPolicy, PodOptions

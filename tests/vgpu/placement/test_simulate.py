@@ -12,6 +12,7 @@ from vgpu.host_request import HostRequest
 from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.simulated_gangs import Ganged, GangLanding
 from vgpu.placement.snapshot import NodeView
 from vgpu.policy import PackingPolicy
 from vgpu.reasons import Reason
@@ -80,3 +81,34 @@ def test_cpu_and_host_memory_are_counted_as_kube_scheduler_counts_them() -> None
     assert third.nearest is None
     assert dict(fourth.counts) == {Reason.NODE_INSUFFICIENT_MEMORY: 2}
     assert last.node
+
+
+def gang(name: str, size: int | None, count: int, **amounts: int) -> list[Wanted]:
+    return [Wanted(asked(**amounts), gang=Ganged(name, size))] * count
+
+
+def test_a_gang_is_placed_as_a_whole() -> None:
+    found = simulate(gang("train", 4, 4, gpu=1), fleet(), DefaultPolicies()).landings
+    assert sorted(each.node for each in found) == ["n0", "n0", "n1", "n1"]
+    assert {each.gang for each in found} == {GangLanding("train", 4, 4)}
+
+
+def test_a_gang_that_does_not_fit_is_placed_nowhere_and_leaves_the_room_to_others() -> None:
+    pods = [*gang("train", None, 5, gpu=1), Wanted(asked(gpu=2))]
+    *members, other = simulate(pods, fleet(), DefaultPolicies()).landings
+    assert {(each.node, each.gang) for each in members} == {("", GangLanding("train", 5, 4))}
+    assert {reason for each in members for reason in each.counts} == {Reason.GANG_INSUFFICIENT_CARDS}
+    assert other.node
+
+
+def test_of_a_gang_with_more_pods_than_its_size_the_others_are_placed_alone() -> None:
+    found = simulate(gang("train", 3, 5, gpu=1), fleet(), DefaultPolicies()).landings
+    assert [bool(each.node) for each in found] == [True] * 4 + [False]
+    assert [each.gang is not None for each in found] == [True] * 3 + [False] * 2
+
+
+def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_fit_nowhere_says_why() -> None:
+    (incomplete,) = {each.gang: each for each in simulate(gang("a", 4, 2, gpu=1), fleet(), DefaultPolicies()).landings}
+    assert incomplete == GangLanding("a", 4, 0)
+    large = simulate(gang("b", 2, 2, gpu_mem=9999), fleet(), DefaultPolicies()).landings
+    assert [dict(each.counts) for each in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2

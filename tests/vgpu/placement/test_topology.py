@@ -4,10 +4,12 @@ import random
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import card
+from vgpu import links
+from vgpu.links import LinkWeights
 from vgpu.placement import topology
 from vgpu.share import CardState
 
@@ -36,10 +38,12 @@ def test_every_subset_of_a_machines_cards_has_the_set_of_brute_force(machine: st
     everything = cards(MACHINES[machine])
     for free in ([*everything], everything[1:], everything[::2] + everything[5:6], everything[3:]):
         if len(free) >= count > 1:
-            weights = topology.connections(free)
-            chosen = topology.best_cards(free, count)
+            weights = topology.connections(free, links.DEFAULTS)
+            chosen = topology.best_cards(free, count, links.DEFAULTS)
             assert len({each.card.uuid for each in chosen}) == count
-            assert topology.score(topology.connections(chosen), range(count)) == best_score(weights, count)
+            assert topology.score(topology.connections(chosen, links.DEFAULTS), range(count)) == best_score(
+                weights, count
+            )
 
 
 @given(st.integers(2, 9), st.integers(1, 9), st.randoms())
@@ -51,8 +55,28 @@ def test_random_connections_have_the_set_of_brute_force(size: int, count: int, r
     assert topology.score(weights, chosen) == best_score(weights, min(count, size))
 
 
+@given(
+    st.builds(LinkWeights, *[st.integers(0, 1000)] * 3),
+    st.sampled_from(sorted(MACHINES)),
+    st.sets(st.integers(0, 7), min_size=2),
+    st.data(),
+)
+@settings(max_examples=40)
+def test_other_weights_have_the_set_of_brute_force(
+    chosen: LinkWeights, machine: str, free: set[int], data: st.DataObject
+) -> None:
+    state = [each for each in cards(MACHINES[machine]) if each.card.index in free]
+    count = data.draw(st.integers(2, len(state)))
+    best = best_score(topology.connections(state, chosen), count)
+    found = topology.best_cards(state, count, chosen)
+    assert topology.score(topology.connections(found, chosen), range(count)) == best
+    assert topology.lacking(state, count, chosen) == count * (count - 1) // 2 * chosen.most - best >= 0
+
+
 def test_one_card_is_the_one_with_the_fewest_connections() -> None:
-    assert [each.card.index for each in topology.best_cards(cards([(0, 1), (1, 2), (0, 2)], 4), 1)] == [3]
+    assert [each.card.index for each in topology.best_cards(cards([(0, 1), (1, 2), (0, 2)], 4), 1, links.DEFAULTS)] == [
+        3
+    ]
 
 
 @pytest.mark.slow
@@ -60,7 +84,7 @@ def test_eight_of_sixteen_and_of_24_cards_without_order_are_exact() -> None:
     """Random links are the hardest: no two cards are alike. The bound on steps must not end the search."""
     for size, seed in ((16, 1), (16, 2), (24, 1), (24, 2)):
         rng = random.Random(seed)
-        links = [pair for pair in combinations(range(size), 2) if rng.random() < 0.4]
-        search = topology._Search(topology.connections(cards(links, size)), 8)
+        linked = [pair for pair in combinations(range(size), 2) if rng.random() < 0.4]
+        search = topology._Search(topology.connections(cards(linked, size), links.DEFAULTS), 8)
         search.run()
         assert search._steps < topology.MAX_STEPS

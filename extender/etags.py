@@ -1,0 +1,13 @@
+"""ETags: a client that polls gets 304 Not Modified where nothing has changed (RFC 9110, 8.8.3 and 13.1.2)."""
+
+import hashlib
+
+
+def of(body: bytes) -> str:
+    """Return the ETag of a content."""
+    return f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+
+
+def is_known(etag: str, if_none_match: str) -> bool:
+    """Whether a request's If-None-Match names the ETag."""
+    return etag in {each.strip().removeprefix("W/") for each in if_none_match.split(",")}

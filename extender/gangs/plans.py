@@ -1,0 +1,106 @@
+"""Opens, checks and ends the plans of gangs, with the reservations that a plan consists of."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from extender.gang_members import GangKey
+from extender.gangs.group import Group
+from extender.gangs.plan import Plan
+from extender.gangs.record import Record
+from extender.gangs.records import Records
+from extender.gangs.retries import Waking
+from extender.objects import Pod
+from vgpu.share import NodeState
+
+FIRST_BACK_OFF_S: Final = 10.0
+LONGEST_BACK_OFF_S: Final = 300.0
+OUTCOMES: Final = ("started", "dropped", "expired", "evicted")
+
+
+class Plans:
+    """The plans of all gangs. `outcomes` counts the plans that ended."""
+
+    def __init__(self, records: Records, waker: Waking) -> None:
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
+        self._records = records
+        self._cluster = records.cluster
+        self._times = records.times
+        self._waker = waker
+        self._number = 0
+
+    def open(self, key: GangKey) -> Plan:
+        """Return a gang's plan; a new one where it has none."""
+        record = self._records.open(key)
+        if record.plan is None:
+            self._number += 1
+            record.plan = Plan(self._number, self._times.clock() + self._records.deadline_s(key))
+        return record.plan
+
+    def holds(self, pod: Pod) -> bool:
+        """Whether a member's place is still reserved, and its cards can be used."""
+        plan = self._records.plan_of(pod)
+        place = plan.places.get(pod.uid) if plan else None
+        if place is None or self._cluster.reservation(pod.uid, place.node) is None:
+            return False
+        state, cards = self._cluster.usable_state(place.node), place.assignment.gpus()
+        if not isinstance(state, NodeState):
+            return False
+        known = {each.card.uuid: each.card for each in state.cards}
+        return all(uuid in known and known[uuid].healthy and not known[uuid].cordoned for uuid in cards)
+
+    def open_gate(self, key: GangKey) -> None:
+        """Open the gate of a plan whose members have all arrived."""
+        record, found = self._records.get(key), self._records.group(key)
+        plan = record.plan
+        if plan is None or plan.gate.is_set() or found.size is None:
+            return
+        arrived = sum(pod.uid in plan.arrived for pod in found.waiting)
+        if arrived >= found.needs:
+            plan.gate.set()
+            plan.deadline = self._times.clock() + self._records.deadline_s(key)
+
+    def drop(self, key: GangKey, outcome: str) -> None:
+        """End a gang's plan, and free the cards that are reserved for members without a Binding in flight."""
+        record = self._records.find(key)
+        plan = record.plan if record else None
+        if record is None or plan is None:
+            return
+        record.plan = None
+        self.outcomes[outcome] += 1
+        self.release(plan, (uid for uid in plan.places if uid not in plan.posted))
+
+    def release(self, plan: Plan, uids: Iterable[str]) -> None:
+        """End the reservations of some members of a plan."""
+        for uid in list(uids):
+            node = plan.places[uid].node
+            if self._cluster.reservation(uid, node) is not None:
+                self._cluster.release(uid, node)
+                self._waker.changed(node)
+            plan.forget(uid)
+
+    def fail(self, key: GangKey, outcome: str, why: str) -> None:
+        """End an attempt that missed its deadline; the next one is made after a back-off."""
+        self.drop(key, outcome)
+        record = self._records.find(key)
+        if record is not None:
+            record.failures += 1
+            pause = min(LONGEST_BACK_OFF_S, FIRST_BACK_OFF_S * 2 ** min(10, record.failures - 1))
+            record.failure, record.retry_at = why, self._times.clock() + pause
+
+    def prune(self, key: GangKey, record: Record, found: Group) -> None:
+        """Remove members that are bound or gone from the plan; a plan that lacks a member then ends."""
+        plan = record.plan
+        if plan is None:
+            return
+        waiting = {pod.uid for pod in found.waiting}
+        for uid in plan.places.keys() - waiting:
+            if not self._records.members(key).get(uid):
+                plan.forget(uid)  # deleted: its reservation ends with it
+            elif uid not in plan.posted:
+                self.release(plan, [uid])
+            else:
+                plan.forget(uid)
+        if not found.is_complete or (plan.is_made and len(plan.places) < found.needs):
+            self.drop(key, "dropped")
+        else:
+            self.open_gate(key)

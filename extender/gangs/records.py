@@ -1,0 +1,124 @@
+"""What the watch shows of each gang, and what is remembered of it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from extender.cluster import Cluster
+from extender.gang_members import GangKey, key_of
+from extender.gangs import group
+from extender.gangs.group import Group, Role
+from extender.gangs.plan import Plan
+from extender.gangs.record import Record
+from extender.objects import Pod
+from extender.pod_groups import PodGroup, PodGroups
+from vgpu.gang import GangSource
+
+STATES: Final = ("waiting", "planned", "partial", "started")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The clocks, and how long a gang may be planned or bound in part.
+
+    Attributes:
+        clock: monotonic, in seconds.
+        now_ms: the wall clock in Unix milliseconds.
+        deadline_s: of a plan, and of a part that is bound.
+    """
+
+    clock: Callable[[], float]
+    now_ms: Callable[[], int]
+    deadline_s: float
+
+
+class Records:
+    """The gangs that have members. `changed` takes the key of each gang whose PodGroup changes.
+
+    A gang is put together again after each change, and a pod is looked at once for each of its versions: a gang has up
+    to 256 pods, and each of them changes several times.
+    """
+
+    def __init__(self, cluster: Cluster, times: Times, changed: Callable[[GangKey], None]) -> None:
+        self.cluster = cluster
+        self.times = times
+        self.pod_groups: Mapping[GangSource, PodGroups] = {
+            source: PodGroups(source, changed) for source in (GangSource.COSCHEDULING, GangSource.KUBERNETES)
+        }
+        self._records: dict[GangKey, Record] = {}
+        self._groups: dict[GangKey, Group] = {}
+        self._roles: dict[GangKey, dict[str, tuple[Pod, Role]]] = {}
+
+    def group(self, key: GangKey) -> Group:
+        """Return what the watch shows of a gang now."""
+        found = self._groups.get(key)
+        if found is None:
+            found = group.of(key, self._with_roles(key), self._pod_group(key))
+            if self.members(key):
+                self._groups[key] = found
+        return found
+
+    def changed(self, key: GangKey) -> None:
+        """Take that a gang's pods or its PodGroup have changed."""
+        self._groups.pop(key, None)
+
+    def deadline_s(self, key: GangKey) -> float:
+        """Return for how long a gang is planned, or bound in part."""
+        return self.group(key).deadline_s or self.times.deadline_s
+
+    def members(self, key: GangKey) -> Mapping[str, Pod]:
+        """Return a gang's pods by UID."""
+        return self.cluster.objects.gangs.of(key)
+
+    def get(self, key: GangKey) -> Record:
+        """Return what is remembered of a gang; an empty record where nothing is."""
+        return self._records.get(key) or Record()
+
+    def find(self, key: GangKey) -> Record | None:
+        """Return what is remembered of a gang, None where nothing is."""
+        return self._records.get(key)
+
+    def open(self, key: GangKey) -> Record:
+        """Return what is remembered of a gang, from now on if nothing was."""
+        return self._records.setdefault(key, Record())
+
+    def forget(self, key: GangKey) -> None:
+        """Take that a gang has no members."""
+        self._records.pop(key, None)
+        self._groups.pop(key, None)
+        self._roles.pop(key, None)
+
+    def plan_of(self, pod: Pod) -> Plan | None:
+        """Return the plan of a pod's gang."""
+        key = key_of(pod)
+        return self.get(key).plan if key is not None else None
+
+    def timed(self) -> Iterator[tuple[GangKey, Record]]:
+        """Iterate over the gangs, as they are now, for which something is to be done at a certain time."""
+        return iter([(key, record) for key, record in self._records.items() if record.is_timed])
+
+    def all(self) -> Iterator[tuple[GangKey, Record]]:
+        """Iterate over all gangs, as they are now."""
+        return iter(list(self._records.items()))
+
+    def states(self) -> dict[str, int]:
+        """Return how many gangs are in each state."""
+        found = dict.fromkeys(STATES, 0)
+        for record in self._records.values():
+            found[record.state] += 1
+        return found
+
+    def _with_roles(self, key: GangKey) -> Iterable[tuple[Pod, Role]]:
+        members, before = self.members(key), self._roles.get(key, {})
+        found = {}
+        for uid, pod in members.items():
+            known = before.get(uid)
+            is_known = known is not None and known[0] is pod
+            found[uid] = known if known and is_known else (pod, group.role(pod, self.cluster.slice_mib))
+        if members:
+            self._roles[key] = found
+        return found.values()
+
+    def _pod_group(self, key: GangKey) -> PodGroup | None:
+        groups = self.pod_groups.get(key[1])
+        return groups.get(key) if groups is not None else None

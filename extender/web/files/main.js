@@ -1,0 +1,117 @@
+// Chooses the view by the address after #, shows errors, asks for a token, and reloads the view when something changes.
+
+import * as api from "./api.js";
+import * as cards from "./cards.js";
+import { element } from "./dom.js";
+import * as fit from "./fit.js";
+import * as history from "./history.js";
+import * as pod from "./pod.js";
+import * as pods from "./pods.js";
+import * as usage from "./usage.js";
+import * as waiting from "./waiting.js";
+
+const VIEWS = { cards, waiting, pods, fit, usage, history };
+const root = document.getElementById("view");
+const connection = document.getElementById("connection");
+const waitingCount = document.getElementById("waiting-count");
+
+let reload = async () => {};
+
+/** Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded again. */
+function show() {
+  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const view = name === "pods" && rest.length === 2 ? pod : VIEWS[name] ?? cards;
+  const error = element("p", { class: "error", role: "alert", hidden: true });
+  const content = element("section");
+  root.replaceChildren(error, content);
+  document.title = `${view.title(rest)} – vgpushare`;
+  for (const link of document.querySelectorAll("nav a")) {
+    const isHere = link.getAttribute("href") === `#/${name || "cards"}`;
+    if (isHere) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  reload = once(view.open(content, rest), error);
+  reload();
+}
+
+/** Return a function that loads at most once at a time; a call while loading loads once more afterwards. */
+function once(load, error) {
+  let running = false;
+  let again = false;
+  return async () => {
+    if (running) {
+      again = true;
+      return;
+    }
+    running = true;
+    try {
+      do {
+        again = false;
+        await attempt(load, error);
+      } while (again);
+    } finally {
+      running = false;
+    }
+  };
+}
+
+async function attempt(load, error) {
+  try {
+    await load();
+    error.hidden = true;
+  } catch (problem) {
+    if (problem instanceof api.Problem && problem.status === 401) {
+      askForToken(problem.message);
+      return;
+    }
+    error.textContent = problem instanceof api.Problem ? problem.message : `The admin REST does not answer: ${problem.message}`;
+    error.hidden = false;
+  }
+}
+
+function askForToken(why) {
+  const input = element("input", { type: "password", id: "token", autocomplete: "off", size: 60, required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    api.setToken(input.value);
+    start();
+  };
+  root.replaceChildren(
+    element("h1", {}, "Log in"),
+    element("p", { class: "error", role: "alert" }, api.hasToken() ? `This token is not accepted: ${why}` : "This page needs a token."),
+    element("form", { class: "controls", submit },
+      element("label", { for: "token" }, "Token "), input, element("button", {}, "Log in")),
+    element("p", {}, "A token of your own account, or one that this command prints:"),
+    element("pre", {}, "kubectl create token vgpu-admin -n vgpu-system --audience admin.vgpu.io"),
+    element("p", {}, "It is kept for this tab of the browser only. The command ",
+      element("code", {}, "vgpu dashboard"), " opens this page with the rights of your kubeconfig."),
+  );
+  input.focus();
+}
+
+async function countWaiting() {
+  const summary = await api.summary().catch(() => null); // the view says what is wrong
+  waitingCount.textContent = summary?.pods.Pending ?? "";
+  waitingCount.hidden = !summary?.pods.Pending;
+}
+
+function showConnection(isOpen, why) {
+  connection.textContent = isOpen ? "live" : why;
+  connection.className = isOpen ? "good" : "bad";
+}
+
+let closeStream = new AbortController();
+
+function start() {
+  closeStream.abort();
+  closeStream = new AbortController();
+  show();
+  const changed = () => {
+    reload();
+    countWaiting();
+  };
+  api.follow(changed, showConnection, closeStream.signal);
+}
+
+addEventListener("hashchange", show);
+start();

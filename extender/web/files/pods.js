@@ -1,0 +1,62 @@
+// Pods that ask for GPUs.
+
+import * as api from "./api.js";
+import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
+import { duration, memory, percent } from "./format.js";
+
+const PAGE = 100;
+const COLUMNS = [
+  ["Pod", "name"], ["Status", ""], ["Node", "name"], ["Asks for", ""], ["Memory in use", "number"], ["Time used", "number"], ["Idle", "number"],
+];
+const STATUSES = ["", "Pending", "Starting", "Running", "Terminating", "Ended"];
+const KINDS = { Running: "good", Pending: "warning", Starting: "warning" };
+
+export const title = () => "Pods";
+
+export function open(root) {
+  let status = "";
+  let limit = PAGE;
+  const list = element("div");
+  const [namespaceLabel, namespace] = field("Namespace", { type: "search", placeholder: "every namespace", change: () => load() });
+  const [selectorLabel, selector] = field("Labels", { type: "search", placeholder: "app=train", change: () => load() });
+  root.append(
+    element("h1", {}, "Pods"),
+    element("div", { class: "controls" }, namespaceLabel, selectorLabel,
+      choice("Status", STATUSES.map((each) => [each, each || "any"]), status, (chosen) => {
+        status = chosen;
+        load();
+      })),
+    list,
+  );
+
+  async function load() {
+    const query = { namespace: namespace.value.trim(), selector: selector.value.trim(), status, sort: "namespace,name", limit };
+    const page = await api.get("pods", query);
+    list.replaceChildren(
+      table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this."),
+      moreButton(page, limit, (rows) => {
+        limit = rows;
+        load();
+      }),
+    );
+  }
+  return load;
+}
+
+function row(pod) {
+  return [
+    [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : ""],
+    badge(pod.status, KINDS[pod.status]),
+    pod.node,
+    pod.requested,
+    memory(sum(pod.gpus, "usedMiB")),
+    percent(sum(pod.gpus, "usedCores")),
+    pod.idleSeconds ? duration(pod.idleSeconds) : "",
+  ];
+}
+
+/** Sum of a number over a pod's cards; null where none is reported. */
+function sum(grants, name) {
+  const known = grants.map((each) => each[name]).filter((each) => each !== null);
+  return known.length ? known.reduce((total, each) => total + each, 0) : null;
+}

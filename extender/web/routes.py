@@ -1,0 +1,33 @@
+"""Serves the page's files, which are read once at start."""
+
+from importlib import resources
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from extender.web import file_answer
+
+FOLDER: Final = "web"
+INDEX: Final = "index.html"
+
+router = APIRouter(include_in_schema=False)
+
+
+def _files() -> dict[str, file_answer.File]:
+    folder = resources.files("extender.web").joinpath("files")
+    return {each.name: file_answer.read(each.name, each.read_bytes()) for each in folder.iterdir() if each.is_file()}
+
+
+FILES: Final = _files()
+
+
+@router.get("/")
+async def page(request: Request) -> Response:
+    """Answer the page itself."""
+    return file_answer.of(FILES[INDEX], request.headers.get("if-none-match", ""))
+
+
+@router.get(f"/{FOLDER}/{{name}}")
+async def file(request: Request, name: str) -> Response:
+    """Answer a file that the page refers to."""
+    return file_answer.of(FILES.get(name), request.headers.get("if-none-match", ""))

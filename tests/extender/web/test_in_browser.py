@@ -1,0 +1,126 @@
+"""The page in a real browser, over the real extender."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, Route, expect
+
+from tests.extender.admin.test_server import served
+from tests.extender.conftest import World
+from tests.vgpu.simulator.process import Run
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>text</b>"
+
+
+async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("2 of 2")).to_be_visible()
+    await expect(page.locator("#connection")).to_have_text("live")
+    assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
+    link = page.get_by_role("link", name="default/appears")
+    await expect(link).to_be_visible()
+    await link.click()
+    await expect(page.get_by_role("heading", name="default/appears")).to_be_visible()
+    await expect(page.get_by_role("cell", name="8 GiB", exact=True)).to_be_visible()
+    await page.get_by_role("link", name="History").click()
+    decision = page.locator("tr", has_text="default/appears").filter(has_text="decision")
+    await expect(decision).to_contain_text("8 GiB, 30 %")
+
+
+async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
+    assert run.create("huge", gpu_mem=200_000).status_code == 201
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(page.get_by_text("the cards are smaller than the request").first).to_be_visible()
+    await expect(page.locator("#waiting-count")).to_have_text("1")
+    await page.get_by_role("link", name="default/huge").click()
+    await expect(page.get_by_role("heading", name="What would help")).to_be_visible()
+    await expect(page.get_by_text("ask for 80 GiB or less")).to_be_visible()
+
+
+async def test_an_administrator_cordons_a_card_and_takes_it_back(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    await page.get_by_role("button", name="Cordon").first.click()
+    await expect(page.get_by_role("button", name="Uncordon")).to_be_visible()
+    run.admin_has("gpus?cordoned=true", lambda answer: len(answer["items"]) == 1)
+    await page.get_by_label("Show").select_option("cordoned")
+    await expect(page.locator("tbody tr:not(.group)")).to_have_count(1)
+    await page.get_by_role("button", name="Uncordon").click()
+    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+
+
+async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_label("Pods").fill("3")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.get_by_text("All 3 pods fit.")).to_be_visible()
+    await page.get_by_label("Memory of each card, GiB").fill("300")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.get_by_text("0 of 3 pods fit.")).to_be_visible()
+    await page.get_by_label("Memory of each card, GiB").fill("0")
+    await page.get_by_role("button", name="Ask").click()
+    await expect(page.get_by_text("resources.limits[vgpu.io/gpu-mem]").last).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["cards", "waiting", "pods", "fit", "usage", "history"])
+async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view: str) -> None:
+    await page.set_viewport_size({"width": 400, "height": 700})
+    await page.goto(f"{run.admin}/#/{view}")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await expect(page.locator("[aria-current=page]")).to_have_count(1)
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    width = await page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 400, "the page is wider than the screen"
+
+
+async def test_text_of_users_stays_text(page: Page, run: Run) -> None:
+    async def answer(route: Route) -> None:
+        pod = {"namespace": "default", "name": HOSTILE, "requested": HOSTILE, "waitsSince": "", "message": HOSTILE}
+        nearest = {"node": HOSTILE, "detail": HOSTILE, "wouldHelp": [f"default/{HOSTILE}"]}
+        body = {"items": [{**pod, "nearest": nearest}], "nextCursor": ""}
+        await route.fulfill(content_type="application/json", body=json.dumps(body))
+
+    await page.route("**/api/v1/pending*", answer)
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(page.get_by_text(HOSTILE).first).to_be_visible()
+    assert await page.locator("tbody img, tbody b").count() == 0
+    assert "owned" not in await page.title()
+
+
+async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, world: World, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a-secret-of-the-test")
+    async with served(world, tmp_path, admin_auth="token", admin_token_file=tmp_path / "token") as port:
+        page = await browser.new_page()
+        await page.goto(f"http://127.0.0.1:{port}/")
+        await page.get_by_label("Token").fill("wrong")
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_role("alert")).to_contain_text("is not accepted")
+        await page.get_by_label("Token").fill("a-secret-of-the-test")
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.get_by_role("heading", name="Cards")).to_be_visible()
+        await expect(page.locator("#connection")).to_have_text("live")
+        await page.reload()
+        await expect(page.get_by_role("heading", name="Cards")).to_be_visible()
+        await page.close()
+
+
+async def test_vgpu_dashboard_serves_the_page_below_its_secret(page: Page, run: Run) -> None:
+    command = [sys.executable, "-m", "vgpu.cli", "dashboard", "--no-browser", "--server", run.admin]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        await page.goto((await process.stdout.readline()).decode().strip())
+        await expect(page.get_by_text("2 of 2")).to_be_visible()
+        await expect(page.locator("#connection")).to_have_text("live")
+        await page.get_by_role("link", name="REST").click()
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("vgpushare admin")
+        await page.get_by_role("link", name="OpenAPI document").click()
+        await expect(page.locator("body")).to_contain_text('"openapi"')
+        await page.goto("about:blank")  # nothing of the page asks the command while it ends
+    finally:
+        process.terminate()
+        assert await process.wait() == 0

@@ -1,0 +1,165 @@
+"""One attempt to place the members of a gang in a given order, each beside those before.
+
+A node is judged once for each kind of member, and again when a member was placed on it.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, TypeVar
+
+from vgpu import host_request
+from vgpu.assignment import Assignment
+from vgpu.host_request import HostRequest
+from vgpu.placement import rank, room
+from vgpu.placement.policies import POLICIES, DefaultPolicies
+from vgpu.placement.question import Question
+from vgpu.placement.snapshot import NodeView
+from vgpu.policy import PackingPolicy
+from vgpu.request import PodRequest
+
+MAX_COUNTED: Final = 16  # members for which a node's room is counted, to keep a gang on few nodes
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[None, None, T]  # work in steps of a millisecond or less, and its result
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member that is to be placed.
+
+    Attributes:
+        uid: of the pod.
+        request: what the pod asks for.
+        host: what it requests of its node's CPU and memory.
+        nodes: the nodes on which it may be placed; None: on any.
+        avoided: nodes on which it must not be placed.
+    """
+
+    uid: str
+    request: PodRequest
+    host: HostRequest = host_request.NOTHING
+    nodes: frozenset[str] | None = None
+    avoided: frozenset[str] = frozenset()
+
+    def may_use(self, node: str) -> bool:
+        """Whether the member may be placed on a node."""
+        return node not in self.avoided and (self.nodes is None or node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A member's node and cards."""
+
+    node: str
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """A member on a node: the view for which it holds, where the member would be placed, and what that costs."""
+
+    view: NodeView
+    assignment: Assignment
+    cost: int
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Equal members: one of them, the nodes on which it fits, and for how many of them a node has room."""
+
+    member: Member
+    fits: dict[str, _Fit] = field(default_factory=dict)
+    copies: dict[str, tuple[NodeView, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One order of the members. `cards` replaces their policies for cards where it is not None."""
+
+    fleet: dict[str, NodeView]
+    defaults: DefaultPolicies
+    cards: PackingPolicy | None
+    kinds: dict[Member, _Kind] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def place(self, members: Sequence[Member]) -> Steps[dict[str, Place]]:
+        """Return the places of the members before the first one that fits nowhere."""
+        places: dict[str, Place] = {}
+        for number, member in enumerate(members):
+            kind = yield from self._kind(member)
+            if not kind.fits:
+                break
+            name = yield from self._best(kind, len(members) - number)
+            chosen = places[member.uid] = Place(name, kind.fits[name].assignment)
+            yield from self._take(member, chosen)
+        return places
+
+    def _kind(self, member: Member) -> Steps[_Kind]:
+        """Return a member's kind, judged on each node."""
+        key = replace(member, uid="")
+        known = self.kinds.get(key)
+        if known is None:
+            known = self.kinds[key] = _Kind(key)
+            for name in self.fleet:
+                self._judge(known, name)
+                yield
+        return known
+
+    def _best(self, kind: _Kind, rest: int) -> Steps[str]:
+        policy, names = self.defaults.node_policy_for(kind.member.request.options), set(kind.fits)
+        if policy is PackingPolicy.TOPOLOGY:
+            names = yield from self._near(kind, rest)
+        costs = {name: kind.fits[name].cost for name in names}
+        return rank.first(costs, POLICIES[policy].tolerance(self.defaults.demand.weights))
+
+    def _near(self, kind: _Kind, rest: int) -> Steps[set[str]]:
+        """Return the nodes that keep the gang on few nodes: those in use, else those with room for the most members."""
+        used = kind.fits.keys() & self.used
+        if used:
+            return used
+        copies: dict[str, int] = {}
+        for name, fit in kind.fits.items():
+            count = yield from self._copies(kind, name, fit)
+            copies[name] = min(rest, count)
+        most = max(copies.values())
+        return {name for name, count in copies.items() if count == most}
+
+    def _copies(self, kind: _Kind, name: str, fit: _Fit) -> Steps[int]:
+        """Return for how many equal members a node has room, at most `MAX_COUNTED`."""
+        known = kind.copies.get(name)
+        if known is not None and known[0] is fit.view:
+            return known[1]
+        member, count = kind.member, 0
+        following: _Fit | None = fit
+        while following is not None and count < MAX_COUNTED:
+            count += 1
+            following = self._fit(following.view.with_pod(member.request, following.assignment, member.host), member)
+            yield
+        kind.copies[name] = fit.view, count
+        return count
+
+    def _judge(self, kind: _Kind, name: str) -> None:
+        fit = self._fit(self.fleet[name], kind.member) if kind.member.may_use(name) else None
+        if fit is None:
+            kind.fits.pop(name, None)
+        else:
+            kind.fits[name] = fit
+
+    def _fit(self, view: NodeView, member: Member) -> _Fit | None:
+        policy = self.cards or self.defaults.gpu_policy_for(member.request.options)
+        placed = view.place(member.request, policy, member.host)
+        return _Fit(view, placed, self._cost(view, member)) if isinstance(placed, Assignment) else None
+
+    def _cost(self, view: NodeView, member: Member) -> int:
+        models, state = self.defaults.models, view.state
+        ask = room.ask_of(member.request, member.host.cpu_milli, member.host.memory_mib, state.slice_mib, models)
+        row = POLICIES[self.defaults.node_policy_for(member.request.options)]
+        return row.cost(state, room.room_of(state, models), Question(ask, self.defaults.demand, models))
+
+    def _take(self, member: Member, place: Place) -> Steps[None]:
+        """Place a member, and judge all known kinds of members on its node again."""
+        self.fleet[place.node] = self.fleet[place.node].with_pod(member.request, place.assignment, member.host)
+        self.used.add(place.node)
+        for kind in self.kinds.values():
+            self._judge(kind, place.node)
+            yield

@@ -1,0 +1,93 @@
+"""Which pods of a simulation start together, and in which order pods are placed.
+
+The pods of a gang are placed when its first pod comes: as many as its size together, and more of them one by one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from vgpu.host_request import HostRequest
+from vgpu.placement import gang
+from vgpu.placement.gang import Shortfall
+from vgpu.placement.gang_attempt import Member, Place
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.snapshot import NodeView
+from vgpu.request import PodRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Ganged:
+    """A pod's gang.
+
+    Attributes:
+        name: another one for each gang of a simulation.
+        size: how many of the pods start together; None: all pods of the simulation that name the gang.
+    """
+
+    name: str
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GangLanding:
+    """What a simulation says of a pod's gang: its name and size, and for how many of the pods there is room."""
+
+    name: str
+    size: int
+    fit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Pods that start together, by their positions, and the other pods of their gang; a pod without a gang by itself.
+
+    Attributes:
+        gang: None for a pod by itself.
+        size: how many pods start together.
+        first: the pods that start together; fewer than the size where there are no more.
+        more: the other pods of the gang.
+    """
+
+    gang: Ganged | None
+    size: int
+    first: tuple[int, ...]
+    more: tuple[int, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are as many pods as start together."""
+        return len(self.first) == self.size
+
+    def landing(self, fit: int) -> GangLanding | None:
+        """Return what is said of each of the pods, where there is room for `fit` of them."""
+        return None if self.gang is None else GangLanding(self.gang.name, self.size, fit)
+
+
+def together(gangs: Sequence[Ganged | None]) -> Iterator[Together]:
+    """Yield the pods in the order in which they are placed; `gangs` has the gang of each."""
+    positions: dict[str, list[int]] = {}
+    for position, each in enumerate(gangs):
+        if each is not None:
+            positions.setdefault(each.name, []).append(position)
+    for position, each in enumerate(gangs):
+        if each is None:
+            yield Together(None, 1, (position,))
+        elif positions[each.name][0] == position:
+            members = positions[each.name]
+            size = len(members) if each.size is None else each.size
+            yield Together(each, size, tuple(members[:size]), tuple(members[size:]))
+
+
+def plan(
+    group: Together,
+    pods: Sequence[tuple[PodRequest, HostRequest]],
+    views: Iterable[NodeView],
+    defaults: DefaultPolicies,
+    pause: Callable[[], None],
+) -> list[Place] | Shortfall:
+    """Return a place for each of the pods that start together; `pods` are all pods of the simulation."""
+    if not group.is_complete:
+        return Shortfall(0)
+    members = [Member(str(position), *pods[position]) for position in group.first]
+    found = gang.plan(members, views, defaults, pause)
+    return found if isinstance(found, Shortfall) else [found[member.uid] for member in members]
