@@ -63,11 +63,18 @@ class ControlPlane:
         self.scheduler.start()
 
     def scheduler_of(
-        self, name: str, account: str, configuration: dict[str, Any], port: int, host: str = ""
+        self,
+        name: str,
+        account: str,
+        configuration: dict[str, Any],
+        port: int,
+        host: str = "",
+        program: Path | None = None,
     ) -> process.Process:
         """Make a kube-scheduler process with an account's kubeconfig and a KubeSchedulerConfiguration.
 
-        With a `host` the process has this host name, and takes part in the election of a leader.
+        With a `host` the process has this host name, and takes part in the election of a leader. `program` is
+        another kube-scheduler than the cluster's.
         """
         kubeconfig = accounts.path(self._work, account)
         content = configuration | {
@@ -84,7 +91,7 @@ class ControlPlane:
             f"--cert-dir={self._work}/pki/{name}",
             *_delegated(kubeconfig),
         ]
-        return self._process(name, self._binaries / "kube-scheduler", flags, host)
+        return self._process(name, program or self._binaries / "kube-scheduler", flags, host)
 
     def _process(self, name: str, program: str | Path, flags: list[str], host: str = "") -> process.Process:
         return process.Process(name, [program, *flags], self._within, self._work / "logs", host=host)

@@ -14,6 +14,7 @@ from simgpu import state_directory
 _OWN = ("/run", "/var/lib", "/var/log")
 # The kubelet sets three sysctls: it gets files that have its values already, so the machine's own stay unchanged.
 STATUS_PERIOD = "2s"  # Kubernetes' default is 10 s
+_CTR_S = 300  # importing the images of all parts takes minutes on a busy machine
 _SYSCTLS = {"vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "kernel/panic_on_oops": "1\n"}
 _FOLDERS = (
     "run/netns",
@@ -129,7 +130,7 @@ class Node:
         socket = str(self.work / "containerd.sock")
         client = self.process("ctr", ["ctr", "-a", socket, "-n", "k8s.io", *arguments])
         client.start()
-        status = client.wait(60)
+        status = client.wait(_CTR_S)
         if status:
             raise AssertionError(f"ctr {' '.join(map(str, arguments))} on {self.name}: {status}\n{client.tail()}")
 

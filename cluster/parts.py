@@ -17,11 +17,11 @@ ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"
 WEBHOOK = "https://127.0.0.1:9443"
 NAMESPACE = "vgpu-system"
 EXTENDER_METRICS_PORT = 9874
+SCHEDULER_PORT = 10261
 METRICS_PORT = 9872  # of each node's device plugin, at the node's own address
 
 _ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 _SCHEDULER_CONFIG = binaries.REPOSITORY / "manifests" / "base" / "scheduler-config.yaml"
-_SCHEDULER_PORT = 10261
 _EXTENDER_PORT = 9870
 _DAY_S = 86400
 _READY_S = 60
@@ -89,14 +89,22 @@ class Maker:
             "--admin-auth=kubernetes",
             f"--metrics-listen=127.0.0.1:{EXTENDER_METRICS_PORT}",
         ]
-        return Part(self._process("extender", flags), lambda: self._answers(f"{EXTENDER}/readyz"))
+        urls = f"{EXTENDER}/readyz", f"https://{ADMIN}/healthz"
+        return Part(self._process("extender", flags), lambda: all(map(self.answers, urls)))
 
-    def scheduler(self) -> Part:
-        """The kube-scheduler beside the extender: in the extender's pod, so with its account."""
+    def scheduler(self, name: str = "vgpu-scheduler", program: Path | None = None, host: str = "") -> Part:
+        """The kube-scheduler beside the extender: in the extender's pod, so with its account.
+
+        Args:
+            name: of the process.
+            program: another kube-scheduler than the cluster's.
+            host: its host name; with it the scheduler takes part in the election of a leader.
+        """
         settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
         account = self._kubeconfig("vgpu-extender").stem
-        running = self._cluster.control.scheduler_of("vgpu-scheduler", account, settings, _SCHEDULER_PORT)
-        return Part(running, lambda: self._answers(f"https://127.0.0.1:{_SCHEDULER_PORT}/readyz"))
+        running = self._cluster.control.scheduler_of(name, account, settings, SCHEDULER_PORT, host, program)
+        path = "healthz" if program else "readyz"  # the kube-scheduler of Kubernetes 1.30 has no /readyz
+        return Part(running, lambda: self.answers(f"https://127.0.0.1:{SCHEDULER_PORT}/{path}"))
 
     def replica(self, host: str, address: str, scheduler_port: int) -> tuple[Part, Part]:
         """An extender and its kube-scheduler as one replica of the Deployment: a pod with a host name of its own.
@@ -122,8 +130,8 @@ class Maker:
         control = self._cluster.control
         scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)
         return (
-            Part(extender, lambda: self._answers(f"{url}/readyz")),
-            Part(scheduler, lambda: self._answers(f"https://127.0.0.1:{scheduler_port}/healthz")),
+            Part(extender, lambda: self.answers(f"{url}/readyz")),
+            Part(scheduler, lambda: self.answers(f"https://127.0.0.1:{scheduler_port}/healthz")),
         )
 
     def webhook(self) -> Part:
@@ -165,7 +173,8 @@ class Maker:
         token = self._cluster.api.create(f"{_ACCOUNTS}/{account}/token", request)["status"]["token"]
         return accounts.kubeconfig(self._cluster.work, f"{account}-{node.name}" if node else account, token)
 
-    def _answers(self, url: str) -> bool:
+    def answers(self, url: str) -> bool:
+        """Whether a GET inside the cluster's network succeeds."""
         try:
             return self._http.get(url).is_success
         except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""Keys of a cluster: its authority, the API server's certificate, an administrator's, and the accounts' key."""
+"""Keys of a cluster: its authority, certificates of servers and of an administrator, and the accounts' key."""
 
 import datetime as dt
 import ipaddress
@@ -34,6 +34,20 @@ def write(folder: Path) -> None:
     (folder / "sa.key").write_bytes(_private(accounts))
     form = serialization.PublicFormat.SubjectPublicKeyInfo
     (folder / "sa.pub").write_bytes(accounts.public_key().public_bytes(serialization.Encoding.PEM, form))
+
+
+def write_server(folder: Path) -> bytes:
+    """Write tls.crt and tls.key of a server on the loopback device; returns the certificate, which signs itself."""
+    folder.mkdir(parents=True)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name("server")
+    extensions = [x509.BasicConstraints(ca=False, path_length=None), _usage(signs_certificates=False)]
+    builder = _certificate(name, name, key.public_key(), dt.datetime.now(dt.UTC), extensions)
+    builder = builder.add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
+    certificate = _pem(builder.sign(key, hashes.SHA256()))
+    (folder / "tls.crt").write_bytes(certificate)
+    (folder / "tls.key").write_bytes(_private(key))
+    return certificate
 
 
 def _authority(key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:

@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster import bare, binaries, progress, wait
+from cluster import bare, binaries, pinned, progress, wait
 from images import build, oci, scheduler
 
 BASE = binaries.REPOSITORY / "manifests" / "base"
@@ -38,7 +38,7 @@ class PodCluster(bare.BareCluster):
     @staticmethod
     def built(checkout: Path, scratch: Path) -> list[oci.Image]:
         """Build the images of a checkout; `scratch` holds their upper layer."""
-        builder = build.Builder(binaries.cache() / "images", platform.machine(), project=checkout)
+        builder = build.Builder(pinned.cache() / "images", platform.machine(), project=checkout)
         return builder.images(platform.machine(), scratch, build.Source("", _COMMIT_TIME))[0]
 
     def create_namespace(self, name: str) -> None:

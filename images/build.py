@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import vgpu
-from images import bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
+from images import archive_store, bytecode, debian, layers, needed_libraries, oci, parts, sbom, wheels
 
 PROJECT: Final = Path(__file__).parents[1]
 SBOM: Final = "usr/share/sbom/vgpushare.cdx.json"
@@ -110,10 +111,10 @@ class Builder:
         return layers.pack(tree, folder / "application.tar.gz"), text
 
     def _unpack(self, packages: list[debian.Package], architecture: str, tree: Path) -> None:
+        _prepare(tree)
         with tempfile.TemporaryDirectory() as scratch:
-            apt = debian.Apt(Path(scratch), debian.ARCHITECTURES[architecture], self._mirror)
-            _prepare(tree)
-            for archive in apt.download(packages):
+            connect = partial(debian.Apt, Path(scratch), debian.ARCHITECTURES[architecture], self._mirror)
+            for archive in archive_store.fetch(packages, self._cache / "debian", connect):
                 debian.unpack(archive, tree)
         self._compile(tree, "usr/lib/python3.11", tree if architecture == self._machine else None)
         _check([tree])

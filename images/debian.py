@@ -117,8 +117,23 @@ class Apt:
 
     def download(self, packages: Sequence[Package]) -> list[Path]:
         """Download packages and check their digests. Raises PackageError."""
-        self._run("download", "-qq", *(f"{each.name}={each.version}" for each in packages))
+        try:
+            self._run("download", "-qq", *(f"{each.name}={each.version}" for each in packages))
+        except PackageError as error:
+            raise PackageError(self._vanished(packages) or str(error)) from None
         return [self._checked(each) for each in packages]
+
+    def _vanished(self, packages: Sequence[Package]) -> str:
+        """Return which pinned versions the mirror lacks, and what to do; empty where it has all of them."""
+        now = {each.name: each for each in self.candidates([each.name for each in packages])}
+        gone = [each for each in packages if now.get(each.name) != each]
+        if not gone:
+            return ""
+        listed = ", ".join(f"{each.name} {each.version} (now {_version(now.get(each.name))})" for each in gone)
+        return (
+            f"the mirror no longer has these packages of images/debian.lock for {self._architecture}: {listed}. Run "
+            "`make lock-images` to pin the newest versions, or name a snapshot of the archive with --mirror"
+        )
 
     def _checked(self, package: Package) -> Path:
         version = package.version.replace(":", "%3a")
@@ -141,11 +156,12 @@ class Apt:
             stdin=subprocess.DEVNULL,
         )
         if done.returncode:
-            raise PackageError(
-                f"apt-get {arguments[0]}: {done.stderr.strip()[-800:]}\nDebian's mirrors keep the newest version of a "
-                "package only: run `make lock-images`, or name a snapshot of the archive with --mirror"
-            )
+            raise PackageError(f"apt-get {arguments[0]}: {done.stderr.strip()[-800:]}")
         return done.stdout
+
+
+def _version(package: Package | None) -> str:
+    return package.version if package else "none"
 
 
 def sources(mirror: str) -> str:

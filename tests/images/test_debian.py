@@ -1,6 +1,7 @@
 """The lock of Debian's packages, and which of their files are in an image."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -73,3 +74,29 @@ def test_a_snapshot_of_the_archive_can_be_named() -> None:
     text = debian.sources("http://snapshot.debian.org/archive/{archive}/20261123T000000Z")
     assert " http://snapshot.debian.org/archive/debian/20261123T000000Z bookworm main\n" in text
     assert " http://snapshot.debian.org/archive/debian-security/20261123T000000Z bookworm-security main\n" in text
+
+
+class Mirror(debian.Apt):
+    """apt-get with a mirror that has only the packages of URIS."""
+
+    def _run(self, *arguments: str) -> str:
+        if "--print-uris" in arguments:
+            return URIS
+        if arguments[0] == "download" and "zlib1g=1:1.2.12" in arguments:
+            raise debian.PackageError("apt-get download: Version '1:1.2.12' for 'zlib1g' was not found")
+        return ""
+
+
+def test_versions_that_have_left_the_mirror_are_named_with_what_to_do(tmp_path: Path) -> None:
+    pinned = [debian.Package("arm64", "zlib1g", "1:1.2.12", HASH), debian.Package("arm64", "y", "2~deb12u1", HASH)]
+    with pytest.raises(debian.PackageError) as refused:
+        Mirror(tmp_path, "arm64").download(pinned)
+    assert "zlib1g 1:1.2.12 (now 1:1.2.13). Run `make lock-images`" in str(refused.value)
+    assert " y " not in str(refused.value)
+
+
+def test_another_error_of_apt_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mirror = Mirror(tmp_path, "arm64")
+    monkeypatch.setattr(mirror, "candidates", lambda _: [debian.Package("arm64", "zlib1g", "1:1.2.12", HASH)])
+    with pytest.raises(debian.PackageError, match="was not found"):
+        mirror.download([debian.Package("arm64", "zlib1g", "1:1.2.12", HASH)])

@@ -165,6 +165,12 @@ def test_the_scheduler_calls_the_extender_for_all_our_resources() -> None:
     assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
 
 
+def test_the_schedulers_probes_ask_what_every_supported_version_serves() -> None:
+    """The kube-scheduler of Kubernetes 1.30 has neither /livez nor /readyz; tests/e2e asks it."""
+    (scheduler,) = [each for owner, each in containers() if (owner, each["name"]) == ("vgpu-scheduler", "scheduler")]
+    assert {scheduler[probe]["httpGet"]["path"] for probe in PROBES} == {"/healthz"}
+
+
 def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -> None:
     grace = one("Deployment", "vgpu-scheduler")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     in_flight = binding_outcome.POST_TIMEOUT_S + 2 * bind.GET_TIMEOUT_S

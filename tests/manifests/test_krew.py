@@ -36,5 +36,6 @@ def test_the_program_runs_the_installed_package_or_says_what_to_install(tmp_path
     environment = os.environ | {"VGPU_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     helped = subprocess.run([program, "--help"], env=environment, capture_output=True, text=True, check=True)
     assert "rightsize" in helped.stdout
+    assert "Usage: kubectl-vgpu " in helped.stdout
     lacking = subprocess.run([program], env={"VGPU_PYTHON": "/none"}, capture_output=True, text=True, check=False)
     assert (lacking.returncode, "pip install vgpushare" in lacking.stderr) == (2, True)

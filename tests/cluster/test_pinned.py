@@ -1,0 +1,37 @@
+"""Pinned programs are kept by what pins them, and built once."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster import pinned
+
+GO_MOD = "module x\n\nrequire (\n\tk8s.io/api v0.30.14 // indirect\n\tk8s.io/kubernetes v1.30.14 // indirect\n)\n"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pinned.Programs:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "go.mod").write_text(GO_MOD)
+    return pinned.Programs("Title", "kube", tmp_path, ("k8s.io/a/cmd/one", "k8s.io/a/cmd/two"))
+
+
+def test_programs_are_built_when_all_of_them_are_there(programs: pinned.Programs) -> None:
+    programs.folder.mkdir(parents=True)
+    for name in ("one", "two"):
+        assert not programs.is_built()
+        (programs.folder / name).touch()
+    assert programs.ensure() == programs.folder
+
+
+def test_another_pin_has_another_folder(programs: pinned.Programs) -> None:
+    before = programs.folder
+    (programs.module / "go.mod").write_text(GO_MOD.replace("30.14", "30.15"))
+    assert programs.folder != before
+    assert programs.folder.parent == before.parent == pinned.cache()
+
+
+def test_the_version_of_kubernetes_is_read_from_go_mod(programs: pinned.Programs) -> None:
+    version = pinned.kubernetes_version(programs.module)
+    assert version == "v1.30.14"
+    assert pinned.kubernetes_flags(version).endswith("version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=30")
