@@ -28,7 +28,7 @@ from benchmarks.container import native_env
 from benchmarks.gpu_time.accounts import Accounts
 from benchmarks.record import machine, recorder
 from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row
+from benchmarks.record.result import Row, slug
 
 GOAL_PERCENT = 1.0
 SPINNING = Load("kernel", 500)
@@ -194,7 +194,7 @@ def main() -> int:
 
 
 def _named(case: str, row: Row) -> Row:
-    return replace(row, id=f"{case}.{row.id}")
+    return replace(row, id=slug(case, row.id))
 
 
 def _line(case: str, row: Row) -> str:

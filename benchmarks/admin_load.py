@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks import populated
+from benchmarks import populated, verb_caller
 from vgpu import names
 
 CARDS = 8
@@ -42,12 +42,11 @@ async def filters(url: str, nodes: int, seconds: float) -> list[float]:
     body["Pod"]["metadata"]["uid"] = "new-uid"
     data, took = json.dumps(body).encode(), []
     until = time.monotonic() + seconds
-    async with httpx.AsyncClient(timeout=30) as http:
+    async with verb_caller.calling(url) as caller:
         while time.monotonic() < until:
-            begun = time.perf_counter()
-            answer = await http.post(f"{url}/filter", content=data)
-            took.append((time.perf_counter() - begun) * 1000)
-            assert len(answer.json()["NodeNames"]) == nodes, answer.text[:300]
+            milliseconds, reply = await caller.post("filter", data)
+            took.append(milliseconds)
+            assert len(json.loads(reply)["NodeNames"]) == nodes, reply[:300]
             await asyncio.sleep(0.05)
     return took
 

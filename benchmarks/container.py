@@ -16,6 +16,11 @@ def native_env() -> dict[str, str]:
     return kept | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
+def limiter_settings() -> dict[str, str]:
+    """Return the settings of the limiter's that a benchmark passes on to its containers."""
+    return {name: os.environ[name] for name in ("VGPU_QUEUE_AHEAD",) if name in os.environ}
+
+
 class Container:
     """Limits for the programs that run with `env`. No arbiter looks at the container.
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.estimate_accuracy             # without a GPU: on tensors without data, in half an hour
     python -m benchmarks.estimate_accuracy --cuda      # with one: torch.cuda.max_memory_allocated and NVML too
-    python -m benchmarks.estimate_accuracy --out FILE  # writes the rows as JSON too
+    python -m benchmarks.estimate_accuracy --json FILE # where the figures go
 
 Needs PyTorch, and with --cuda nvidia-ml-py.
 """
@@ -15,12 +15,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.estimate import models
+from benchmarks.record import recorder, result
+from benchmarks.record.recorder import Recorder
 from vgpu.workloads.estimate import convolution, memory, perceptron, transformer
 from vgpu.workloads.estimate.plan import Attention, Dtype, Optimizer, Plan
 from vgpu.workloads.estimate.readers import transformers_config
@@ -34,6 +36,8 @@ OPTIMIZERS: dict[Optimizer, Callable[[Any], Any]] = {
     Optimizer.ADAMW: lambda p: torch.optim.AdamW(p, lr=1e-4),
     Optimizer.ADAMW_FUSED: lambda p: torch.optim.AdamW(p, lr=1e-4, fused=True),
 }
+GOAL = 0.10  # of the measured bytes
+ASSUMED = ("context", "idle", "workspaces")  # parts of NVML's figure, which are compared as a sum
 ON_CARD = (Optimizer.MOMENTUM, Optimizer.ADAMW, Optimizer.ADAMW_FUSED)
 
 
@@ -59,6 +63,15 @@ class Row:
     @property
     def error(self) -> float:
         return self.estimated / self.measured - 1 if self.measured else 0.0
+
+    def as_figure(self) -> result.Row:
+        """The error in percent, as a row of a result."""
+        has_goal = self.what in ("peak", "NVML")
+        fault = f"{100 * self.error:+.1f} %" if has_goal and abs(self.error) > GOAL else ""
+        details = {"estimated": self.estimated, "measured": self.measured, "torch": str(torch.__version__)}
+        goal = f"{100 * GOAL:g} %" if has_goal else ""
+        name = result.slug(self.case, self.what)
+        return result.Row(id=name, value=100 * self.error, unit="%", goal=goal, fault=fault, details=details)
 
 
 def cases() -> Iterator[Case]:
@@ -232,13 +245,27 @@ def on_card(case: Case) -> Iterator[Row]:
         torch.cuda.synchronize()
         found = memory.estimate(case.estimate, replace(case.plan, optimizer=name))
         label = f"{case.name} {name}" if case.plan.training else case.name
-        yield Row(label, "peak", found.peak + found.libraries, torch.cuda.max_memory_allocated())
-        yield Row(label, "NVML", found.total, nvml_bytes())
+        peak, reserved, used = torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved(), nvml_bytes()
+        yield Row(label, "peak", found.peak + found.libraries, peak)
+        yield Row(label, "NVML", found.total, used)
+        yield Row(label, "context", found.context, used - reserved)
+        yield Row(label, "idle", found.idle, reserved - peak)
         gc.collect()
 
 
+def workspaces() -> Row:
+    """What the libraries allocate for themselves: the first product of a forward and of a backward pass."""
+    model, inputs = torch.nn.Linear(64, 64, bias=False).to("cuda"), torch.ones(64, 64, device="cuda")
+    before = torch.cuda.memory_allocated()
+    model(inputs).sum().backward()
+    model.weight.grad = None
+    torch.cuda.synchronize()
+    return Row("any", "workspaces", memory.LIBRARY_BYTES, torch.cuda.memory_allocated() - before)
+
+
 def _work(case: Case, name: Optimizer) -> None:
-    model, inputs = case.build().to("cuda"), case.inputs("cuda")
+    with torch.device("cuda"):
+        model, inputs = case.build(), case.inputs("cuda")
     if not case.plan.training:
         with torch.no_grad():
             models.decode(model, inputs[:, : case.plan.sequence - 16], case.plan.sequence)
@@ -257,35 +284,38 @@ def _step(case: Case, model: Any, optimizer: Any, inputs: Any) -> None:
 
 
 def nvml_bytes() -> int:
-    """What NVML says that this process has on the first card."""
+    """What NVML says that this process has on PyTorch's first card."""
     pynvml: Any = importlib.import_module("pynvml")
     pynvml.nvmlInit()
-    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
     used = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
     return int(used.get(os.getpid()) or pynvml.nvmlDeviceGetMemoryInfo(handle).used)
+
+
+def _rows(only: str, *, is_on_card: bool) -> Iterator[Row]:
+    if is_on_card:
+        yield workspaces()
+    for case in cases():
+        if only in case.name:
+            yield from on_card(case) if is_on_card else without_card(case)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--only", default="", help="a part of the cases' names")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     args = parser.parse_args()
+    record = Recorder(args.json, "estimate_accuracy", ("vgpu/workloads/estimate", "benchmarks/estimate"))
     rows = []
-    for case in cases():
-        if args.only in case.name:
-            for row in on_card(case) if args.cuda else without_card(case):
-                rows.append(row)
-                mib = f"{row.estimated / 2**20:10.1f} MiB {row.measured / 2**20:10.1f} MiB"
-                sys.stdout.write(f"{row.case:45} {row.what:20} {mib} {100 * row.error:+6.1f} %\n")
-    worst = max((abs(row.error) for row in rows), default=0.0)
+    for row in _rows(args.only, is_on_card=args.cuda):
+        rows.append(row)
+        record.add(row.as_figure())
+        mib = f"{row.estimated / 2**20:10.1f} MiB {row.measured / 2**20:10.1f} MiB"
+        sys.stdout.write(f"{row.case:45} {row.what:20} {mib} {100 * row.error:+6.1f} %\n")
+    worst = max((abs(row.error) for row in rows if row.what not in ASSUMED), default=0.0)
     sys.stdout.write(f"{len(rows)} rows, largest error {100 * worst:.1f} %\n")
-    if args.out:
-        args.out.write_text(
-            json.dumps(
-                {"torch": torch.__version__, "rows": [{**asdict(row), "error": row.error} for row in rows]}, indent=1
-            )
-        )
+    sys.stdout.write(f"{record}\n")
 
 
 if __name__ == "__main__":

@@ -8,19 +8,16 @@ two calls a pod is bound through the API server, as in a cluster that schedules:
 
 import argparse
 import asyncio
-import contextlib
 import itertools
 import json
 import os
-import socket
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import populated
+from benchmarks import populated, verb_caller
 from benchmarks.populated import Extender
 from benchmarks.record import recorder
 from benchmarks.record.recorder import Recorder
@@ -34,6 +31,7 @@ Body = Callable[[int], bytes]
 WARM_UP: Final = 20  # calls
 EVENTS: Final = 2_000
 DRAIN_S: Final = 2.0
+SETTLED_S: Final = 7.0  # after hundreds of deletions at once: the extender looks at their nodes again after 5 s
 TOO_MUCH_MIB: Final = 80_000  # more than is free on a card that holds a pod
 PEERS: Final[Mapping[tuple[int, int], str]] = {  # ms, by nodes and pods
     (10, 0): "HAMi 14",
@@ -70,45 +68,6 @@ def cases(nodes: int, count: int, *, is_used: bool = True) -> Iterator[Case]:
     yield Case("prioritize, equal pods", "prioritize", body(lambda _: populated.POD_MIB))
 
 
-class Caller:
-    """Calls a verb over one kept connection, as kube-scheduler does; a reply is read to its last byte."""
-
-    def __init__(self, url: str) -> None:
-        host, _, port = url.removeprefix("http://").partition(":")
-        self._socket = socket.create_connection((host, int(port)))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._host = host
-
-    def post(self, verb: str, body: bytes) -> tuple[float, bytes]:
-        """Return the milliseconds of a call, and the body of its reply."""
-        head = f"POST /{verb} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
-        request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-        begun = time.perf_counter()
-        self._socket.sendall(request)
-        reply = self._reply()
-        return (time.perf_counter() - begun) * 1000, reply
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
-
-    def _reply(self) -> bytes:
-        data = bytearray()
-        while (end := data.find(b"\r\n\r\n")) < 0:
-            data += self._received()
-        head = bytes(data[:end]).lower()
-        assert head.startswith(b"http/1.1 200"), bytes(data[:500])
-        length = end + 4 + int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        while len(data) < length:
-            data += self._received()
-        return bytes(data[end + 4 : length])
-
-    def _received(self) -> bytes:
-        chunk = self._socket.recv(1 << 18)
-        assert chunk, "the extender closed the connection"
-        return chunk
-
-
 class Binder:
     """Binds pods through the API server, one after the other, node after node."""
 
@@ -134,16 +93,16 @@ class Binder:
 async def series(case: Case, binder: Binder, url: str, calls: int) -> list[float]:
     """Return the milliseconds of each call of a series."""
     took = []
-    with contextlib.closing(Caller(url)) as caller:
+    async with verb_caller.calling(url) as caller:
         for number in range(WARM_UP + calls):
             binder.bind()
             await asyncio.sleep(0.01)  # the extender takes the watch event
-            milliseconds, reply = await asyncio.to_thread(caller.post, case.verb, case.body(number))
+            milliseconds, reply = await caller.post(case.verb, case.body(number))
             took.append(milliseconds)
             if number == 0:
                 check(case, reply)
     binder.unbind()
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(SETTLED_S)
     return took[WARM_UP:]
 
 
@@ -211,15 +170,22 @@ async def measure(asked: argparse.Namespace, folder: Path | None) -> list[Row]:
         "memory, peak": (peak, "MiB"),
     }
     return rows + [
-        Row(id=slug("latency", name), value=v, unit=unit, details=load) for name, (v, unit) in figures.items()
+        Row(id=row_id(asked.nodes, asked.names, name), value=v, unit=unit, details=load)
+        for name, (v, unit) in figures.items()
     ]
+
+
+def row_id(nodes: int, names: int, figure: str) -> str:
+    """Return the ID of a figure of one size: calls with `names` node names of `nodes`."""
+    return slug("latency", f"{nodes} nodes, {names} names", figure)
 
 
 async def _row(case: Case, binder: Binder, running: Extender, asked: argparse.Namespace, load: Document) -> Row:
     took = await series(case, binder, running.verbs, asked.calls)
     p99 = statistics.quantiles(took, n=100)[98]
     details = load | {"p99": round(p99, 3), "max": round(max(took), 3), "calls": len(took)}
-    return Row(id=slug("latency", case.label), value=statistics.median(took), unit="ms", worst=p99, details=details)
+    id_ = row_id(asked.nodes, asked.names, case.label)
+    return Row(id=id_, value=statistics.median(took), unit="ms", worst=p99, details=details)
 
 
 def table(asked: argparse.Namespace, rows: list[Row], before: list[Row]) -> str:
@@ -230,7 +196,7 @@ def table(asked: argparse.Namespace, rows: list[Row], before: list[Row]) -> str:
     for row, old in itertools.zip_longest(rows, before):
         value, known = row.value or 0.0, old.value or 0.0 if old else 0.0
         compared = f"{known:>12.2f}{old.worst or known:>10.2f}{value / known:>7.2f}" if old and known else ""
-        lines.append(f"{row.id:<42}{value:>9.3f}{row.worst or value:>9.3f}{row.unit:>5}{compared}")
+        lines.append(f"{row.id.rpartition('.')[2]:<42}{value:>9.3f}{row.worst or value:>9.3f}{row.unit:>5}{compared}")
     return "\n".join(lines)
 
 

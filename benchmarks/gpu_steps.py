@@ -66,6 +66,7 @@ MEMORY: Final = (
     _benchmark("locks", 150, "limiter_races", "locks"),
     _test("view", 30, "process_view"),
     _test("load paths", 180, "load_paths"),
+    _test("sandboxes", 120),
     _benchmark("pairs", 240, "limiter_memory", "pairs"),
     _benchmark("crowds", 200, "limiter_memory", "crowds"),
     _test("resize", 60),

@@ -10,6 +10,7 @@ must be in the history once, in the order of the Bindings, and nothing may wait 
 import argparse
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import statistics
@@ -25,8 +26,10 @@ from typing import Any
 
 import aiohttp
 
+from benchmarks import verb_caller
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
+from benchmarks.verb_caller import VerbCaller
 from cluster import postgres, progress
 from cluster.postgres import Postgres
 from extender.history import database, drain_state, folder
@@ -52,28 +55,27 @@ async def churn(cluster: Cluster, url: str, pods: int, rate: float) -> Verb:
     """Create, filter, bind and delete pods at a steady rate; return the milliseconds of each call of each verb."""
     took: Verb = {"filter": [], "bind": []}
     listed = [f"node-{n + 1}" for n in range(NODES)]
-    async with aiohttp.ClientSession(url) as session:
+    async with verb_caller.calling(url) as caller:
         begun, ends = time.monotonic(), []
         for number in range(pods):
             await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
             pod = await cluster.create(Target(resources.PODS, "default"), manifest(number))
             asked = {"Pod": pod, "NodeNames": listed}
-            fitting = (await call(session, "filter", asked, took))["NodeNames"]
+            fitting = (await call(caller, "filter", asked, took))["NodeNames"]
             meta = pod["metadata"]
             bound = {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": fitting[0]}
-            error = (await call(session, "bind", bound, took))["Error"]
+            error = (await call(caller, "bind", bound, took))["Error"]
             assert not error, error
             ends.append(asyncio.create_task(end(cluster, meta["name"])))
         await asyncio.gather(*ends)
     return took
 
 
-async def call(session: aiohttp.ClientSession, verb: str, body: dict[str, Any], took: Verb) -> dict[str, Any]:
+async def call(caller: VerbCaller, verb: str, body: dict[str, Any], took: Verb) -> dict[str, Any]:
     """Call a verb, and note the milliseconds."""
-    begun = time.perf_counter()
-    async with session.post(f"/{verb}", json=body) as response:
-        found: dict[str, Any] = await response.json()
-    took[verb].append(1000 * (time.perf_counter() - begun))
+    milliseconds, reply = await caller.post(verb, json.dumps(body).encode())
+    took[verb].append(milliseconds)
+    found: dict[str, Any] = json.loads(reply)
     return found
 
 
@@ -129,8 +131,9 @@ async def until_it_binds(url: str) -> None:
     async with aiohttp.ClientSession(url) as session:
         while True:
             with contextlib.suppress(aiohttp.ClientError):
-                if "gone" in (await call(session, "bind", nobody, {"bind": []}))["Error"]:
-                    return
+                async with session.post("/bind", json=nobody) as response:
+                    if "gone" in (await response.json())["Error"]:
+                        return
             await asyncio.sleep(0.2)
 
 

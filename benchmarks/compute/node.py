@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 import limiter
-from benchmarks.container import native_env
+from benchmarks.container import limiter_settings, native_env
 from limiter import launch, local_keeper, local_state
 from vgpu import region
 
@@ -100,7 +100,8 @@ class Node:
 
     def container(self, cores: int | None, policy: str = "fixed", priority: int = 0) -> Env:
         """Return the environment of the programs of a new container."""
-        return native_env() | launch.variables(self.allocate(cores, policy, priority), {}) | {"VGPU_LOG": "warn"}
+        limits = launch.variables(self.allocate(cores, policy, priority), {})
+        return native_env() | limits | limiter_settings() | {"VGPU_LOG": "warn"}
 
 
 def gpu_seconds(env: Env) -> float:

@@ -8,7 +8,7 @@ from typing import Self
 
 from limiter import launch
 from vgpu import region
-from vgpu.adapters.nvml import Nvml
+from vgpu.adapters.nvml.session import Nvml
 from vgpu.node.gpu_time import GpuTime, Use
 
 EVERY_S = 1.0

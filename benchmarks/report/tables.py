@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks import arbiter, limiter_compute, limiter_races
+from benchmarks import accounting, arbiter, filter_latency, limiter_compute, limiter_races, live_diagnosis
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.memory import costs, process_ends, torch_step
 from benchmarks.placement import traces
 from benchmarks.record.result import Row, slug
 
-HEADLINES, DETAILS = "README.md", "benchmarks/README.md"
+HEADLINES, DETAILS, OPERATIONS = "README.md", "benchmarks/README.md", "docs/operations.md"
 SECONDS = 2.0  # the default of limiter_compute; scenarios do not depend on it
 
 Cell = Callable[[Row], str]
@@ -249,6 +249,27 @@ HISTORY: Final = Table(
     ),
 )
 
+_SIZES: Final = ((10, 10), (100, 100), (1_000, 1_000), (5_000, 500), (5_000, 5_000))  # nodes, and names in a call
+FILTER_LATENCY: Final = Table(
+    "filter_latency",
+    DETAILS,
+    "10, 100, 1,000 nodes; 5,000 nodes with 500 and 5,000 names in a call",
+    {"p50": median(2), "p99": worst(1), "unit": lambda row: row.unit},
+    tuple(
+        Line(label, tuple(filter_latency.row_id(*size, label) for size in _SIZES))
+        for label in (
+            "filter, equal pods",
+            "filter, each pod another request",
+            "filter, two cards",
+            "filter, every node refused",
+            "prioritize, equal pods",
+            "watch event",
+            "ready",
+            "memory, peak",
+        )
+    ),
+)
+
 HISTORY_FAULTS: Final = Table(
     "history_faults",
     DETAILS,
@@ -274,23 +295,115 @@ def rejected(row: Row) -> str:
     return number(row.details["rejected"], 1)
 
 
-PACKING: Final = Table(
-    "packing",
-    DETAILS,
-    "mix",
-    {", ".join(PACKED): median(2)},
-    tuple(Line(mix, tuple(f"fill.{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES),
+def _packing(name: str, ids: str, columns: dict[str, Cell]) -> Table:
+    """Return a table with a line for each mix, and a figure for each policy in a cell; `ids` begins the rows' ids."""
+    lines = tuple(Line(mix, tuple(f"{ids}{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES)
+    return Table(name, DETAILS, "mix", columns, lines)
+
+
+_ALLOCATED: Final[dict[str, Cell]] = {", ".join(PACKED): median(2)}
+_STEADY: Final[dict[str, Cell]] = {f"allocated: {', '.join(PACKED)}": median(2), "rejected": rejected}
+PACKING: Final = _packing("packing", "fill.", _ALLOCATED)
+PACKING_STEADY: Final = _packing("packing-steady", "steady-95.", _STEADY)
+PACKING_VERBS: Final = _packing("packing-verbs", "fill.verbs-", _ALLOCATED)
+
+_FAULTS: Final = {
+    "webhook does not run for 3 to 15 s": "webhook does not run",
+    "webhook killed": "kill -9 webhook",
+    "webhook hangs": "SIGSTOP webhook",
+    "connection between webhook and API server lost without notice": "half-open: webhook",
+    "extender killed": "kill -9 extender",
+    "extender hangs": "SIGSTOP extender",
+    "connections of extender and scheduler lost without notice": "half-open: extender and scheduler",
+    "kube-scheduler killed": "kill -9 scheduler",
+    "kube-scheduler hangs": "SIGSTOP scheduler",
+    "device plugin killed": "kill -9 plugin",
+    "device plugin hangs": "SIGSTOP plugin",
+    "connection of the device plugin lost without notice": "half-open: plugin",
+    "a part without network for 3 to 15 s": "part cut off",
+    "arbiter killed": "kill -9 arbiter",
+    "arbiter hangs": "SIGSTOP arbiter",
+    "kubelet killed": "kill -9 kubelet",
+    "API server killed": "kill -9 api server",
+    "API server hangs": "SIGSTOP api server",
+    "API server answers 429 to our parts": "429 to our parts",
+    "etcd hangs": "etcd stopped",
+    "network delayed by 50 ms to 1 s": "slow network",
+    "state directory full": "state disk full",
+    "card lost, and back": "card lost",
+    "driver reloaded": "driver reloaded",
+    "NVML answers errors": "NVML errors",
+}
+
+
+def failed_pods(row: Row) -> str:
+    """Return how many pods the kubelet failed, over all faults of the kind."""
+    return f"{row.details['failed']} in {row.details['count']}"
+
+
+OUTAGES: Final = Table(
+    "outages",
+    OPERATIONS,
+    "fault",
+    {"normal again after, median, s": median(1), "worst, s": worst(1), "pods failed, in faults": failed_pods},
+    tuple(Line(label, (slug("outage", fault),)) for label, fault in _FAULTS.items()),
 )
 
-PACKING_STEADY: Final = Table(
-    "packing-steady",
+
+def found(row: Row) -> str:
+    """Return the codes that were found."""
+    return str(row.details.get("found") or "none")
+
+
+ACCOUNTING: Final = Table(
+    "accounting",
     DETAILS,
-    "mix",
-    {f"allocated: {', '.join(PACKED)}": median(2), "rejected": rejected},
-    tuple(Line(mix, tuple(f"steady-95.{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES),
+    "case and account",
+    {"s": median(3), "trace s": native(3)},
+    tuple(
+        Line(f"{case}: {account}", (slug(case, account),))
+        for case in list(accounting.CASES)[1:4:2]
+        for account in (*(each.name for each in accounting.CASES[case]), "sum", "card by NVML")
+    ),
+)
+
+HOLD: Final = Table(
+    "hold",
+    DETAILS,
+    "figure",
+    {"goal": goal, "median": median(2), "unit": lambda row: row.unit},
+    (
+        *(
+            Line(f"target {target} %: {name}", (slug(f"target {target}", name),))
+            for target in (30, 50, 70)
+            for name in ("mean", "settling", "memory", "sleeps")
+        ),
+        *(
+            Line(f"beside a program, {place}: {name}", (slug(place, name),))
+            for place in ("native", "arbiter")
+            for name in ("rate", "asleep", "back")
+        ),
+    ),
+)
+
+DIAGNOSIS: Final = Table(
+    "live-diagnosis",
+    DETAILS,
+    "program",
+    {"right": goal, "found": found},
+    tuple(Line(each.name or each.program, (f"{each.id}.code",)) for each in live_diagnosis.CASES),
+)
+
+CURES: Final = Table(
+    "cures",
+    DETAILS,
+    "program with its cure",
+    {"times as fast": median(2), "said at most": native(1)},
+    tuple(Line(each.program, (f"{each.id}.cured",)) for each in live_diagnosis.CASES if each.has_cure),
 )
 
 TABLES: Final = (
+    OUTAGES,
     HEADLINE,
     HEADLINE_COSTS,
     LEAKS,
@@ -300,7 +413,13 @@ TABLES: Final = (
     ARBITER,
     SCHEDULE,
     HISTORY,
+    FILTER_LATENCY,
     HISTORY_FAULTS,
     PACKING,
     PACKING_STEADY,
+    ACCOUNTING,
+    HOLD,
+    DIAGNOSIS,
+    CURES,
+    PACKING_VERBS,
 )

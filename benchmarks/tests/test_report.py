@@ -86,10 +86,11 @@ def run_report(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 @pytest.fixture
 def documents(tmp_path: Path) -> Path:
-    """A folder with copies of both documents, whose tables are up to date without results."""
+    """A folder with copies of the documents, whose tables are up to date without results."""
     (tmp_path / "results").mkdir()
-    (tmp_path / "benchmarks").mkdir()
-    for name in (tables.HEADLINES, tables.DETAILS):
+    for name in ("benchmarks", "docs"):
+        (tmp_path / name).mkdir()
+    for name in (tables.HEADLINES, tables.DETAILS, tables.OPERATIONS):
         (tmp_path / name).write_text((ROOT / name).read_text())
     assert run_report(tmp_path).returncode == 0
     return tmp_path
