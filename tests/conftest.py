@@ -6,10 +6,11 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
 from hypothesis import HealthCheck, settings
+
+from tests import certificates
 
 # How long an example takes depends on the machine's other work; speed is measured in benchmarks/, not here.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,10 +27,7 @@ for number, handler in _HANDLERS.items():
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
-# Tests trust their own certificates only. Each client of an API server would read the machine's, 40 ms a client. The
-# certificate in the file signs nothing: its key was never stored.
-os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "nobody.pem")
-os.environ["SSL_CERT_DIR"] = os.devnull
+certificates.trust_nobody()
 
 # The suite's own state directory (limiter/local_state.py): the user's may list programs that run outside the tests.
 os.environ["VGPU_STATE_DIR"] = tempfile.mkdtemp(prefix="vgpu-")

@@ -61,6 +61,12 @@ def right_size(asked: Asked, levels: Sequence[int], gpu_ms: int, measured_ms: in
     return RightSize(mean, p95, peak_mib, _cores(asked, p95), _memory(asked, peak_mib))
 
 
+def unused_s(asked: Asked, found: RightSize, measured_s: float) -> float:
+    """Return how many seconds of a whole card were guaranteed, or held with the card, and not used."""
+    guaranteed = FULL_CORES if asked.whole else asked.cores or 0
+    return max(0.0, guaranteed - found.mean_cores) / FULL_CORES * measured_s
+
+
 def sentences(asked: Asked, found: RightSize) -> Iterator[str]:
     """Yield the advice for people."""
     if found.cores is not None and asked.cores is not None:

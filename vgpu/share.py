@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
+from vgpu import links
 from vgpu.device import Card, Node
+from vgpu.links import LinkWeights
 from vgpu.quantity import FULL_CORES
 
 
@@ -131,7 +133,7 @@ class NodeState:
     """A node's cards with what is taken of them: the input of placement.
 
     `devices` is what the kubelet counts for the pods on the node, by resource. `host` ranks nodes; kube-scheduler
-    checks that a pod's CPU and memory fit.
+    checks that a pod's CPU and memory fit. `links` are the cluster's weights of connections between cards.
     """
 
     name: str
@@ -139,6 +141,7 @@ class NodeState:
     cards: tuple[CardState, ...]
     devices: Mapping[str, int] = field(default_factory=dict)
     host: HostRoom = UNKNOWN_HOST
+    links: LinkWeights = links.DEFAULTS
 
     @classmethod
     def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:

@@ -53,11 +53,15 @@ class Tree:
         """Names of the folders that lie beside the file or beside one of the folders around the file."""
         return {name for folder in PurePosixPath(file).parents for name in self._folder_names[str(folder)]}
 
+    def has_path(self, path: str) -> bool:
+        """Whether a file or folder has this path from the root."""
+        return path in self._paths
+
     def has(self, named: Named, file: str) -> bool:
         """Whether the path that `file` names exists."""
         folders = [str(folder) for folder in PurePosixPath(file).parents]
         if named.is_link:
-            return normpath(f"{folders[0]}/{named.path}") in self._paths
+            return self.has_path(normpath(f"{folders[0]}/{named.path}"))
         return named.path in self._ends or any(normpath(f"{folder}/{named.path}") in self._paths for folder in folders)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-UNCHECKED = ("LICENSE", "*.lock", "*.sum", "*.svg", "deviceplugin/kubelet/api/*", "benchmarks/HISTORY.md")
+UNCHECKED = ("LICENSE", "*.lock", "*.sum", "*.svg", "*.png", "deviceplugin/kubelet/api/*", "benchmarks/HISTORY.md")
 SETTINGS_TABLES = "[tool.vgpushare"
 
 

@@ -1,23 +1,36 @@
 """Makes the cluster of a fixture, and shows its progress."""
 
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NoReturn, TypeVar
 
 import pytest
 
 from cluster import missing
+from tests import certificates
 
 Made = TypeVar("Made")
 
 
-def make(config: pytest.Config, build: Callable[[], Made]) -> Made:
-    """Return what `build` makes; where no cluster can run, the test is skipped, or fails under CI."""
+@contextmanager
+def make(config: pytest.Config, build: Callable[[], AbstractContextManager[Made]]) -> Iterator[Made]:
+    """Run what `build` makes inside the block; where no cluster can run, the test is skipped, or fails under CI.
+
+    The machine's certificates are trusted meanwhile: packages and programs are downloaded.
+    """
     capture = config.pluginmanager.getplugin("capturemanager")
-    try:
-        with capture.global_and_fixture_disabled():
-            return build()
-    except missing.Missing as lacking:
-        if os.environ.get("CI"):
-            pytest.fail(str(lacking), pytrace=False)
-        pytest.skip(str(lacking))
+    with certificates.of_the_machine():
+        try:
+            with capture.global_and_fixture_disabled():
+                built = build()
+        except missing.Missing as lacking:
+            _leave(str(lacking))
+        with built as made:
+            yield made
+
+
+def _leave(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -13,7 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from cluster import accounts, api, binaries, parts
+from cluster import accounts, api, binaries, parts, wait
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import PodNamespace, pod
 from vgpu import names
@@ -26,6 +27,7 @@ DIRECT = f"https://{parts.ADMIN}/api/v1"
 def vgpu(cluster: Cluster, account: str, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run the program in the cluster's network with an account's kubeconfig; return its code and both outputs."""
     settings = {"KUBECONFIG": str(accounts.path(cluster.work, account)), "PATH": os.environ["PATH"], **environment}
+    settings["HOME"] = str(cluster.work)  # for the cache of kubectl, which some commands start
     command = [sys.executable, "-m", "vgpu.cli", *arguments]
     with cluster.within.network():
         done = subprocess.run(
@@ -33,6 +35,26 @@ def vgpu(cluster: Cluster, account: str, *arguments: str, **environment: str) ->
             text=True, timeout=60, check=False,
         )  # fmt: skip
     return done.returncode, done.stdout
+
+
+@contextmanager
+def dashboard(cluster: Cluster, account: str) -> Iterator[httpx.Client]:
+    """Run `vgpu dashboard` in the cluster's network; return a client of the address that it prints."""
+    settings = {"KUBECONFIG": str(accounts.path(cluster.work, account)), "PATH": os.environ["PATH"]}
+    command = [sys.executable, "-m", "vgpu.cli", "dashboard", "--no-browser"]
+    with cluster.within.network():
+        process = subprocess.Popen(
+            command, env=settings, cwd=binaries.REPOSITORY, stdout=subprocess.PIPE, text=True
+        )  # fmt: skip
+    assert process.stdout is not None
+    with process:
+        try:
+            url = process.stdout.readline().strip()
+            with httpx.Client(base_url=url, transport=api.Transport(cluster.within), timeout=20) as client:
+                yield client
+        finally:
+            process.terminate()
+        assert process.wait(20) == 0
 
 
 @pytest.fixture
@@ -157,6 +179,20 @@ def test_live_events_come_through_the_proxy(cluster: Cluster, namespace: PodName
     namespace.create(pod("live", gpu_mem=256))
     output, _ = running.communicate(timeout=60)
     assert "live" in output
+
+
+@pytest.mark.parametrize("account", ["admin", accounts.OPERATOR])
+def test_the_dashboard_and_its_live_events_come_through_the_proxy(cluster: Cluster, account: str) -> None:
+    wait.until(lambda: vgpu(cluster, account, "get", "nodes")[0] == 0, "the admin REST answers", 60)
+    with dashboard(cluster, account) as client:
+        page = client.get("")
+        assert (page.status_code, "web/main.js" in page.text) == (200, True)
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        assert "export async function follow" in client.get("web/api.js").text
+        cards = client.get("api/v1/gpus").json()["items"]
+        assert len(cards) == sum(len(node.cards) for node in cluster.nodes)
+        with client.stream("GET", "api/v1/events") as events:
+            assert next(events.iter_text()).startswith("retry: ")
 
 
 def test_bodies_and_lists_of_any_size_get_an_answer(cluster: Cluster, rest: httpx.Client) -> None:

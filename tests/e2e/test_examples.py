@@ -32,7 +32,7 @@ def test_an_example_runs(cluster: Cluster, namespace: PodNamespace, path: Path) 
     for document in documents:
         for pod in examples.pods(document):
             for_this_machine(pod)
-            wanted += document["spec"].get("replicas", 1)
+            wanted += len(cluster.nodes) if document["kind"] == "DaemonSet" else document["spec"].get("replicas", 1)
     manifest = yaml.safe_dump_all(documents)
     try:
         cluster.kubectl("apply", "-n", namespace.name, "-f", "-", stdin=manifest)

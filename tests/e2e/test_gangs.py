@@ -54,7 +54,7 @@ class Bound:
 
     def count(self) -> Counter[str]:
         """Look now, and return the bound pods by gang."""
-        pods = [each for each in self._namespace.all() if names.GANG in each["metadata"]["annotations"]]
+        pods = [each for each in self._namespace.all() if names.GANG in each["metadata"].get("annotations", {})]
         bound = Counter(each["metadata"]["annotations"][names.GANG] for each in pods if is_bound(each))
         for gang in {each["metadata"]["annotations"][names.GANG] for each in pods}:
             if 0 < bound[gang] < self._size:

@@ -17,6 +17,6 @@ FIRE_S = 10.0
 def test_hostile_pods_neither_end_nor_delay_a_part_and_every_account_agrees(cluster: Cluster, tmp_path: Path) -> None:
     with Prober(cluster) as prober:
         small = (case for case in corpus.cases() if len(case.body()) < 200_000)
-        run = rounds.Run(cluster, prober, tmp_path, 1, FIRE_S, small)
+        run = rounds.Run(cluster, prober, tmp_path, 1, FIRE_S, cases=small)
         run.round()
         assert not run.findings.counts(), "\n".join(rounds.summary(run, prober))

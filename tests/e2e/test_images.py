@@ -2,24 +2,30 @@
 
 import json
 import os
+import re
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cluster import binaries, wait
+from cluster import accounts, binaries, wait
 from cluster.bare import BareCluster
 from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
 from tests.e2e.made_cluster import make
-from tests.e2e.pod_namespace import Document, PodNamespace, pod
+from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
+from tests.e2e.test_admin import vgpu
 from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from vgpu import names
+from vgpu.quantity import MIB
 
-pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600, func_only=True)]
 
-CLEANUP = BASE.parent / "cleanup"
+UNINSTALL = (BASE.parent / "README.md").read_text()
+TRANSCRIPT = binaries.REPOSITORY / "build" / "uninstall.txt"
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CARDS = 2
 PARTS = ("extender", "webhook", "deviceplugin")
 
@@ -51,6 +57,8 @@ def test_installed_used_and_removed(pods: PodCluster) -> None:
     namespace.running("share")
     assert_total_memory(namespace, "share", 8192)
     assert results(namespace.probe("share", "alloc", "4096", "4096", "2")) == [0, 0, OUT_OF_MEMORY]
+    assert_a_pod_has_parts_of_several_cards(namespace)
+    assert_a_pod_is_diagnosed(namespace)
     assert_a_full_cluster_refuses_with_reasons(namespace)
     for part in PARTS:
         assert_comes_back(namespace, part)
@@ -66,6 +74,33 @@ def assert_parts_are_unprivileged(cluster: PodCluster) -> None:
         assert cluster.kubectl(*command).split() == [str(user), "False", "False"]
     with pytest.raises(AssertionError, match="executable file not found"):
         cluster.kubectl("exec", "-n", NAMESPACE, "daemonset/vgpu-deviceplugin", "--", "sh")
+
+
+def assert_a_pod_has_parts_of_several_cards(namespace: PodNamespace) -> None:
+    """Two cards of one node, 4 GiB of each; the limits hold on each card by itself."""
+    namespace.create(pod("several", gpu=2, gpu_mem=8192, gpu_cores=60))
+    namespace.running("several")
+    (line,) = namespace.probe("several", "info")
+    assert [card["total"] for card in line["cuda"]] == [4096 * MIB] * 2
+    assert len({card["uuid"] for card in line["cuda"]} & set(namespace.assignment("several").gpus())) == 2
+    for card in ("0", "1"):
+        assert results(namespace.probe("several", "alloc", "--device", card, "3000", "2000")) == [0, OUT_OF_MEMORY]
+    namespace.delete("several")
+
+
+def assert_a_pod_is_diagnosed(namespace: PodNamespace) -> None:
+    """`vgpu diagnose POD` finds the device plugin's pod, and says there what keeps a program from its card."""
+    spins = container(command=("gpuprobe", "spin", "500"), gpu_mem=1024, gpu_cores=20)
+    namespace.create(pod("spins", spins))
+    namespace.running("spins")
+    asked = ("diagnose", "spins", "-n", namespace.name, "--seconds", "5", "-o", "json")
+    code, output = vgpu(namespace.cluster, accounts.ADMIN.name, *asked)
+    (found,) = [json.loads(line) for line in output.splitlines()]
+    assert (code, found["findings"][0]["code"]) == (1, "share-used-up"), output
+    assert found["subject"].startswith(f"{namespace.name}/spins/main on GPU-")
+    code, output = vgpu(namespace.cluster, accounts.ADMIN.name, "diagnose", "nobody", "-n", namespace.name)
+    assert (code, "not found" in output) == (3, True), output
+    namespace.delete("spins")
 
 
 def assert_a_full_cluster_refuses_with_reasons(namespace: PodNamespace) -> None:
@@ -130,30 +165,36 @@ def processes(cluster: str, part: str) -> list[int]:
     return found
 
 
+def uninstall_commands(cluster: BareCluster) -> Iterator[str]:
+    """Run the documented commands one by one; each is yielded when it has ended."""
+    TRANSCRIPT.unlink(missing_ok=True)
+    (written,) = COMMANDS.findall(UNINSTALL.split("## 8 Uninstall")[1].split("\n## ")[0])
+    for line in written.replace("manifests/overlays/OVERLAY", "manifests/base").splitlines():
+        done = subprocess.run(
+            ["bash", "-e", "-c", line], cwd=binaries.REPOSITORY, timeout=180, check=False, text=True,
+            env=os.environ | {"PATH": f"{cluster.work}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        with TRANSCRIPT.open("a") as file:
+            file.write(f"$ {line}\n{done.stdout}\n")
+        assert done.returncode == 0, f"{line}\n{done.stdout}"
+        yield line
+
+
 def assert_nothing_is_left(namespace: PodNamespace) -> None:
     """`kubectl delete -k` leaves running pods alone; cleanup removes the nodes' files when their pods have ended."""
     cluster = namespace.cluster
-    delete(cluster, BASE)
+    steps = uninstall_commands(cluster)
+    assert next(steps).startswith("kubectl delete -k")
     assert_total_memory(namespace, "share", 8192)
     assert results(namespace.probe("share", "alloc", "8194")) == [OUT_OF_MEMORY]
-    cluster.kubectl("apply", "-k", str(CLEANUP))
+    assert next(steps).startswith("kubectl apply -k manifests/cleanup")
     (used,) = [node for node in cluster.nodes if node.name == namespace.get("share")["spec"]["nodeName"]]
     (other,) = [node for node in cluster.nodes if node is not used]
     wait.until(lambda: not other.state.exists(), "the state directory of a node without GPU pods is gone", 60)
     assert_total_memory(namespace, "share", 8192)
     namespace.delete("share")
-    assert_cleaned(cluster)
-
-
-def delete(cluster: BareCluster, manifests: Path) -> None:
-    cluster.kubectl("delete", "-k", str(manifests), "--timeout=120s")
-
-
-def assert_cleaned(cluster: BareCluster) -> None:
-    """The steps of manifests/README.md after the pods of cleanup were started, and what they leave: nothing."""
-    cluster.kubectl("rollout", "status", "-n", "vgpu-cleanup", "daemonset/vgpu-cleanup", "--timeout=60s")
-    cluster.kubectl("delete", "-k", str(CLEANUP), "--timeout=60s")
-    cluster.kubectl("label", "nodes", "--all", "vgpu.io/enabled-")
+    assert len(list(steps)) == 3
     assert not [node.name for node in cluster.nodes if node.state.exists()]
     assert not list(leftovers(cluster))
 

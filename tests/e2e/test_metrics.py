@@ -77,7 +77,7 @@ class Prometheus:
 @pytest.fixture
 def scraping(namespace: PodNamespace, tmp_path: Path) -> Iterator[Prometheus]:
     try:
-        made = Prometheus(namespace, prometheus.ensure(), tmp_path)
+        made = Prometheus(namespace, prometheus.PROGRAMS.ensure(), tmp_path)
     except missing.Missing as lacking:
         pytest.skip(str(lacking))
     made.process.start()
@@ -120,7 +120,7 @@ def test_prometheus_scrapes_all_parts_and_each_figure_is_that_of_its_source(
 
 def test_promtool_has_nothing_to_say_about_any_part(scraping: Prometheus) -> None:
     for target in scraping.targets:
-        command = [str(prometheus.folder() / "promtool"), "check", "metrics"]
+        command = [str(prometheus.PROGRAMS.folder / "promtool"), "check", "metrics"]
         done = subprocess.run(command, input=scraping.text(target), capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), target
 

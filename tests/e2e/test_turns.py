@@ -26,7 +26,7 @@ def busy(name: str, cores: int, **annotations: str) -> dict[str, object]:
 def gpu_ns(node: nodes.Node, namespace: PodNamespace) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
     found = allocations.read_all(root(node) / "var/lib/vgpu")
-    parts = {each.name: sum(card.gpu_ns for card in each.cards) for each in found}
+    parts = {each.name: sum(card.gpu_ns for card in each.cards or ()) for each in found}
     return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{namespace.name}/")}
 
 

@@ -4,16 +4,20 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cluster import accounts, binaries, images
+from cluster import accounts, binaries, images, wait
 from cluster.cluster import Cluster
+from tests.e2e.pod_namespace import held_slices
 
 pytestmark = pytest.mark.e2e
 
 TUTORIAL = binaries.REPOSITORY / "docs" / "tutorial.md"
+KREW = binaries.REPOSITORY / "manifests" / "krew" / "kubectl-vgpu"
+TRANSCRIPT = binaries.REPOSITORY / "build" / "tutorial.txt"
 SECTION = re.compile(r"^## (?P<title>.+)\n(?P<text>(?:(?!^## ).*\n)*)", re.MULTILINE)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = {
@@ -46,7 +50,18 @@ def path(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "kubectl").symlink_to(cluster.work / "kubectl")
     (folder / "vgpu").write_text(f'#!/bin/sh\nexec {sys.executable} -m vgpu.cli "$@"\n')
     (folder / "vgpu").chmod(0o755)
+    (folder / "kubectl-vgpu").write_text(f'#!/bin/sh\nVGPU_PYTHON={sys.executable} exec {KREW} "$@"\n')
+    (folder / "kubectl-vgpu").chmod(0o755)
     return folder
+
+
+@pytest.fixture
+def cleaned(cluster: Cluster) -> Iterator[None]:
+    """Deletes what the tutorial made, also where it ends half-way: other tests need the cards."""
+    yield
+    cluster.kubectl("delete", "priorityclass", "tutorial-urgent", "--ignore-not-found")
+    cluster.kubectl("delete", "namespace", "tutorial", "--ignore-not-found", "--timeout=150s")
+    wait.until(lambda: not held_slices(cluster), "no slice held", 60)
 
 
 def test_every_section_has_commands_and_an_expectation() -> None:
@@ -54,16 +69,20 @@ def test_every_section_has_commands_and_an_expectation() -> None:
     assert all(sections().values())
 
 
+@pytest.mark.usefixtures("cleaned")
 def test_the_tutorial_runs(cluster: Cluster, path: Path) -> None:
     environment = os.environ | {
         "PATH": f"{path}:{os.environ['PATH']}",
         "KUBECONFIG": str(accounts.path(cluster.work, accounts.ADMIN.name)),
         "COLUMNS": "200",
     }
+    TRANSCRIPT.unlink(missing_ok=True)
     for title, commands in sections().items():
         with cluster.within.network():
             done = subprocess.run(
                 ["bash", "-e", "-o", "pipefail", "-c", commands], env=environment, cwd=binaries.REPOSITORY,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200, check=False,
             )  # fmt: skip
+        with TRANSCRIPT.open("a") as file:
+            file.write(f"## {title}\n\n{commands}\n{done.stdout}\n")
         assert (done.returncode, SHOWN[title] in done.stdout) == (0, True), f"{title}:\n{done.stdout}"

@@ -51,3 +51,17 @@ def test_who_follows_the_advice_gets_no_more_advice_and_has_enough(
     again = right_size.right_size(followed, levels, 0, HOUR_MS, peak)
     assert (again.cores, again.memory_mib) == (None, None)
     assert followed.memory_mib >= peak
+
+
+@pytest.mark.parametrize(
+    ("asked", "mean", "unused"),
+    [
+        (Asked(1, 60), 15, 45),
+        (Asked(1, 60), 80, 0),
+        (Asked(1), 10, 0),
+        (Asked(1, None, whole=True), 30, 70),
+    ],
+)
+def test_guaranteed_time_that_is_not_used(asked: Asked, mean: int, unused: int) -> None:
+    found = right_size.right_size(asked, [], mean * HOUR_MS // 100, HOUR_MS, 0)
+    assert right_size.unused_s(asked, found, 100.0) == pytest.approx(unused)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -16,7 +17,7 @@ with extras.needed("cluster", by="simulator"):
 
     from vgpu.adapters import settings as settings_reader
     from vgpu.simulator import session
-    from vgpu.simulator.display import ChangeLines, LiveTables
+    from vgpu.simulator.display import ChangeLines, LiveScreen
     from vgpu.simulator.ports import PortTaken
     from vgpu.simulator.processes import PartExited
     from vgpu.simulator.session import Addresses, NotReady, RunContext
@@ -43,34 +44,56 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _vgpu() -> str:
+    """Return how `vgpu` is started here: a checkout has the program as a module only."""
+    return "vgpu" if shutil.which("vgpu") else f"{os.path.relpath(sys.executable)} -m vgpu.cli"
+
+
+def _in_a_pipe(at: Addresses) -> list[str]:
+    return [
+        f"extender    {at.extender}    try: curl {at.extender}/healthz",
+        f"dashboard   {at.admin}/    in a browser; the admin REST is there too",
+        f"webhook     {at.webhook}",
+        f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
+        f"try: {_vgpu()} get gpus --server {at.admin}",
+        "Ctrl-C stops everything",
+    ]
+
+
+def _on_terminal(at: Addresses) -> list[str]:
+    """Return lines that eighty columns hold."""
+    return [
+        f"dashboard {at.admin}/   extender {at.extender}",
+        f"Kubernetes {at.kubernetes}   webhook {at.webhook}",
+        f"try: kubectl --server={at.kubernetes} get pods   Ctrl-C stops everything",
+        f"try: {_vgpu()} get gpus --server {at.admin}",
+    ]
+
+
 async def _run(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     console = _Console(force_terminal=sys.stdout.isatty())
     on_terminal = console.is_terminal and not console.is_dumb_terminal
-    display = LiveTables(console) if on_terminal else ChangeLines(console)
-    waiting = console.status(WAITING)
+    display = LiveScreen(console) if on_terminal else ChangeLines(console)
+    waiting = console.status("")
     if on_terminal:
         waiting.start()
-    else:
-        print(WAITING, file=sys.stderr, flush=True)  # noqa: T201 - the first line of stdout is the extender's address
+
+    def say(progress: str) -> None:
+        if on_terminal:
+            waiting.update(progress)
+        else:  # the first line of stdout is the extender's address
+            print(progress, file=sys.stderr, flush=True)  # noqa: T201 - a console would wrap it
 
     def announce(at: Addresses) -> None:
         waiting.stop()
-        for line in (
-            f"extender    {at.extender}    try: curl {at.extender}/healthz",
-            f"admin REST  {at.admin}    try: vgpu get gpus --server {at.admin}",
-            f"webhook     {at.webhook}",
-            f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
-            "Ctrl-C stops everything",
-        ):
-            console.out(line, highlight=False)
-        display.link(at.admin)
-        display.start()
+        display.start(_on_terminal(at) if on_terminal else _in_a_pipe(at), at.admin)
 
+    say(WAITING)
     with tempfile.TemporaryDirectory(prefix="vgpu-simulator-") as folder:
-        context = RunContext(settings, os.environ, Path(folder), display, announce, stop)
+        context = RunContext(settings, os.environ, Path(folder), display, say, announce, stop)
         try:
             await session.run(context, lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
         finally:

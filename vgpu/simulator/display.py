@@ -1,30 +1,21 @@
-"""Displays views: as live tables on a terminal, elsewhere as lines about what has changed."""
+"""Displays views: on a terminal as a screen that is redrawn, elsewhere as lines about what has changed."""
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
 from vgpu import quantity
+from vgpu.simulator import tables
 from vgpu.simulator.view import CardRow, PodRow, View
-
-BAR_WIDTH: Final = 24
-MARGIN: Final = 4  # lines of the terminal without a card or a pod
-COLOURS: Final = {"Running": "green", "Pending": "yellow", "Refused": "red", "Failed": "red"}
 
 
 class Display(Protocol):
     """Displays views between `start` and `stop`."""
 
-    def link(self, admin: str) -> None:
-        """Take the URL of the admin REST."""
-
-    def start(self) -> None:
-        """Begin to display."""
+    def start(self, heads: Sequence[str], admin: str, /) -> None:
+        """Begin with the lines that stay in view; `admin` is the URL of the admin REST."""
 
     def show(self, view: View) -> None:
         """Display a view."""
@@ -33,34 +24,33 @@ class Display(Protocol):
         """Stop, and restore the terminal."""
 
 
-class LiveTables:
-    """Two tables on a terminal, updated in place.
-
-    The names of nodes and pods are links into the admin REST, where `admin` is its URL: empty until `link` is called.
-    """
+class LiveScreen:
+    """A terminal's alternate screen, drawn as a whole for each view: a change of the terminal's size leaves no rest."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._heads: Sequence[str] = ()
         self._admin = ""
-        self._live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+        self._last = View((), ())
+        self._live = Live(console=console, screen=True, auto_refresh=False)
 
-    def link(self, admin: str) -> None:
-        """Make names links into the admin REST at this URL."""
-        self._admin = admin
-
-    def start(self) -> None:
+    def start(self, heads: Sequence[str], admin: str, /) -> None:
         """Begin to draw."""
+        self._heads, self._admin = heads, admin
         self._live.start()
 
     def show(self, view: View) -> None:
-        """Draw a view, with as many pods as there is room for."""
-        room = max(5, self._console.height - len(view.cards) - MARGIN)
-        tables = Group(cards_table(view.cards, self._admin), pods_table(view.pods[-room:], self._admin))
-        self._live.update(tables, refresh=True)
+        """Draw a view in the terminal's size of now."""
+        self._last = view
+        width, height = self._console.size
+        self._live.update(tables.screen(view, self._heads, self._admin, width, height), refresh=True)
 
     def stop(self) -> None:
-        """Stop drawing; the last view stays."""
-        self._live.stop()
+        """Go back to the terminal's own screen, and leave the last view there."""
+        if self._live.is_started:
+            self._live.stop()
+            width, height = self._console.size
+            self._console.print(tables.screen(self._last, (), "", width, height))
 
 
 class ChangeLines:
@@ -70,11 +60,10 @@ class ChangeLines:
         self._console = console
         self._before = View((), ())
 
-    def link(self, admin: str) -> None:
-        """Lines have no links."""
-
-    def start(self) -> None:
-        """Nothing to prepare."""
+    def start(self, heads: Sequence[str], _: str, /) -> None:
+        """Print the lines."""
+        for line in heads:
+            self._console.out(line, highlight=False)
 
     def show(self, view: View) -> None:
         """Print what has changed since the last view."""
@@ -111,46 +100,6 @@ def card_line(card: CardRow) -> str:
     """Describe a card."""
     held = "whole" if card.is_whole else f"{_memory(card)}, {card.cores} %"
     return f"card {card.node}/{card.index}: {held}: {', '.join(card.tenants) or 'nobody'}"
-
-
-def cards_table(cards: tuple[CardRow, ...], admin: str = "") -> Table:
-    """Draw the cards."""
-    table = _table("node", "card", "memory", "", "cores", last="pods")
-    for card in cards:
-        bar = ProgressBar(card.memory_mib, card.used_mib, width=BAR_WIDTH)
-        held = "whole" if card.is_whole else f"{card.cores} %"
-        node = _linked(card.node, admin, f"/gpus?node={card.node}")
-        table.add_row(node, str(card.index), bar, _memory(card), held, _cut(", ".join(card.tenants)))
-    return table
-
-
-def pods_table(pods: tuple[PodRow, ...], admin: str = "") -> Table:
-    """Draw the pods."""
-    table = _table("pod", "asks for", "phase", "where", last="why")
-    for pod in pods:
-        phase = Text(pod.phase, COLOURS.get(pod.phase, "dim"))
-        name = _linked(pod.name, admin, f"/pods?name={pod.name}")
-        table.add_row(name, pod.asks, phase, pod.where, _cut(pod.note))
-    return table
-
-
-def _table(*titles: str, last: str) -> Table:
-    """Return a table whose last column is cut where the terminal is narrow."""
-    table = Table(box=None, header_style="dim")
-    for title in titles:
-        table.add_column(title, no_wrap=True)
-    table.add_column(last)
-    return table
-
-
-def _linked(text: str, admin: str, path: str) -> Text:
-    """Return a name that a terminal opens in the admin REST."""
-    return Text(text, style=f"link {admin}/api/v1{path}" if admin else "")
-
-
-def _cut(text: str) -> Text:
-    """Return one line of plain text, cut where it does not fit; markup in users' texts is not interpreted."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def _memory(card: CardRow) -> str:

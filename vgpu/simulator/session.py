@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +56,7 @@ class RunContext:
         environment: of the parts' processes.
         folder: for kubeconfig and logs; the caller removes it.
         display: shows views of the cluster.
+        say: is called with what the run waits for.
         announce: is called with the addresses when all of them answer.
         stop: ends the run when set.
     """
@@ -63,6 +65,7 @@ class RunContext:
     environment: Mapping[str, str]
     folder: Path
     display: Display
+    say: Callable[[str], None]
     announce: Callable[[Addresses], None]
     stop: asyncio.Event
 
@@ -77,7 +80,7 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
     """
     settings = context.settings
     extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
-    admin_port = ports.choose(None, names.ADMIN_PORT)
+    admin_port = ports.choose(settings.asked_admin_port, names.ADMIN_PORT)
     webhook_port = ports.free()
     async with AsyncExitStack() as stack:
         cluster = server.make_cluster(now, uid)
@@ -130,7 +133,7 @@ async def _simulate(
     context: RunContext, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
 ) -> None:
     """Wait for the parts, then create pods, schedule them and show them, until cancelled."""
-    await _ready(at, cluster, session)
+    await _ready(at, cluster, session, context.say)
     context.announce(at)
     workload = Workload(cluster)
     await asyncio.gather(
@@ -141,14 +144,20 @@ async def _simulate(
     )
 
 
-async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession) -> None:
+async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession, say: Callable[[str], None]) -> None:
+    waits = {
+        "the extender": partial(readiness.extender, session, at.extender),
+        "the admin REST": partial(readiness.admin, session, at.admin),
+        "the webhook": partial(readiness.webhook, session, at.webhook, cluster),
+    }
+    name = ""
     try:
         async with asyncio.timeout(READY_S):
-            await readiness.extender(session, at.extender)
-            await readiness.admin(session, at.admin)
-            await readiness.webhook(session, at.webhook, cluster)
+            for number, (name, until_ready) in enumerate(waits.items(), 1):
+                say(f"{number} of {len(waits)}: waiting for {name}")
+                await until_ready()
     except TimeoutError:
-        raise NotReady(f"the parts are not ready after {READY_S:.0f} s") from None
+        raise NotReady(f"{name} is not ready after {READY_S:.0f} s") from None
 
 
 async def _draw(display: Display, look: Callable[[], view.View]) -> None:

@@ -26,7 +26,7 @@ class Settings(BaseSettings):
         DEFAULT_PORT,
         ge=0,
         le=65535,
-        description="the extender's port; 0 takes a free one, and so does the default where it is in use",
+        description="the extender's port; 0 takes free ones, for the admin REST too; a default in use moves",
     )
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB of a memory slice")
 
@@ -34,3 +34,11 @@ class Settings(BaseSettings):
     def asked_port(self) -> int | None:
         """The port that the user has set; None where it is the default."""
         return self.port if "port" in self.model_fields_set else None
+
+    @property
+    def asked_admin_port(self) -> int | None:
+        """0 where the user asks for free ports; None for the default.
+
+        Free ports are for runs beside others: two that start at once would both find the default free.
+        """
+        return 0 if self.asked_port == 0 else None

@@ -14,7 +14,7 @@ import statistics
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.faults import Fault
 from tests.e2e.chaos.recovery import Recovery
 from tests.e2e.chaos.traffic import NAMESPACE, Traffic, gpunodes, pods
-from tests.e2e.monitor import accounts, extender_accounts, snapshot
+from tests.e2e.monitor import accounts, extender_accounts, lasting, snapshot
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
 from tests.e2e.monitor.latency import Prober
 from tests.e2e.monitor.part_processes import PartProcesses
@@ -121,15 +121,18 @@ class Run:
         """Compare everything while no pod comes or goes."""
         traffic.pause()
         self._wait_until_all_run()
-        taken = snapshot.take(self._cluster)
-        self._keep(accounts.wrong(taken))
-        self._keep(extender_accounts.differences(self._cluster, taken))
+        self._keep(lasting.findings(self._wrong))
         for node in self._cluster.nodes:
             try:
                 checkpoint.assert_no_slice_twice(node)
             except AssertionError as twice:
                 self._add(Finding("a kubelet has given a device twice", str(twice)[:1000]))
         traffic.go_on()
+
+    def _wrong(self) -> Iterator[Finding]:
+        taken = snapshot.take(self._cluster)
+        yield from accounts.wrong(taken)
+        yield from extender_accounts.differences(self._cluster, taken)
 
     def _wait_until_all_run(self) -> None:
         """Wait until every pod runs; nothing that was accepted may be left waiting once everything is normal."""

@@ -18,7 +18,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
         with Cluster() as cluster, Prober(cluster) as prober:
-            run = rounds.Run(cluster, prober, arguments.out, arguments.seed, arguments.fire)
+            run = rounds.Run(
+                cluster, prober, arguments.out, arguments.seed, arguments.fire, arguments.creators, arguments.pause
+            )
             try:
                 _repeat(run, time.monotonic() + arguments.minutes * 60)
             except KeyboardInterrupt:
@@ -47,6 +49,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60, help="how long (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first pod (default: %(default)s)")
     parser.add_argument("--fire", type=float, default=rounds.FIRE_S, help="seconds of creating in a round")
+    parser.add_argument(
+        "--creators", type=int, default=rounds.CREATORS, help="threads that create pods (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds that each of them waits after a pod (default: %(default)s)"
+    )
     parser.add_argument(
         "--out", type=Path, default=binaries.REPOSITORY / "build" / "fuzz", help="folder of the findings"
     )

@@ -10,7 +10,7 @@ The prober and a watch over the processes run all the time. A part that ends is 
 import itertools
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from tests.e2e.fuzz import cleanup, states, workers
 from tests.e2e.fuzz.admission_metrics import AdmissionMetrics
 from tests.e2e.fuzz.tenant import NAMESPACE
 from tests.e2e.fuzz.webhook_latency import WebhookLatency
-from tests.e2e.monitor import accounts, extender_accounts, latency, snapshot
+from tests.e2e.monitor import accounts, extender_accounts, lasting, latency, snapshot
 from tests.e2e.monitor.findings import Finding, Findings
 from tests.e2e.monitor.latency import Answer, Prober
 from tests.e2e.monitor.part_processes import PartProcesses
@@ -28,10 +28,9 @@ from tests.e2e.monitor.snapshot import Document
 from tests.hostile_pods import generator
 from tests.hostile_pods.case import Case
 
-WORKERS: Final = 6
+CREATORS: Final = 6
 FIRE_S: Final = 40.0
 _QUIET_S: Final = 25.0
-_REPORT_LAG_S: Final = 3.0
 _ENDING_S: Final = 8.0  # a part that ends by an error refuses connections for some seconds first
 _ATTACKS_OF_A_ROUND: Final = 1000
 
@@ -45,6 +44,8 @@ class Run:
         out: folder of the findings.
         seed: of the first pod, and of the first attack on a socket.
         fire_s: how long each round creates pods.
+        creators: how many threads create pods.
+        pause_s: how long each of them waits after a pod.
         cases: the pods, in place of those from `seed` on.
     """
 
@@ -55,6 +56,8 @@ class Run:
         out: Path,
         seed: int,
         fire_s: float = FIRE_S,
+        creators: int = CREATORS,
+        pause_s: float = 0.0,
         cases: Iterable[Case] | None = None,
     ) -> None:
         self.findings = Findings(out)
@@ -63,6 +66,8 @@ class Run:
         self._cluster = cluster
         self._prober = prober
         self._fire_s = fire_s
+        self._creators = creators
+        self._pause_s = pause_s
         self._attack_seed = seed
         self._failed: list[Answer] = []
         self._processes = PartProcesses(cluster)
@@ -89,7 +94,9 @@ class Run:
     def _fire(self) -> None:
         ended, started = threading.Event(), time.monotonic()
         shared = (self._cluster, self.pods, self.findings, ended)
-        threads = [threading.Thread(target=workers.create_pods, args=shared) for _ in range(WORKERS)]
+        threads = [
+            threading.Thread(target=workers.create_pods, args=(*shared, self._pause_s)) for _ in range(self._creators)
+        ]
         attack = (self._cluster, self._attack_seed, self.findings, ended)
         threads.append(threading.Thread(target=workers.attack_sockets, args=attack))
         for thread in threads:
@@ -145,20 +152,23 @@ class Run:
             time.sleep(2.5)
 
     def _compare(self) -> None:
-        """Keep what is wrong in two snapshots: a report of a plugin is up to two seconds older than its kubelet."""
-        first, _ = self._wrong()
-        if first:
-            time.sleep(_REPORT_LAG_S)
-            second, ours = self._wrong()
-            for each in second:
-                if (each.kind, each.subject) in {(other.kind, other.subject) for other in first}:
-                    self.findings.add(each, **_about(each.subject, ours))
+        """Keep what is wrong and stays wrong."""
+        ours: dict[str, Document] = {}
 
-    def _wrong(self) -> tuple[list[Finding], dict[str, Document]]:
-        taken = snapshot.take(self._cluster)
-        ours = {pod["metadata"]["name"]: pod for pod in taken.pods if pod["metadata"]["namespace"] == NAMESPACE}
-        found = [*states.wrong(ours.values()), *accounts.wrong(taken)]
-        return [*found, *extender_accounts.differences(self._cluster, taken)], ours
+        def look() -> Iterator[Finding]:
+            taken = snapshot.take(self._cluster)
+            ours.clear()
+            ours.update((pod["metadata"]["name"], pod) for pod in taken.pods if _is_ours(pod))
+            yield from states.wrong(ours.values())
+            yield from accounts.wrong(taken)
+            yield from extender_accounts.differences(self._cluster, taken)
+
+        for each in lasting.findings(look):
+            self.findings.add(each, **_about(each.subject, ours))
+
+
+def _is_ours(pod: Document) -> bool:
+    return bool(pod["metadata"]["namespace"] == NAMESPACE)
 
 
 def _slow(answers: Iterable[Answer]) -> list[Finding]:

@@ -68,12 +68,13 @@ def judge(request_kind: str, reply: Reply) -> Iterator[Finding]:
         yield Finding(f"a refusal names no field: {message[:80]}", reply.message[:1000])
 
 
-def create_pods(cluster: Cluster, pods: Pods, findings: Findings, ended: threading.Event) -> None:
-    """The work of one thread."""
+def create_pods(cluster: Cluster, pods: Pods, findings: Findings, ended: threading.Event, pause_s: float) -> None:
+    """The work of one thread; it pauses after each pod."""
     tenant = Tenant(cluster)
     try:
         while not ended.is_set():
             _one(tenant, pods, findings)
+            ended.wait(pause_s)
     except StopIteration:
         pass  # a replay has no more pods
     finally:

@@ -190,4 +190,4 @@ def reported(snapshot: Snapshot) -> Iterator[Finding]:
         for card in gpunode["status"]["cards"]:
             if card.get("heldSlices", 0) != listed[card["uuid"]]:
                 detail = f"{card['uuid']}: reported {card.get('heldSlices', 0)}, listed {listed[card['uuid']]}"
-                yield Finding("a plugin reports other slices as held than its kubelet lists", detail)
+                yield Finding("a plugin reports other slices as held than its kubelet lists", detail, card["uuid"])

@@ -27,9 +27,9 @@ def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
             if free and (refused := refusals(free)):
                 least = f"it gives out at most {_most(refusals, free)} MiB; refused: {refused}"
                 detail = "; ".join((is_free, least, *_metrics(http, uuid)))
-                yield Finding("the extender takes free memory for taken", detail)
+                yield Finding("the extender takes free memory for taken", detail, uuid)
             if free < card.memory_mib and not refusals(free + 1):
-                yield Finding("the extender takes held memory for free", is_free)
+                yield Finding("the extender takes held memory for free", is_free, uuid)
 
 
 def _metrics(http: httpx.Client, uuid: str) -> list[str]:

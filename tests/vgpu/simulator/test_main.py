@@ -2,79 +2,29 @@
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-PODS = "/api/v1/namespaces/default/pods"
+from tests.vgpu.simulator.process import Run, running
 
-
-def first_url(line: str) -> str:
-    found = re.search(r"https?://[\d.]+:\d+", line)
-    assert found, f"no URL in {line!r}"
-    return found[0]
-
-
-class Run:
-    """A simulator process and the addresses that it printed."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        self.process = process
-        self.first_line = process.stdout.readline()
-        lines = [self.first_line, *(process.stdout.readline() for _ in range(3))]
-        self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
-        self.http = httpx.Client(base_url=kubernetes, verify=False)
-
-    def create(self, name: str, **limits: int | str) -> httpx.Response:
-        amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
-        spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
-        return self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
-
-    def until(self, name: str, phase: str) -> dict[str, Any]:
-        end = time.monotonic() + 40
-        while time.monotonic() < end:
-            pod: dict[str, Any] = self.http.get(f"{PODS}/{name}").json()
-            if pod.get("status", {}).get("phase") == phase:
-                return pod
-            time.sleep(0.05)
-        raise AssertionError(f"{name} is not {phase}: {pod}")
-
-    def admin_has(self, path: str, condition: Callable[[Any], bool]) -> Any:
-        """Return what the admin REST answers once a condition holds; it shows changes half a second later at most."""
-        end = time.monotonic() + 10
-        while time.monotonic() < end:
-            answer = httpx.get(f"{self.admin}/api/v1/{path}").json()
-            if condition(answer):
-                return answer
-            time.sleep(0.05)
-        raise AssertionError(f"{path}: {answer}")
-
-    def children(self) -> dict[str, int]:
-        """Process IDs of the parts, by name."""
-        pids = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        found = {}
-        for pid in pids:
-            arguments = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-            found[arguments[2]] = int(pid)
-        return found
+ROOT = Path(__file__).parents[3]
+STARTED = [
+    "starting the extender and the webhook", "1 of 3: waiting for the extender", "2 of 3: waiting for the admin REST",
+    "3 of 3: waiting for the webhook",
+]  # fmt: skip
 
 
 @pytest.fixture
 def run() -> Iterator[Run]:
-    command = [sys.executable, "-m", "vgpu.simulator", "--port", "0", "--pods", "1", "--nodes", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        started = Run(process)
+    with running("--pods", "1", "--nodes", "2") as started:
         yield started
-        started.http.close()
-        process.terminate()
 
 
 def is_alive(pid: int) -> bool:
@@ -88,6 +38,8 @@ def is_alive(pid: int) -> bool:
 def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert httpx.get(f"{run.extender}/healthz", verify=False).text == "ok"
     assert len(run.admin_has("nodes", lambda answer: answer["items"])["items"]) == 2
+    advised = shlex.split(run.advice.removeprefix("try: "))
+    assert "node-1" in subprocess.run(advised, capture_output=True, text=True, check=True).stdout
     refused = run.create("typo", gpu_mem="16Gi")
     assert (refused.status_code, "for 16Gi write 16384" in refused.text) == (422, True)
     assert run.create("share", gpu_mem=8192, gpu_cores=30).status_code == 201
@@ -102,10 +54,29 @@ def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert parts.keys() == {"extender", "webhook"}
     run.process.send_signal(signal.SIGINT)
     out, err = run.process.communicate(timeout=40)
-    assert (run.process.returncode, err) == (0, "starting the extender and the webhook\n")
+    assert (run.process.returncode, err.splitlines()) == (0, STARTED)
     assert re.search(r"^pod share: Running on node-\d card \d \(8 GiB, 30 %\)$", out, re.MULTILINE)
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", out)
     assert not any(map(is_alive, parts.values()))
+
+
+def test_make_says_what_the_first_run_waits_for() -> None:
+    """Without -q pip prints a line for each package."""
+    command = ["make", "--dry-run", "-W", "requirements.lock", "run"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said, installs, *_ = [line for line in printed.splitlines() if "requirements" in line or "installing" in line]
+    assert (said.startswith('echo "installing packages'), "pip install --progress-bar off" in installs) == (True, True)
+
+
+def test_it_says_within_a_second_that_it_starts() -> None:
+    """A second of the processor, because other tests run beside."""
+    command = [sys.executable, "-m", "vgpu.simulator", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"{STARTED[0]}\n"
+        user, system = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        process.terminate()
+    assert (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") < 1
 
 
 def test_it_ends_when_a_part_ends(run: Run) -> None:
@@ -124,5 +95,5 @@ def test_it_ends_without_an_error_when_its_output_is_closed(run: Run) -> None:
     assert run.create("share", gpu_mem=8192).status_code == 201
     assert run.process.wait(timeout=40) == 0
     assert run.process.stderr is not None
-    assert run.process.stderr.read() == "starting the extender and the webhook\n"
+    assert run.process.stderr.read().splitlines() == STARTED
     assert not any(map(is_alive, parts.values()))

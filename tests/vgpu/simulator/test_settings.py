@@ -16,6 +16,12 @@ def test_only_a_given_port_is_mandatory() -> None:
     assert CliApp.run(Settings, ["--port", "9870"]).asked_port == 9870
 
 
+def test_free_ports_are_free_for_the_admin_rest_too() -> None:
+    assert CliApp.run(Settings, ["--port", "0"]).asked_admin_port == 0
+    assert CliApp.run(Settings, []).asked_admin_port is None
+    assert CliApp.run(Settings, ["--port", "9870"]).asked_admin_port is None
+
+
 @pytest.mark.parametrize("flags", [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"]])
 def test_invalid_settings_are_refused(flags: list[str]) -> None:
     with pytest.raises(ValidationError):

@@ -1,14 +1,15 @@
 """What `make run` shows, and its workload."""
 
+import io
 import re
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from vgpu import assignment, names
 from vgpu.assignment import Assignment, Grant
-from vgpu.simulator import display, nodes, view
+from vgpu.simulator import display, nodes, tables, view
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
@@ -49,24 +50,70 @@ async def test_the_view_has_cards_tenants_and_the_reasons_of_pending_pods(cluste
     )
 
 
-def rendered(content: View, width: int) -> str:
-    console = Console(width=width, height=30, force_terminal=True, color_system=None, record=True)
-    with console.capture() as shown:
-        console.print(display.cards_table(content.cards), display.pods_table(content.pods))
-    return shown.get()
+HEADS = ("dashboard http://127.0.0.1:9871/", "Kubernetes http://127.0.0.1:45403")
+WHY = "needs 195.25 GiB on 1 card; node-1: card 0 CardTooSmall (80 GiB and 100 % of compute free), card 1 CardTooSmall"
+
+
+def full() -> View:
+    """What `make run` shows after a while: twelve cards, and more pods than eighty by twenty-four have room for."""
+    cards = [
+        CardRow(f"node-{n}", k, 81920, 8192, 30, False, ("share", f"p{n}{k}")) for n in (1, 2, 3) for k in range(4)
+    ]
+    pods = [PodRow(f"notebook-{n}", "16 GiB, 25 %", "Running", f"node-{n % 3 + 1} card 1", "") for n in range(30)]
+    waits = PodRow("too-large", "195.25 GiB", "Pending", "", WHY)
+    return View(tuple(cards), (waits, *pods, PodRow("typo", "", "Refused", "", "[red]16Gi is no number")))
+
+
+def drawn(*sizes: tuple[int, int]) -> list[list[str]]:
+    """The lines of each frame on a terminal that changes its size (columns, lines) between them."""
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None, legacy_windows=False)
+    console.size = ConsoleDimensions(*sizes[0])
+    live = display.LiveScreen(console)
+    live.start(HEADS, "")
+    frames = []
+    for size in sizes:
+        console.size = ConsoleDimensions(*size)
+        assert isinstance(console.file, io.StringIO)
+        console.file.seek(0)
+        console.file.truncate()
+        live.show(full())
+        home, _, frame = console.file.getvalue().partition("\x1b[H")
+        assert home == ""
+        frames.append(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", frame).split("\n"))
+    live.stop()  # gives stdout back
+    return frames
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 60), (150, 40)])
+def test_addresses_cards_pods_and_why_they_wait_are_in_view(width: int, height: int) -> None:
+    (lines,) = drawn((width, height))
+    text = " ".join(" ".join(lines).split())
+    assert (len(lines), max(map(len, lines)) <= width) == (height, True)
+    for wanted in (
+        *HEADS,
+        "node-1",
+        "node-3",
+        "32 GiB of 320 GiB" if height == 24 else "8 GiB of 80 GiB",
+        "notebook-29",
+    ):
+        assert wanted in text
+    why = [line[line.index(" ") :] for line in lines if "Pending" in line or line.startswith(" " * 20)]
+    assert "CardTooSmall (80 GiB and" in " ".join(" ".join(why).split())
+    assert "[red]16Gi is no number" in text
+
+
+def test_a_change_of_the_terminals_size_duplicates_nothing() -> None:
+    """Each frame fills the alternate screen from its first line on."""
+    for (width, height), lines in zip(
+        [(150, 40), (80, 24), (120, 30)], drawn((150, 40), (80, 24), (120, 30)), strict=True
+    ):
+        assert (len(lines), max(map(len, lines)) <= width) == (height, True)
+        assert [sum(head in line for line in lines) for head in HEADS] == [1, 1]
+        assert sum(line.startswith("too-large") for line in lines) == 1
 
 
 CARD = CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",))
 POD = PodRow("share", "8 GiB, 30 %", "Running", "node-1 card 0", "")
-
-
-@pytest.mark.parametrize("width", [80, 150])
-def test_tables_fit_their_width_and_keep_the_important_columns(width: int) -> None:
-    note = "spec.containers[main].resources: " + "long " * 40
-    shown = rendered(View((CARD,), (POD, PodRow("typo", "", "Refused", "", note))), width)
-    for word in ("8 GiB of 80 GiB", "30 %", "share", "Running", "node-1 card 0", "spec.containers["):
-        assert word in shown
-    assert max(map(len, shown.splitlines())) <= width
 
 
 def test_only_changes_are_printed() -> None:
@@ -106,7 +153,7 @@ def test_names_are_links_into_the_admin_rest() -> None:
     console = Console(width=200, height=30, force_terminal=True)
     with console.capture() as captured:
         cards = (CardRow("node-1", 0, 1024, 256, 30, is_whole=False, tenants=("a",)),)
-        console.print(display.cards_table(cards, "http://127.0.0.1:9871"))
-        console.print(display.pods_table((PodRow("p", "", "Running", "", ""),), "http://127.0.0.1:9871"))
+        console.print(tables.cards_table(cards, "http://127.0.0.1:9871"))
+        console.print(tables.pods_table((PodRow("p", "", "Running", "", ""),), 80, "http://127.0.0.1:9871"))
     links = re.findall(r"\x1b\]8;id=\d+;([^\x1b]+)\x1b", captured.get())
     assert links == ["http://127.0.0.1:9871/api/v1/gpus?node=node-1", "http://127.0.0.1:9871/api/v1/pods?name=p"]

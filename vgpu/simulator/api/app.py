@@ -22,6 +22,7 @@ _PATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "application/strategic-merge-patch+json": patch.strategic,
     "application/apply-patch+yaml": patch.strategic,
 }
+NO_CONTROLLERS: Final = "It has no controllers, so only pods run: create them by `kubectl run` or `kubectl apply -f`"
 APPLY: Final = "application/apply-patch+yaml"
 
 
@@ -96,7 +97,7 @@ class _Api:
         target, body = self._target(request), await _object(request)
         match target:
             case Target(name="", subresource=""):
-                return _json(await self._cluster.create(target, body), 201)
+                return _created(target, await self._cluster.create(target, body))
             case Target(resource=resources.PODS, subresource="binding"):
                 await self._cluster.bind(target, body)
             case Target(resource=resources.PODS, subresource="eviction"):
@@ -119,7 +120,7 @@ class _Api:
         change, body = _PATCHES[kind], msgspec.json.decode(await request.body())
         if kind == APPLY and not target.subresource and self._cluster.find(target) is None:
             named = patch.merge(body, {"metadata": {"name": target.name}})
-            return _json(await self._cluster.create(target, named), 201)
+            return _created(target, await self._cluster.create(target, named))
         return _json(await self._cluster.patch(target, lambda old: change(old, body)))
 
     async def delete(self, request: Request) -> Response:
@@ -169,13 +170,22 @@ async def _object(request: Request) -> Json:
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0]
     if body and kind != "application/json":
-        hint = "it has no controllers either: create pods, by `kubectl run` or `kubectl apply -f`"
-        raise KubernetesError(415, "UnsupportedMediaType", f"the simulator reads JSON, not {kind}; {hint}")
+        hint = "add `--dry-run=client -o yaml | kubectl apply -f -` to the command"
+        why = f"the simulator reads JSON, not {kind}; {hint}. {NO_CONTROLLERS}"
+        raise KubernetesError(415, "UnsupportedMediaType", why)
     return msgspec.json.decode(body or b"{}", type=dict[str, Any])
 
 
 def _json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+def _created(target: Target, obj: Json) -> Response:
+    """Answer a creation; kubectl prints the warning about an object that nobody makes pods of."""
+    answer = _json(obj, 201)
+    if target.resource.group == "apps":
+        answer.headers["Warning"] = f'299 - "the simulator made no pods for this object. {NO_CONTROLLERS}"'
+    return answer
 
 
 async def _refuse(_: Request, error: KubernetesError) -> Response:

@@ -87,6 +87,13 @@ async def test_openapi_says_that_the_server_checks_fields_and_describes_gpunodes
     assert (await with_crd.get("/openapi/v3/apis/none/v1")).status_code == 404
 
 
+async def test_an_object_that_a_controller_would_make_pods_of_has_a_warning(http: httpx.AsyncClient) -> None:
+    deployment = {"metadata": {"name": "web"}, "spec": {}}
+    answer = await http.post("/apis/apps/v1/namespaces/default/deployments", json=deployment)
+    assert (answer.status_code, "no controllers" in answer.headers["Warning"]) == (201, True)
+    assert "Warning" not in (await http.post(PODS, json=pod("a"))).headers
+
+
 async def test_protobuf_is_refused_with_a_hint(http: httpx.AsyncClient) -> None:
     answer = await http.post(PODS, content=b"k8s\0", headers={"content-type": "application/vnd.kubernetes.protobuf"})
     assert (answer.status_code, "kubectl run" in answer.json()["message"]) == (415, True)

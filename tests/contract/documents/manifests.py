@@ -1,0 +1,112 @@
+"""Whether a documented manifest, or a part of one, is one that the webhook admits and that names only what exists.
+
+tests/e2e/test_documents.py lets a real API server judge the complete ones.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from posixpath import normpath
+from typing import Any
+
+import jsonschema_rs
+import yaml
+
+from tests.contract.repository import ROOT
+from tests.manifests.objects import all_objects, names_of_images, names_of_objects
+from tests.webhook.builders import container, pod, rules
+from vgpu import names
+from webhook import advice, mutate, validate
+
+Json = dict[str, Any]
+
+KNOWN = {
+    *names.USER_RESOURCES,
+    *names.KUBELET_RESOURCES,
+    *names.USER_ANNOTATIONS,
+    *names.LIVE_ANNOTATIONS,
+    names.MAX_PRIORITY_LABEL,
+    names.VISIBLE_DEVICES_LABEL,
+    names.SYNTHETIC,
+}
+
+
+def documents(text: str) -> list[Json]:
+    """The objects in a text of YAML or JSON. Raises yaml.YAMLError."""
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def is_complete(document: Json) -> bool:
+    """Whether an API server can judge the object."""
+    return document.keys() >= {"apiVersion", "kind"} and document["kind"] != "Kustomization"
+
+
+def problems(document: Json) -> list[str]:
+    """What is wrong with an object, or with a part: `metadata` and `spec` of a pod, `resources` of a container."""
+    if document.get("kind") == "Kustomization" or "patches" in document:
+        return list(_of_kustomization(document))
+    found = [f"{name} is not known" for name in _names(document) if name not in KNOWN]
+    if document.get("kind") == "GPUNode":
+        found += _of_gpunode(document)
+    return found + [problem for each in pods(document) for problem in _of_pod(each)]
+
+
+def pods(document: Json) -> Iterator[Json]:
+    """The pod that an object is, or makes; a part of a pod is completed."""
+    template = document.get("spec", {}).get("template")
+    if template is not None:
+        yield _completed(template)
+    elif "resources" in document:
+        yield _completed({"spec": {"containers": [container(**document)]}})
+    elif document.get("kind", "Pod") == "Pod":
+        yield _completed(document)
+
+
+def _completed(part: Json) -> Json:
+    whole = pod({names.GPU_MEM: 1024, names.GPU_CORES: 10})
+    return {key: {**whole[key], **part.get(key, {})} for key in whole}
+
+
+def _of_pod(written: Json) -> list[str]:
+    admitted = mutate.mutate(written, rules())
+    return [str(each) for each in validate.on_create(admitted, rules())] + advice.warnings(admitted)
+
+
+def _names(value: Any) -> Iterator[str]:
+    """Names of ours that are used as keys: resources, also those of quotas, annotations and labels."""
+    if isinstance(value, list):
+        yield from (name for each in value for name in _names(each))
+    if isinstance(value, dict):
+        keys = (str(key).removeprefix("requests.") for key in value)
+        yield from (key for key in keys if key.startswith(f"{names.DOMAIN}/"))
+        yield from (name for each in value.values() for name in _names(each))
+
+
+def _of_kustomization(document: Json) -> Iterator[str]:
+    folders = [normpath(f"manifests/overlays/OVERLAY/{each}") for each in document.get("resources", ())]
+    yield from (f"there is no {each}" for each in folders if not (ROOT / each).exists())
+    images = {each["name"] for each in document.get("images", ())}
+    yield from (f"no manifest has the image {each}" for each in sorted(images - names_of_images()))
+    targets = {each["target"]["name"] for each in document.get("patches", ()) if "target" in each}
+    yield from (f"no manifest has an object {each}" for each in sorted(targets - names_of_objects()))
+
+
+def _of_gpunode(document: Json) -> list[str]:
+    return [each.message for each in _gpunode_spec().iter_errors(document["spec"])]
+
+
+@cache
+def _gpunode_spec() -> Any:
+    """What reads the `spec` of a GPUNode, and refuses fields that the schema does not name."""
+    (crd,) = (each for each in all_objects() if each["kind"] == "CustomResourceDefinition")
+    (version,) = crd["spec"]["versions"]
+    return jsonschema_rs.validator_for(_closed(version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
+
+
+def _closed(schema: Json) -> Json:
+    changed = dict(schema)
+    if "properties" in schema:
+        changed["properties"] = {name: _closed(each) for name, each in schema["properties"].items()}
+        changed["additionalProperties"] = False
+    if "items" in schema:
+        changed["items"] = _closed(schema["items"])
+    return changed
