@@ -27,7 +27,7 @@ test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no clu
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on real time or run under sanitizers
-	$(BIN)/python -m pytest -m slow --timeout 300
+	$(BIN)/python -m pytest -m slow --timeout 300 -n $(TEST_PROCESSES) --dist loadfile
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
 	$(BIN)/ruff check .
@@ -80,7 +80,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: requirements.lock | $(BIN)/python
-	$(BIN)/python -m pip install -q --no-compile --require-hashes --only-binary :all: -r $<
+	@echo "installing packages into $(VENV), once; the list below shows how far it is"
+	$(BIN)/python -m pip install --progress-bar off --no-compile --require-hashes --only-binary :all: -r $<
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
