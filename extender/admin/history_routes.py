@@ -32,6 +32,8 @@ router = APIRouter(tags=["history"])
 
 LABEL: Final = "label:"
 MAX_GROUPS: Final = 4
+WAIT_S: Final = 3.0
+RETRY_S: Final = 0.2
 T = TypeVar("T")
 
 
@@ -125,13 +127,21 @@ def _reports(context: Context) -> Reports:
 
 
 async def _asked(context: Context, ask: Callable[[], T]) -> T:
-    """Ask the database in a thread; at most a few questions at once."""
-    async with context.history_at_once:
+    """Ask the database in a thread; at most a few questions at once.
+
+    A database that does not answer is asked again for `WAIT_S`: at the start of the extender its tables are being made.
+    """
+    loop = asyncio.get_running_loop()
+    waits_until = loop.time() + WAIT_S
+    while True:
         try:
-            return await asyncio.to_thread(ask)
+            async with context.history_at_once:
+                return await asyncio.to_thread(ask)
         except HistoryUnavailable as error:
-            detail = f"the history's database does not answer: {error}"
-            raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "5"}) from error
+            if loop.time() >= waits_until:
+                detail = f"the history's database does not answer: {error}"
+                raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "5"}) from error
+        await asyncio.sleep(RETRY_S)
 
 
 async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[str] | None:

@@ -143,8 +143,10 @@ def test_processes_of_a_container_divide_its_share(tenants: Tenants) -> None:
 
     def is_shared() -> bool:
         shares = tenants.feed(one, many, *more)
-        assert max(shares) <= 0.5 + ALLOWANCE  # each process measures its own share, and some begin late
-        return shares[0] > 0.3 and sum(shares[1:]) > 0.3 and min(shares[1:]) > 0
+        # Each process measures its own share. One that begins after all others also gets what its container, whose
+        # processes waited for a processor, is behind: it may exceed the share for that long.
+        is_kept = max(shares) <= 0.5 + ALLOWANCE
+        return is_kept and shares[0] > 0.3 and sum(shares[1:]) > 0.3 and min(shares[1:]) > 0
 
     assert reached(is_shared)
 

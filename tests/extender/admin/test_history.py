@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.admin import periods
+from extender.admin import history_routes, periods
 from extender.admin.problems import AdminProblem
 from extender.history import database
 from extender.history.prices import Prices
@@ -31,9 +31,11 @@ class Asked:
         self.filters: list[Any] = []
         self.periods: list[tuple[int, int]] = []
         self.is_down = False
+        self.failures = 0  # that come before the next answer
 
     def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008
-        if self.is_down:
+        if self.is_down or self.failures:
+            self.failures -= not self.is_down
             raise HistoryUnavailable("down")
         self.filters.append(filters)
         self.periods.append((since_ms, until_ms))
@@ -86,6 +88,17 @@ async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
             ({"until": "9d"}, "since"),
         ):
             assert (await admin.get("/usage", 422, **query))["errors"][0]["field"] == field
+
+
+async def test_a_database_that_does_not_answer_is_asked_again_for_a_while(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_routes, "WAIT_S", 0.3)
+    monkeypatch.setattr(history_routes, "RETRY_S", 0.01)
+    reports = Asked()
+    async with opened(open_reports=lambda: reports) as admin:
+        reports.failures = 3  # its tables are being made
+        await admin.get("/usage")
         reports.is_down = True
         assert "does not answer" in (await admin.get("/usage", 503))["detail"]
 
