@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from extender.index import few_rows
 from extender.index.copies import Copies, copies
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
@@ -35,7 +36,7 @@ class Changes:
 
     def _changed(self, ask: Ask, typical: tuple[Ask, ...], before: Ints, places: Places) -> Ints:
         """Return the fields of a Change: `lost` by typical class, and the others."""
-        room = self._index.room(places)
+        room = few_rows.room(self._index, places)
         left = after(room, ask)
         lost = before[:, places] - copies(left, typical, len(places))
         return np.concatenate([lost, np.stack([room.share, room.cpu_milli, left.share, left.cpu_milli])])

@@ -5,7 +5,8 @@ from dataclasses import fields
 
 import numpy as np
 
-from extender.index.nodes import Ints, NodeIndex
+from extender.index import few_rows
+from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
 from vgpu.placement import fragmentation
 from vgpu.placement.room import Ask, Room, least
@@ -20,8 +21,11 @@ class Copies:
 
     def of(self, typical: tuple[Ask, ...]) -> Ints:
         """Return `fragmentation.copies` of each class on each row, as (classes, rows). Do not change the array."""
-        index = self._index
-        return self._known.of(typical, len(typical), lambda places: copies(index.room(places), typical, len(places)))
+
+        def compute(places: Places) -> Ints:
+            return copies(few_rows.room(self._index, places), typical, len(places))
+
+        return self._known.of(typical, len(typical), compute)
 
 
 def copies(room: Room, typical: Sequence[Ask], rows: int) -> Ints:

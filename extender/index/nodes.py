@@ -118,6 +118,10 @@ class NodeIndex:
         cards = [CardRoom(*each) for each in zip(slices, total, cores, bits, strict=True)]
         return Room(self.host[0, places], self.host[1, places], cards)
 
+    def cards_of(self, places: Places) -> CardRoom:
+        """Return what is free on the cards of these rows, as arrays of the shape (columns, 1, rows)."""
+        return CardRoom(*(self.amounts[field][:, None, places] for field in _ROOM))
+
     def encode(self, names: Sequence[str], places: Places) -> Names:
         """Return the names as JSON; `places` are their rows."""
         encoded = self.encoded[places]

@@ -88,7 +88,7 @@ def by_host(room: Room, ask: Ask) -> Ints:
 
 def by_card(room: Room, ask: Ask) -> Ints:
     """Return for how many pods of one card each the cards have room, in thousandths."""
-    return 1000 * sum(_on_card(card, ask) for card in room.cards)
+    return 1000 * room.total(lambda card: _on_card(card, ask))
 
 
 def by_cards(room: Room, ask: Ask) -> Ints:
@@ -97,8 +97,8 @@ def by_cards(room: Room, ask: Ask) -> Ints:
     A set that is not complete counts by the fourth power of how much of it is there; a card counts for it by the third
     power of its free share.
     """
-    sets = 1000 * (sum(fits(card, ask) * 1 for card in room.cards) // ask.gpus)
-    shares = sum(((card.model & ask.models) > 0) * card.share**3 for card in room.cards)
+    sets = 1000 * (room.total(lambda card: fits(card, ask) * 1) // ask.gpus)
+    shares = room.total(lambda card: ((card.model & ask.models) > 0) * card.share**3)
     begun = least(shares // CARD**2 // ask.gpus - sets, 1000)
     begun = begun * (begun > 0)
     return sets + begun**4 // 10**9

@@ -24,8 +24,8 @@ def card_order(state: CardState) -> int:
 
 
 def _idle(room: Room) -> Ints:
-    return sum(card.is_empty * 1 for card in room.cards)
+    return room.total(lambda card: card.is_empty * 1)
 
 
 def _present(room: Room) -> Ints:
-    return sum((card.total_slices > 0) * 1 for card in room.cards)
+    return room.total(lambda card: (card.total_slices > 0) * 1)

@@ -1,11 +1,10 @@
 """What is free on nodes, in numbers that cost functions calculate with.
 
 A cost function uses operators only, so that each number here may be an int, for one node, or an array of int64 over
-many nodes: the operators of both give equal results. A sum over the cards of a node is a sum over `Room.cards`, each of
-which then has one number for each node.
+many nodes: the operators of both give equal results. A sum over the cards of a node is `Room.total`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -18,8 +17,8 @@ from vgpu.share import CardState, NodeState
 Ints: TypeAlias = Any  # an int, or an array of int64 over nodes
 
 CARD: Final = 1000  # thousandths of a card
-_NEVER: Final = 1 << 40  # larger than the free slices of any card
-_NO_CARD: Final = 1 << 50  # larger than _NEVER for each card of a pod: padding of arrays comes after every card
+NEVER: Final = 1 << 40  # larger than the free slices of any card
+_NO_CARD: Final = 1 << 50  # larger than NEVER for each card of a pod: padding of arrays comes after every card
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +51,6 @@ class CardRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What is free on one node: CPU in thousandths, host memory in MiB, and cards."""
-
-    cpu_milli: Ints
-    memory_mib: Ints
-    cards: Sequence[CardRoom]
-
-    @property
-    def share(self) -> Ints:
-        """Free thousandths of cards, over all cards."""
-        return sum(card.share for card in self.cards)
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
     """What a pod asks of a node; equal pods are one class.
 
@@ -86,6 +71,47 @@ class Ask:
     cpu_milli: Ints
     memory_mib: Ints
     models: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is free on one node: CPU in thousandths, host memory in MiB, and cards."""
+
+    cpu_milli: Ints
+    memory_mib: Ints
+    cards: Sequence[CardRoom]
+
+    @property
+    def share(self) -> Ints:
+        """Free thousandths of cards, over all cards."""
+        return self.total(lambda card: card.share)
+
+    def total(self, number: Callable[[CardRoom], Ints]) -> Ints:
+        """Return the sum of a number over all cards."""
+        return sum(number(card) for card in self.cards)
+
+    def without_empty(self, ask: Ask) -> list[CardRoom]:
+        """Return the cards without the first ones that a pod of whole cards can have."""
+        cards: list[CardRoom] = []
+        count: Ints = 0
+        for card in self.cards:
+            taken = fits(card, ask) & (count < ask.gpus)
+            count = count + taken
+            cards.append(without(card, ask, taken))
+        return cards
+
+    def without_tightest(self, ask: Ask) -> list[CardRoom]:
+        """Return the cards without a pod's shares of the tightest ones that fit, of equal ones the first."""
+        cards = list(self.cards)
+        free = [tightness(card, ask) for card in cards]
+        for _ in range(ask.gpus):
+            tightest, is_found = smallest(free), 0
+            for n, card in enumerate(cards):
+                taken = (free[n] == tightest) & (is_found == 0)
+                is_found = is_found | taken
+                free[n] = free[n] + NEVER * taken
+                cards[n] = without(card, ask, taken)
+        return cards
 
 
 def room_of(state: NodeState, models: Models) -> Room:
@@ -126,8 +152,10 @@ def fits(card: CardRoom, ask: Ask) -> Ints:
 
 def after(room: Room, ask: Ask) -> Room:
     """Return what is left on a node that has room for a pod, when the pod has the tightest cards that fit."""
-    cards = _without_wholes(room, ask) if ask.whole else _without_shares(room, ask)
-    return Room(room.cpu_milli - ask.cpu_milli, room.memory_mib - ask.memory_mib, cards)
+    cards = room.without_empty(ask) if ask.whole else room.without_tightest(ask)
+    return replace(
+        room, cpu_milli=room.cpu_milli - ask.cpu_milli, memory_mib=room.memory_mib - ask.memory_mib, cards=cards
+    )
 
 
 def without(card: CardRoom, ask: Ask, taken: Ints) -> CardRoom:
@@ -145,31 +173,6 @@ def smallest(numbers: Sequence[Ints]) -> Ints:
     return found
 
 
-def tightness(room: Room, ask: Ask) -> list[Ints]:
-    """Return the free slices of each card that has room for a pod's share, and a very large number for the others."""
-    return [
-        card.free_slices + _NEVER * (1 - fits(card, ask)) + _NO_CARD * (card.total_slices == 0) for card in room.cards
-    ]
-
-
-def _without_wholes(room: Room, ask: Ask) -> list[CardRoom]:
-    cards: list[CardRoom] = []
-    count: Ints = 0
-    for card in room.cards:
-        taken = fits(card, ask) & (count < ask.gpus)
-        count = count + taken
-        cards.append(without(card, ask, taken))
-    return cards
-
-
-def _without_shares(room: Room, ask: Ask) -> list[CardRoom]:
-    cards = list(room.cards)
-    free = tightness(room, ask)
-    for _ in range(ask.gpus):
-        tightest, is_found = smallest(free), 0
-        for n, card in enumerate(cards):
-            taken = (free[n] == tightest) & (is_found == 0)
-            is_found = is_found | taken
-            free[n] = free[n] + _NEVER * taken
-            cards[n] = without(card, ask, taken)
-    return cards
+def tightness(card: CardRoom, ask: Ask) -> Ints:
+    """Return the free slices of a card that has room for a pod's share, a very large number for other cards."""
+    return card.free_slices + NEVER * (1 - fits(card, ask)) + _NO_CARD * (card.total_slices == 0)
