@@ -238,9 +238,16 @@ class Explanation(Model):
 
 
 NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"  # a DNS label of RFC 1123, as the API server requires
+NAME: Final = r"^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # a DNS subdomain
 POD_SCHEMA: Final[JsonDict] = {
     "properties": {
-        "metadata": {"type": "object", "properties": {"namespace": {"type": "string", "pattern": NAMESPACE}}}
+        "metadata": {
+            "type": "object",
+            "properties": {
+                "namespace": {"type": "string", "pattern": NAMESPACE},
+                "name": {"type": "string", "pattern": NAME},
+            },
+        }
     }
 }
 

@@ -32,6 +32,7 @@ CREATE_PODS: Final = Action("create", "pods")
 SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
 MAX_PODS: Final = 1000
 _NAMESPACE: Final = re.compile(models.NAMESPACE)
+_NAME: Final = re.compile(models.NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +102,16 @@ def _pod(
     namespace = metadata.get("namespace") or "default"
     if not _NAMESPACE.fullmatch(namespace):
         return [("metadata.namespace", "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a")]
+    name = metadata.get("name") or "pod"
+    if not _NAME.fullmatch(name):
+        return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
     if named.problems:
         return [(each.field, each.why) for each in named.problems]
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     asking = replace(objects.pod(named.pod), uid="", namespace=namespace)
-    return Entry(namespace, metadata.get("name") or "pod", asking, named.asked, count)
+    return Entry(namespace, name, asking, named.asked, count)
 
 
 def _gang(pod: Pod) -> Ganged | None:

@@ -161,6 +161,18 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
     assert answer.status_code == 400
 
 
+async def test_a_name_that_the_api_server_would_refuse_is_refused(admin: Admin) -> None:
+    schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
+    pattern = schemas["SimulatedEntry"]["properties"]["pod"]["properties"]["metadata"]["properties"]["name"]["pattern"]
+    for name in ("train", "train-1.x", "x" * 253):
+        await admin.post("/simulate", {"pods": [{"pod": named(name)}]})
+        assert re.search(pattern, name)
+    for name in ("A_b", "a..b", "-a", "a-", "a.", "a/b", "<b>", "x" * 254):
+        (error,) = (await admin.post("/simulate", {"pods": [{"pod": named(name)}]}, 422))["errors"]
+        assert error["field"] == "pods[0].pod.metadata.name"
+        assert not re.search(pattern, name)
+
+
 async def test_a_namespace_that_the_api_server_would_refuse_is_refused(admin: Admin) -> None:
     for name in ("A_b", "a.b", "-a", "a-", "a\n", "a/b", "x" * 64, "x" * 300):
         pods = [{"pod": manifest(gpu_mem=256)}, {"pod": in_namespace(name)}]
@@ -175,8 +187,16 @@ async def test_a_namespace_that_the_api_server_would_refuse_is_refused(admin: Ad
 
 
 def in_namespace(name: str) -> dict[str, Any]:
+    return with_metadata(namespace=name)
+
+
+def named(name: str) -> dict[str, Any]:
+    return with_metadata(name=name)
+
+
+def with_metadata(**fields: str) -> dict[str, Any]:
     pod = manifest(gpu_mem=256)
-    pod["metadata"]["namespace"] = name
+    pod["metadata"].update(fields)
     return pod
 
 
