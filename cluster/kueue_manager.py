@@ -16,6 +16,7 @@ NAMESPACE: Final = "kueue-system"
 _ACCOUNT: Final = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/kueue-controller-manager/token"
 _PORT: Final = 9444  # of its webhooks; that of vgpushare has 9443
 _URL: Final = f"https://127.0.0.1:{_PORT}"
+_CRD: Final = "CustomResourceDefinition"
 _LEFT_OUT: Final = ("Deployment", "APIService", "Service")
 _METRICS_CERTIFICATE: Final = "kueue/metrics/certs"  # below /etc; the manager has no setting for it
 _LABEL: Final = "app.kubernetes.io/name=kueue"
@@ -48,6 +49,9 @@ class Kueue:
         self._cluster.kubectl(
             "apply", "--server-side", "-f", "-", stdin=yaml.dump_all(objects, Dumper=yaml.CSafeDumper)
         )
+        kinds = {each["metadata"]["name"] for each in objects if each["kind"] == _CRD}
+        # A manager that does not find its kinds ends.
+        wait.until(lambda: kinds <= self._served(), "the API server to serve Kueue's kinds", _READY_S)
         self.process = self._process()
         self.process.start()
         wait.until(self._answers, "Kueue's webhooks", _READY_S, [self.process])
@@ -61,7 +65,7 @@ class Kueue:
 
     def _call_by_address(self, made: Json) -> None:
         """Replace the Service in the clients of webhooks by the manager's address: there is no pod network."""
-        conversion = made.get("spec", {}).get("conversion") if made["kind"] == "CustomResourceDefinition" else None
+        conversion = made.get("spec", {}).get("conversion") if made["kind"] == _CRD else None
         clients = [each["clientConfig"] for each in made.get("webhooks", [])]
         clients += [conversion["webhook"]["clientConfig"]] if conversion else []
         for client in clients:
@@ -94,6 +98,9 @@ class Kueue:
         kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _DAY_S}}
         token = self._cluster.api.create(_ACCOUNT, kind)["status"]["token"]
         return accounts.kubeconfig(self._cluster.work, "kueue", token)
+
+    def _served(self) -> set[str]:
+        return set(self._cluster.kubectl("api-resources", "-o", "name", check=False).split())
 
     def _answers(self) -> bool:
         """Whether the API server reaches the webhooks of Jobs and of ResourceFlavors and trusts their certificate."""
