@@ -18,6 +18,7 @@ from extender.index.row import FIELDS, ModelNames, Row
 from vgpu.placement import rank
 from vgpu.placement.models import Models
 from vgpu.placement.room import CardRoom, Room
+from vgpu.share import CardState
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64
@@ -40,6 +41,7 @@ class NodeIndex:
         self._free: list[int] = []
         self._names: list[str] = []
         self._columns = 1
+        self._known: dict[int, tuple[Sequence[CardState], list[tuple[int, ...]]]] = {}  # by row: cards, their fields
         self._allocate(_FIRST_ROWS)
 
     def _allocate(self, size: int) -> None:
@@ -72,7 +74,7 @@ class NodeIndex:
         self.amounts[:, :, place] = 0
         self.amounts[_CLOSED, :, place] = NO_CARD
         if states and not is_wide:
-            self.amounts[:, : len(states), place] = np.array(rows.cards(states, self.models, self._bits), np.int64).T
+            self.amounts[:, : len(states), place] = np.array(self._fields(place, states), np.int64).T
         self.cards[place] = len(states)
         self.host[:, place] = (row.state.host.cpu_milli, row.state.host.memory_mib) if row.state else (0, 0)
         self.left[:, place] = row.left
@@ -85,6 +87,7 @@ class NodeIndex:
         place = self._rows.pop(name, None)
         if place is not None:
             self._names[place] = ""
+            self._known.pop(place, None)
             self._duration[place] = _NEVER
             self._free.append(place)
 
@@ -139,6 +142,14 @@ class NodeIndex:
         """Whether the Lease of each row's device plugin has expired."""
         stale: NDArray[np.bool_] = now - self._renewed[places] > self._duration[places]
         return stale
+
+    def _fields(self, place: int, states: Sequence[CardState]) -> list[tuple[int, ...]]:
+        """Return the fields of each card; those of cards that are as they were in the row before are kept."""
+        before, known = self._known.get(place, ((), []))
+        kept = [n < len(before) and before[n] == state for n, state in enumerate(states)]
+        found = [known[n] if kept[n] else rows.card(state, self.models, self._bits) for n, state in enumerate(states)]
+        self._known[place] = states, found
+        return found
 
     def _place(self, name: str) -> int:
         place = self._rows.get(name)

@@ -1,6 +1,5 @@
 """A node's row: what the arrays have of a node, made of its state."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,7 +7,6 @@ from extender.index.codes import CODES, FITS
 from vgpu.device import CardMode
 from vgpu.placement import room
 from vgpu.placement.models import Models
-from vgpu.placement.room import CardRoom
 from vgpu.reasons import Reason
 from vgpu.share import CardState, NodeState
 
@@ -64,12 +62,9 @@ class ModelNames:
         return found
 
 
-def cards(states: Sequence[CardState], names: ModelNames, models: Models) -> list[tuple[int, ...]]:
-    """Return the fields of each card."""
-    return [_card(state, room.card_room(state, models), names) for state in states]
-
-
-def _card(state: CardState, free: CardRoom, names: ModelNames) -> tuple[int, ...]:
+def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]:
+    """Return the fields of a card."""
+    free = room.card_room(state, models)
     return (
         state.free_slices,
         state.free_mib,
