@@ -152,11 +152,11 @@ def _endpoint(
             failed("not_ready")
             return Response(wire.error(NOT_READY), 503, media_type=JSON)
         try:
-            body = await http_body.read(request.stream(), MAX_BODY)
-            if len(body) > MAX_BODY:
+            body = await http_body.read(request, MAX_BODY)
+            if body.is_too_long:
                 failed("too_long")
                 return Response(wire.error(f"the body is longer than {MAX_BODY} bytes"), 413, media_type=JSON)
-            return Response(await handle(body), media_type=JSON)
+            return Response(await handle(body.data), media_type=JSON)
         except MalformedCall as error:
             failed("malformed")
             return Response(wire.error(str(error)), 400, media_type=JSON)

@@ -62,10 +62,10 @@ async def _answer(
 
 
 async def _review(request: Request) -> wire.Request:
-    body = await http_body.read(request.stream(), MAX_BODY)
-    if len(body) > MAX_BODY:
-        raise wire.UnreadableReview(wire.uid_in(body), f"the pod is longer than {MAX_BODY >> 20} MiB of JSON")
-    return await deep_json.decode(wire.decode, body)
+    body = await http_body.read(request, MAX_BODY)
+    if body.is_too_long:
+        raise wire.UnreadableReview(wire.uid_in(body.data), f"the pod is longer than {MAX_BODY >> 20} MiB of JSON")
+    return await deep_json.decode(wire.decode, body.data)
 
 
 def _decided(review: wire.Request, rules: Rules, decide: Callable[[wire.Request, Rules], Answer]) -> Answer:
