@@ -152,7 +152,7 @@ def _endpoint(
             failed("not_ready")
             return Response(wire.error(NOT_READY), 503, media_type=JSON)
         try:
-            body = await http_body.read(request, MAX_BODY)
+            body = await http_body.read(request.stream(), MAX_BODY, request.headers.get("content-length"))
             if body.is_too_long:
                 failed("too_long")
                 return Response(wire.error(f"the body is longer than {MAX_BODY} bytes"), 413, media_type=JSON)

@@ -62,7 +62,7 @@ async def _answer(
 
 
 async def _review(request: Request) -> wire.Request:
-    body = await http_body.read(request, MAX_BODY)
+    body = await http_body.read(request.stream(), MAX_BODY, request.headers.get("content-length"))
     if body.is_too_long:
         raise wire.UnreadableReview(wire.uid_in(body.data), f"the pod is longer than {MAX_BODY >> 20} MiB of JSON")
     return await deep_json.decode(wire.decode, body.data)

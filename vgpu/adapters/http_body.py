@@ -1,10 +1,8 @@
 """Reads a request's body up to a limit, so that no client can fill this process's memory or hold its event loop."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import Final
-
-from starlette.requests import Request
 
 BEGINNING: Final = 64 << 10  # bytes kept of a body that is too long: an admission review begins with its UID
 _DIGITS: Final = 18
@@ -18,20 +16,17 @@ class Body:
     is_too_long: bool = False
 
 
-async def read(request: Request, limit: int) -> Body:
-    """Return the body of at most `limit` bytes, or the beginning of a longer one.
+async def read(chunks: AsyncIterable[bytes], limit: int, said_length: str | None) -> Body:
+    """Return the body of at most `limit` bytes, or the beginning of a longer one; `said_length` is Content-Length.
 
     The rest of a longer one is received and dropped: a client that is still sending may not read an answer. It is not
     gathered first where the request says its length: to copy megabytes takes milliseconds, in which no other request is
     answered.
-
-    Raises:
-        ClientDisconnect: the client is gone.
     """
-    is_too_long = _said_length(request) > limit
+    is_too_long = _number(said_length or "") > limit
     most = BEGINNING if is_too_long else max(limit, BEGINNING)
     kept, size = list[bytes](), 0
-    async for chunk in request.stream():
+    async for chunk in chunks:
         if size < most:
             kept.append(chunk)
         size += len(chunk)
@@ -40,8 +35,7 @@ async def read(request: Request, limit: int) -> Body:
     return Body(_beginning(kept), is_too_long=True) if is_too_long else Body(b"".join(kept))
 
 
-def _said_length(request: Request) -> int:
-    text = request.headers.get("content-length", "")
+def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
 
 
