@@ -103,7 +103,7 @@ def test_a_gang_of_all_cards_starts_among_small_pods_that_come_without_end(
                 small()
             assert time.monotonic() - began < 4 * STARTED_S, namespace.describe()
             time.sleep(1)
-        says(namespace, "train-0", "is kept free for it for 600 s at most")
         log.info("a gang of %d whole after %.1f s, beside %d small pods", cards, time.monotonic() - began, made)
+        # The gang itself may hear nothing of it: kube-scheduler need not ask for its pods between hold and plan.
         refused = [each for each in namespace.events() if "CardKeptForGang" in each["message"]]
         assert {each["involvedObject"]["name"].partition("-")[0] for each in refused} == {"small"}
