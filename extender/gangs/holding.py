@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.gang_members import GangKey
-from extender.gangs import hold_target, words
+from extender.gangs import back_off, hold_target, words
 from extender.gangs.book import GangBook
 from extender.gangs.record import Record
 from extender.gangs.retries import Waking
@@ -102,7 +102,7 @@ class Holding:
 
     def _back_off(self, record: Record) -> None:
         record.holds += 1
-        pause = min(LONGEST_BACK_OFF_S, self._times.hold_s * 2**record.holds)
+        pause = back_off.pause_s(2 * self._times.hold_s, LONGEST_BACK_OFF_S, record.holds)
         record.hold_at, self._quiet_until = self._clock() + pause, self._clock() + self._times.after_s
 
     def _is_short(self, key: GangKey, record: Record) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from extender.gang_members import GangKey
+from extender.gangs import back_off
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
@@ -84,7 +85,7 @@ class Plans:
         record = self._records.find(key)
         if record is not None:
             record.failures += 1
-            pause = min(LONGEST_BACK_OFF_S, FIRST_BACK_OFF_S * 2 ** min(10, record.failures - 1))
+            pause = back_off.pause_s(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, record.failures)
             record.failure, record.retry_at = why, self._times.clock() + pause
 
     def prune(self, key: GangKey, record: Record, found: Group) -> None:
