@@ -97,32 +97,7 @@ CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
     Reason.GPU_UUID_MISMATCH: "not one of the cards that the pod accepts",
 }
 
-# Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.
-UNRESOLVABLE: Final = frozenset(
-    {
-        Reason.CARD_KEPT_FOR_GANG,  # against pods of higher priority nothing is kept
-        Reason.CARD_TOO_SMALL,
-        Reason.CARD_CORDONED,
-        Reason.CARD_UNHEALTHY,
-        Reason.CARD_EXCLUSIVE,
-        Reason.CARD_MODE_UNSUPPORTED,
-        Reason.GPU_MODEL_MISMATCH,
-        Reason.GPU_UUID_MISMATCH,
-        Reason.NOT_ENOUGH_CARDS,
-        Reason.NO_INVENTORY,
-        Reason.PLUGIN_AWAY,
-        Reason.SLICE_SIZE_MISMATCH,
-        Reason.NOT_ADMITTED,
-        Reason.INVALID_REQUEST,
-        Reason.GANG_SIZE_UNKNOWN,
-        Reason.GANG_INCOMPLETE,
-        Reason.GANG_INSUFFICIENT_CARDS,  # room for one pod would start no gang
-        Reason.GANG_PLANNED_ELSEWHERE,
-        Reason.GANG_WAITS,
-    }
-)
-
-# Of these, what nothing but another request or other cards can end.
+# What nothing but another request or other cards can end.
 NEVER: Final = frozenset(
     {
         Reason.CARD_TOO_SMALL,
@@ -135,7 +110,25 @@ NEVER: Final = frozenset(
     }
 )
 
-# Of these, what an administrator can end on a card that the pod accepts.
+# Refusals that remain when other pods end: kube-scheduler's preemption skips such nodes.
+UNRESOLVABLE: Final = NEVER | frozenset(
+    {
+        Reason.CARD_KEPT_FOR_GANG,  # against pods of higher priority nothing is kept
+        Reason.CARD_CORDONED,
+        Reason.CARD_UNHEALTHY,
+        Reason.PLUGIN_AWAY,
+        Reason.SLICE_SIZE_MISMATCH,
+        Reason.NOT_ADMITTED,
+        Reason.INVALID_REQUEST,
+        Reason.GANG_SIZE_UNKNOWN,
+        Reason.GANG_INCOMPLETE,
+        Reason.GANG_INSUFFICIENT_CARDS,  # room for one pod would start no gang
+        Reason.GANG_PLANNED_ELSEWHERE,
+        Reason.GANG_WAITS,
+    }
+)
+
+# Of UNRESOLVABLE, what an administrator can end on a card that the pod accepts.
 CURABLE: Final = frozenset({Reason.CARD_CORDONED, Reason.CARD_UNHEALTHY})
 
 

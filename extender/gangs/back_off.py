@@ -7,4 +7,4 @@ MOST_DOUBLINGS: Final = 30  # a gang may wait for months, and a float ends at 2 
 
 def pause_s(first_s: float, longest_s: float, failures: int) -> float:
     """Return the seconds to wait after `failures`, at least one, in a row."""
-    return min(longest_s, first_s * 2 ** min(MOST_DOUBLINGS, failures - 1))
+    return min(longest_s, first_s * 2.0 ** min(MOST_DOUBLINGS, failures - 1))

@@ -95,12 +95,10 @@ class Plans:
             return
         waiting = {pod.uid for pod in found.waiting}
         for uid in plan.places.keys() - waiting:
-            if not self._records.members(key).get(uid):
-                plan.forget(uid)  # deleted: its reservation ends with it
-            elif uid not in plan.posted:
+            if uid in self._records.members(key) and uid not in plan.posted:
                 self.release(plan, [uid])
             else:
-                plan.forget(uid)
+                plan.forget(uid)  # bound or deleted: its reservation ends with that
         if not found.is_complete or (plan.is_made and len(plan.places) < found.needs):
             self.drop(key, "dropped")
         else:

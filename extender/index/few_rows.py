@@ -45,7 +45,7 @@ class FewRows(Room):
 
 
 def room(index: NodeIndex, places: Places) -> Room:
-    """Return the room of some rows in the form that is faster for so many."""
-    if not 0 < len(places) <= MAX_ROWS or index.amounts.shape[1] == 0:
+    """Return the room of some rows: up to `MAX_ROWS` as FewRows, more as `NodeIndex.room` returns it."""
+    if len(places) > MAX_ROWS:
         return index.room(places)
     return FewRows(index.host[0, places], index.host[1, places], [index.cards_of(places)])

@@ -30,7 +30,7 @@ def test_a_stopped_extender_is_told_by_its_refused_connection(namespace: PodName
 
 
 def test_a_pod_that_names_a_cordoned_card_is_told_of_the_cordon(namespace: PodNamespace) -> None:
-    """The cluster's other cards, of which most are not cordoned, only are not the one that is named."""
+    """The pod names a cordoned card: that is its reason, and not that the other cards have other UUIDs."""
     node = namespace.cluster.nodes[1]
     path = f"{names.GPUNODES_PATH}/{node.name}"
     namespace.cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[2].uuid, "cordoned": True}]}})

@@ -24,14 +24,13 @@ async def read(chunks: AsyncIterable[bytes], limit: int, said_length: str | None
     answered.
     """
     is_too_long = _number(said_length or "") > limit
-    most = BEGINNING if is_too_long else max(limit, BEGINNING)
     kept, size = list[bytes](), 0
     async for chunk in chunks:
-        if size < most:
+        if not is_too_long or size < BEGINNING:
             kept.append(chunk)
         size += len(chunk)
         if size > limit and not is_too_long:
-            is_too_long, most, kept = True, BEGINNING, [_beginning(kept)]
+            is_too_long, kept = True, [_beginning(kept)]
     return Body(_beginning(kept), is_too_long=True) if is_too_long else Body(b"".join(kept))
 
 

@@ -181,7 +181,7 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def _created(target: Target, obj: Json) -> Response:
-    """Answer a creation; kubectl prints the warning about an object that nobody makes pods of."""
+    """Answer a creation. Where no controller makes pods of the object, the answer has a warning that kubectl prints."""
     answer = _json(obj, 201)
     if target.resource.group == "apps":
         answer.headers["Warning"] = f'299 - "the simulator made no pods for this object. {NO_CONTROLLERS}"'
