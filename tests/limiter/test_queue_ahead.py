@@ -168,6 +168,23 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
     assert container.region().cards[0].activity.queued_launches == before
 
 
+def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined) -> None:  # noqa: F811
+    """Its host is always ahead of the card, so that a turn never ends with nothing queued."""
+    session, other, container = joined(budget_ns=5 * MS, depth_ns=MS)
+    session("launches.feed(50, 0.3)")
+    session("globals().update(long=launches.kernel(300))")
+    session("[launches.launch(long) for _ in range(20)]")
+    session.tell("launches.feed(50, 0.3) and launches.feed(300, 3)")
+    time.sleep(1.5)
+    before = container.region().cards[0]
+    time.sleep(1)
+    after = container.region().cards[0]
+    assert before.activity.queued_launches > 0
+    assert after.activity.queued_launches == before.activity.queued_launches
+    assert after.gpu_ns > before.gpu_ns + 200 * MS
+    session.answer()
+
+
 def test_nothing_is_queued_unless_the_environment_asks_for_it(joined: Joined, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.delenv("VGPU_QUEUE_AHEAD")
     session, _, container = joined()

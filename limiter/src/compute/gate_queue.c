@@ -34,11 +34,14 @@
 enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 64 };
 
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
-    if (estimate) gate->launch_ns = (gate->launch_ns * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
+    uint64_t past = gate->launch_ns ? gate->launch_ns : estimate;
+    if (estimate) gate->launch_ns = (past * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
 }
 
+static bool has_short_launches(const struct gate *gate) { return gate->launch_ns <= LAUNCH_MAX; }
+
 bool gate_queue_is_worth_it(const struct gate *gate) {
-    return gate->launch_ns <= LAUNCH_MAX && container_share(gate->request.uuid) == 0 &&
+    return has_short_launches(gate) && container_share(gate->request.uuid) == 0 &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED && queue_page_is_usable();
 }
 
@@ -204,8 +207,9 @@ static void note_closed(struct gate *gate, bool is_first) {
 enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *launch, uint64_t now,
                               struct launch_slot *slot) {
     struct segments *segments = &gate->segments;
-    bool is_open = gate->phase == OPEN && queue_pace_may_run(gate, launch->estimate, now);
     bool is_first = !segments_any_closed(segments);
+    if (!has_short_launches(gate)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;
+    bool is_open = gate->phase == OPEN && queue_pace_may_run(gate, launch->estimate, now);
     if (!segments_has_room(segments, launch->estimate) || !find_slot(gate, launch, slot)) return VERDICT_TOO_DEEP;
     struct segment_place place = segments_add(segments, launch->estimate, queue_pace_segment(gate), is_open);
     fill_slot(gate, place, is_open, slot);
