@@ -12,8 +12,9 @@ int failed(const char *what, int result) {
 
 #ifdef GPUPROBE_LINKED
 #define ASSIGN(name, version, symbol, parameters) cuda.name##_ = symbol;
-static int load_cuda(bool by_proc) {
+static int load_cuda(bool by_proc, bool in_namespace) {
     (void)by_proc;
+    (void)in_namespace;
     FUNCTIONS(ASSIGN)
     return 0;
 }
@@ -43,17 +44,18 @@ static int load_by_symbol(void *library) {
     return 0;
 }
 
-static int load_cuda(bool by_proc) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+static int load_cuda(bool by_proc, bool in_namespace) {
+    static const char name[] = "libcuda.so.1";
+    void *library = in_namespace ? dlmopen(LM_ID_NEWLM, name, RTLD_NOW) : dlopen(name, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL) {
-        return failed("libcuda.so.1", -1);
+        return failed(name, -1);
     }
     return by_proc ? load_by_proc(library) : load_by_symbol(library);
 }
 #endif
 
-int start_cuda(bool by_proc) {
-    if (load_cuda(by_proc) != 0) {
+int start_cuda(bool by_proc, bool in_namespace) {
+    if (load_cuda(by_proc, in_namespace) != 0) {
         return 1;
     }
     CUresult result = cuda.cuInit_(0);

@@ -51,9 +51,8 @@ extern Driver cuda;
 
 /* Prints {"error":...,"result":...} and returns 1. */
 int failed(const char *what, int result);
-/* Finds the functions, by cuGetProcAddress or by symbol, and initializes CUDA. Returns 0, or 1 after it printed an
- * error.
- */
-int start_cuda(bool by_proc);
+/* Loads the driver, into a linker namespace of its own if `in_namespace`, finds the functions, by cuGetProcAddress or
+ * by symbol, and initializes CUDA. Returns 0, or 1 after it printed an error. */
+int start_cuda(bool by_proc, bool in_namespace);
 
 #endif

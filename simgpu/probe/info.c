@@ -71,7 +71,7 @@ static void info_nvml(void) {
 
 int info(bool by_proc) {
     int count = 0;
-    if (start_cuda(by_proc) != 0) {
+    if (start_cuda(by_proc, false) != 0) {
         return 1;
     }
     (void)cuda.cuDeviceGetCount_(&count);

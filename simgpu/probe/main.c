@@ -9,6 +9,7 @@
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default) or another of kinds.h; of a context or a module the MIB are ignored
  *     --hold SECONDS   keep the allocations that long; 0 = until SIGTERM
+ *     --dlmopen        load the driver into a linker namespace of its own
  *     --proc           find the driver's functions by cuGetProcAddress, as the CUDA runtime does, and not by dlsym
  *
  * Sizes are in bytes unless named MiB. Exit code 0; 1 when CUDA does not start: {"error":"cuInit","result":100}; 2 for
@@ -31,11 +32,12 @@ typedef struct {
     Allocate allocate;
     double hold; /* seconds; negative = not at all, 0 = until SIGTERM */
     bool proc;
+    bool in_namespace;
 } Options;
 
 static int start_device(const Options *options) {
     CUcontext context;
-    if (start_cuda(options->proc) != 0) {
+    if (start_cuda(options->proc, options->in_namespace) != 0) {
         return 1;
     }
     CUresult result = cuda.cuDevicePrimaryCtxRetain_(&context, options->device);
@@ -121,7 +123,7 @@ static int usage(void) {
     (void)fprintf(stderr,
                   "usage: gpuprobe info | alloc [OPTIONS] MIB... | fill [OPTIONS] STEP_MIB | export [OPTIONS] MIB |\n"
                   "       import [OPTIONS] HANDLE | spin [OPTIONS] US\n"
-                  "OPTIONS: --device N --kind KIND --hold SECONDS --proc\n"
+                  "OPTIONS: --device N --kind KIND --hold SECONDS --dlmopen --proc\n"
                   "KIND: %s\n",
                   KINDS);
     return 2;
@@ -129,11 +131,9 @@ static int usage(void) {
 
 static bool parse(int argc, char **argv, Options *options) {
     static const struct option known[] = {
-        {"device", required_argument, NULL, 'd'},
-        {"kind", required_argument, NULL, 'k'},
-        {"hold", required_argument, NULL, 'h'},
-        {"proc", no_argument, NULL, 'p'},
-        {NULL, 0, NULL, 0},
+        {"device", required_argument, NULL, 'd'}, {"kind", required_argument, NULL, 'k'},
+        {"hold", required_argument, NULL, 'h'},   {"dlmopen", no_argument, NULL, 'n'},
+        {"proc", no_argument, NULL, 'p'},         {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -146,6 +146,9 @@ static bool parse(int argc, char **argv, Options *options) {
                 break;
             case 'h':
                 options->hold = strtod(optarg, NULL);
+                break;
+            case 'n':
+                options->in_namespace = true;
                 break;
             case 'p':
                 options->proc = true;

@@ -7,12 +7,11 @@ refused falsely. Needs `limiter/libvgpushare.so`, `build/simgpu/gpuprobe` and th
 user namespaces; a case whose namespaces this machine refuses is reported as not run, and the exit status is 2.
 """
 
-import ctypes
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,7 +46,7 @@ mount -o remount,bind,ro {PLACE}
 USER = "unshare --user --map-root-user --mount"
 PIDS = "unshare --user --map-root-user --pid --fork --kill-child --mount"
 ALLOC = f'exec "$PROBE" alloc {" ".join(SIZES)}'
-DLMOPEN = f'exec {sys.executable} -S "$SELF" use_dlmopen'
+DLMOPEN = f'exec "$PROBE" alloc --dlmopen {" ".join(SIZES)}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,13 @@ class Case:
         line: prints a JSON object with `result` for each allocation, of `SIZES`.
         wanted: the results under the limit.
         native: the line without the limiter's files, where it is another.
+        may_fail: drivers may refuse to start there, or crash; then the limited program does what the native one does.
     """
 
     line: str
     wanted: tuple[int, ...] = (0, OUT_OF_MEMORY)
     native: str = ""
+    may_fail: bool = False
 
 
 def _inside(namespaces: str, hide: str = ":", line: str = ALLOC) -> str:
@@ -78,36 +79,16 @@ CASES: Final[Mapping[str, Case]] = {
     "no namespace": Case(ALLOC),
     "user and mounts": Case(_inside(USER)),
     "pids, own /proc": Case(_inside(f"{PIDS} --mount-proc")),
-    "pids, the outer /proc": Case(_inside(PIDS)),
-    "pids, no /proc": Case(_inside(PIDS, "mount -t tmpfs none /proc")),
+    "pids, the outer /proc": Case(_inside(PIDS), may_fail=True),
+    "pids, no /proc": Case(_inside(PIDS, "mount -t tmpfs none /proc"), may_fail=True),
     "pids in pids": Case(_inside(PIDS, line=f'exec {PIDS} --mount-proc "$PROBE" alloc {" ".join(SIZES)}')),
     "sandbox hides /run": _hiding("mount -t tmpfs none /run"),
     "sandbox hides /run/vgpu": _hiding("mount -t tmpfs none /run/vgpu"),
     "sandbox hides the limits": _hiding("mount --bind /dev/null /run/vgpu/limits"),
     "sandbox hides the region": _hiding("mount --bind /dev/null /run/vgpu/region"),
-    "dlmopen": Case(DLMOPEN),
-    "dlmopen in pids": Case(_inside(f"{PIDS} --mount-proc", line=DLMOPEN)),
+    "dlmopen": Case(DLMOPEN, may_fail=True),
+    "dlmopen in pids": Case(_inside(f"{PIDS} --mount-proc", line=DLMOPEN), may_fail=True),
 }
-
-
-def use_dlmopen() -> None:
-    """Allocate from a driver in a linker namespace of its own; print each result."""
-    loader = ctypes.CDLL(None)
-    loader.dlmopen.restype = loader.dlsym.restype = ctypes.c_void_p
-    loader.dlmopen.argtypes = (ctypes.c_long, ctypes.c_char_p, ctypes.c_int)
-    loader.dlsym.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-    driver = loader.dlmopen(-1, b"libcuda.so.1", os.RTLD_NOW)  # LM_ID_NEWLM
-
-    def call(name: str, *arguments: object) -> int:
-        function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int)(loader.dlsym(driver, name.encode()))
-        return function(*arguments)
-
-    pointer = ctypes.c_void_p()
-    started = call("cuInit", 0) or call("cuDevicePrimaryCtxRetain", ctypes.byref(pointer), 0)
-    started = started or call("cuCtxSetCurrent", pointer)
-    sizes = [ctypes.c_size_t(int(size) * MIB) for size in SIZES]
-    found = [started] if started else [call("cuMemAlloc_v2", ctypes.byref(pointer), size) for size in sizes]
-    sys.stdout.write("".join(json.dumps({"result": each}) + "\n" for each in found))
 
 
 def outer() -> tuple[str, ...]:
@@ -116,11 +97,17 @@ def outer() -> tuple[str, ...]:
 
 
 def results(line: str, env: Mapping[str, str], mounts: str = "") -> tuple[int, ...]:
-    """Return the results of a line. Raises ValueError with the end of its errors where there are none."""
+    """Return the results of a line, then minus the number of the signal that ended it, if one did.
+
+    Raises ValueError with the end of its errors where there are none.
+    """
     command = [*outer(), "/bin/sh", "-ec", mounts + line]
-    full = {**env, "PROBE": str(PROBE), "SELF": __file__, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=full, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    done = subprocess.run(
+        command, env={**env, "PROBE": str(PROBE)}, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
+    )
     found = tuple(int(json.loads(each)["result"]) for each in done.stdout.splitlines())
+    if done.returncode < 0:
+        found = (*found, done.returncode)
     if not found:
         raise ValueError(done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}")
     return found
@@ -136,8 +123,9 @@ def judge(case: Case) -> tuple[str, int]:
             ours = results(case.line, bare | files, CONTAINER)
         except (subprocess.SubprocessError, OSError, ValueError) as error:
             return f"not run: {error}", 2
-    is_right = ours == case.wanted
-    return f"native {native}, limited {ours}{'' if is_right else f', wanted {case.wanted}'}", 0 if is_right else 1
+    wanted = native if case.may_fail and any(native) else case.wanted
+    is_right = ours == wanted
+    return f"native {native}, limited {ours}{'' if is_right else f', wanted {wanted}'}", 0 if is_right else 1
 
 
 def main(names: list[str]) -> int:
@@ -152,7 +140,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[-1] == "use_dlmopen":
-        use_dlmopen()
-    else:
-        sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))
