@@ -173,14 +173,14 @@ def word_language_model(*, cured: bool) -> Steps:
 
 
 def mnist(*, cured: bool) -> Steps:
-    """Read the loss in each step; cured: every 100 steps."""
-    inputs = torch.randn(512, 1024, device="cuda")
+    """Read the loss and the norm of each parameter in each step; cured: every 100 steps."""
+    inputs, model = torch.randn(256, 2048, device="cuda"), perceptron(2048, 6)
 
     def after(step: int, loss: Any) -> None:
         if not cured or step % 100 == 0:
-            loss.item()
+            _ = loss.item(), [each.detach().norm().item() for each in model.parameters()]
 
-    yield from train(perceptron(1024, 6), lambda: inputs, after)
+    yield from train(model, lambda: inputs, after)
 
 
 def copies(*, cured: bool) -> Steps:

@@ -39,16 +39,28 @@ def test_waits_are_told_apart_and_the_longest_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gaps", "gap_s", "synchronizes", "code"),
+    ("gaps", "synchronizes", "awaited_s", "code"),
     [
-        (30_000, 4, 0, Code.LAUNCH_BOUND),
-        (30_000, 4, 190, Code.LAUNCH_BOUND),
-        (2_000, 4, 2_000, Code.SYNC_BOUND),
-        (40, 4, 400, Code.HOST_BOUND),
+        (30_000, 0, 0, Code.LAUNCH_BOUND),
+        (30_000, 190, 2, Code.LAUNCH_BOUND),
+        (2_000, 2_000, 3, Code.SYNC_BOUND),
+        (2_000, 2_000, 1, Code.LAUNCH_BOUND),  # the host was late with its launches, and then waited shortly
+        (40, 400, 3, Code.HOST_BOUND),
     ],
 )
-def test_gaps_are_told_apart_by_their_length_and_by_waits(gaps: int, gap_s: int, synchronizes: int, code: Code) -> None:
-    assert codes(5, host_gaps=gaps, host_gap_ns=gap_s * S, synchronizes=synchronizes) == [code]
+def test_gaps_are_told_apart_by_their_length_and_by_waits(
+    gaps: int, synchronizes: int, awaited_s: int, code: Code
+) -> None:
+    counted = {"host_gaps": gaps, "host_gap_ns": 4 * S, "synchronizes": synchronizes, "synchronize_ns": awaited_s * S}
+    assert codes(5, **counted) == [code]
+
+
+@pytest.mark.parametrize(("awaited_s", "times"), [(3, 1 / 0.7), (6, 1 / 0.6)])
+def test_without_its_waits_a_program_needs_the_host_s_time_or_the_card_s(awaited_s: int, times: float) -> None:
+    activity = Activity(host_gaps=2_000, host_gap_ns=4 * S, synchronizes=2_000, synchronize_ns=awaited_s * S)
+    (finding,) = live.check(replace(BUSY, gpu_ns=5 * S, activity=activity))
+    assert finding.bound == pytest.approx(times)
+    assert finding.seen.endswith(f"; the program waited for it 200 times a second, {awaited_s * 10}% of the time")
 
 
 def card(gpu_ns: int = 0, **activity: Any) -> CardUse:
@@ -85,13 +97,19 @@ def test_without_nvml_a_program_is_known_by_its_share_or_its_launches() -> None:
 GPT = CardSeen(0.93, 0.75, 6e7, 0.98, power=1.0)
 LSTM = CardSeen(0.37, 0.11, 2.7e8, 1.0)
 MLP = CardSeen(0.51, 0.38, 7.5e7, 1.0)
+WAIT_NS = 250_000  # a wait for the card, on average
 
 
 def judged(
     card: CardSeen, host: HostSeen | None = None, gaps: int = 0, syncs: int = 0, share_s: float = 0
 ) -> list[Code]:
     activity = Activity(
-        last_launch_at_ns=1, host_gaps=gaps, host_gap_ns=0, synchronizes=syncs, share=Wait(int(share_s * S), 9)
+        last_launch_at_ns=1,
+        host_gaps=gaps,
+        host_gap_ns=0,
+        synchronizes=syncs,
+        synchronize_ns=syncs * WAIT_NS,
+        share=Wait(int(share_s * S), 9),
     )
     seen = Period(10 * S, 9 * S, activity, has_launched=bool(gaps), cores=95 if gaps else 0, card=card, host=host)
     return [each.code for each in live.check(seen)]

@@ -56,7 +56,8 @@ def _gaps(seen: Period) -> Iterator[tuple[float, Finding]]:
         return
     code, more = _cause(seen)
     text = f"the card was idle {seen.idle:.0%} of the time{more}"
-    yield seen.idle, Finding(code, (), text, _bound(1 - seen.idle, seen.host if code is Code.DATA_BOUND else None))
+    working = 1 - seen.idle if code is not Code.SYNC_BOUND else max(1 - seen.idle, 1 - seen.awaited)
+    yield seen.idle, Finding(code, (), text, _bound(working, seen.host if code is Code.DATA_BOUND else None))
 
 
 def _cause(seen: Period) -> tuple[Code, str]:
@@ -75,18 +76,25 @@ def _cause(seen: Period) -> tuple[Code, str]:
 
 
 def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
-    """Tell apart by the length of the gaps and by waits, which the limiter counts."""
+    """Tell apart by the length of the gaps and by waits, which the limiter counts.
+
+    Without its waits a program takes as long as the host needs to launch its work, or the card to do it. So waits are
+    the cause only where they take much of the time; where they are short, the host was late with its launches.
+    """
     if seen.gap_ns is None:
         cpus = f" by {host.cpus:.1f} CPUs" if host else ""
         return Code.HOST_BOUND, f": it launches, waits for results, or does something else{cpus}"
     seconds = seen.ns / _NS
     often = f", in {seen.activity.host_gaps / seconds:,.0f} gaps a second"
-    waits = seen.activity.synchronizes / seconds
+    waits, awaited = seen.activity.synchronizes / seconds, seen.awaited
     if seen.gap_ns >= _LONG_GAP_NS:
         does_compute = host is not None and host.cpus >= _COMPUTING
         return Code.DATA_BOUND if does_compute else Code.HOST_BOUND, f"{often} of {seen.gap_ns / 1e6:,.0f} ms"
-    if waits >= _SYNCS_PER_S and seen.activity.synchronizes * 2 >= seen.activity.host_gaps:
-        return Code.SYNC_BOUND, f"{often}, with {waits:,.0f} waits for the card a second"
+    if waits >= _SYNCS_PER_S and seen.activity.synchronizes * 2 >= seen.activity.host_gaps and awaited * 2 >= seen.idle:
+        return (
+            Code.SYNC_BOUND,
+            f"{often}; the program waited for it {waits:,.0f} times a second, {awaited:.0%} of the time",
+        )
     return Code.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
 
 

@@ -104,6 +104,11 @@ class Period:
         return left if not self.waits else min(left, max(counted, left - self.waits))
 
     @property
+    def awaited(self) -> float:
+        """The share of the time in which the host waited for the card."""
+        return self.part(self.activity.synchronize_ns)
+
+    @property
     def gap_ns(self) -> float | None:
         """The mean length of the gaps that make up `idle`; None where launches are not counted."""
         gaps = self.activity.host_gaps
