@@ -76,15 +76,18 @@ def targets(asked: Sequence[int], gpu: int, seconds: float) -> Iterator[Row]:
     """Hold each target, and yield what was measured."""
     card = Card(gpu)
     for target in asked:
-        with tempfile.TemporaryDirectory() as folder, holding(target, gpu, Path(folder) / "log"):
-            samples, memory = _sampled(card, seconds)
+        with tempfile.TemporaryDirectory() as folder, holding(target, gpu, Path(folder) / "log") as load:
+            samples, memory = _sampled(card, load, seconds)
             log = entries(Path(folder) / "log")
         yield from _target_rows(target, seconds, samples, memory, log)
 
 
-def _sampled(card: Card, seconds: float) -> tuple[list[int], float]:
+def _sampled(card: Card, load: subprocess.Popen[bytes], seconds: float) -> tuple[list[int], float]:
+    """Return NVML's utilization and the most memory while the load runs. Raises RuntimeError where it has ended."""
     samples, memory, until = [], 0.0, time.monotonic() + seconds
     while time.monotonic() < until:
+        if load.poll() is not None:
+            raise RuntimeError(f"vgpu hold ended with exit code {load.returncode}")
         samples.append(card.utilization())
         memory = max(memory, card.process_mib())
         time.sleep(EVERY_S)

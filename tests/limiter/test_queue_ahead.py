@@ -170,7 +170,7 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
 
 def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined) -> None:  # noqa: F811
     """Its host is always ahead of the card, so that a turn never ends with nothing queued."""
-    session, other, container = joined(budget_ns=5 * MS, depth_ns=MS)
+    session, _, container = joined(budget_ns=5 * MS, depth_ns=MS)
     session("launches.feed(50, 0.3)")
     session("globals().update(long=launches.kernel(300))")
     session("[launches.launch(long) for _ in range(20)]")
