@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vgpu import object_names
+
 MAX_REFUSALS: Final = 80  # 32 refused pods, 16 each without a share, without limits, and on an unhealthy card
 _MAX_MESSAGE: Final = 1024
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
-_NAME: Final = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)")  # they become a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ def _entry(entry: object) -> Refused | None:
         return None
     if not isinstance(reason, str) or not _REASON.fullmatch(reason):
         return None
-    named = _NAME.fullmatch(str(fields.get("pod")))
-    namespace, name = (named[1], named[2]) if named else ("", "")
-    return Refused(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, namespace, name)
+    return Refused(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, *_named(fields.get("pod")))
+
+
+def _named(pod: object) -> tuple[str, str]:
+    """Return the namespace and the name of NAMESPACE/NAME; both are empty where one is invalid: they become a path."""
+    namespace, _, name = str(pod).partition("/")
+    is_valid = object_names.is_label(namespace) and object_names.is_subdomain(name)
+    return (namespace, name) if is_valid else ("", "")

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from vgpu import names
+from vgpu import names, object_names
 from vgpu.problem import Problem, clipped
 
 Json = Mapping[str, Any]
 
 MAX_SIZE: Final = 256  # members
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
 
 class GangSource(StrEnum):
@@ -58,7 +57,7 @@ def parse(pod: Json) -> tuple[Gang | None, list[Problem]]:
     change those of a bound pod, and a pod with a problem is in no account.
     """
     named = dict(_named(pod))
-    if GangSource.ANNOTATION in named and not _NAME.fullmatch(named[GangSource.ANNOTATION]):
+    if GangSource.ANNOTATION in named and not object_names.is_subdomain(named[GangSource.ANNOTATION]):
         why = "must be a DNS name of at most 253 characters, such as train-7"
         return None, [Problem(FIELDS[GangSource.ANNOTATION], clipped(named[GangSource.ANNOTATION]), why)]
     size, problems = _size(pod, has_name=GangSource.ANNOTATION in named)

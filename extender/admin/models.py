@@ -5,6 +5,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from vgpu import object_names
+
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
 
@@ -237,15 +239,13 @@ class Explanation(Model):
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
 
 
-NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"  # a DNS label of RFC 1123, as the API server requires
-NAME: Final = r"^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # a DNS subdomain
 POD_SCHEMA: Final[JsonDict] = {
     "properties": {
         "metadata": {
             "type": "object",
             "properties": {
-                "namespace": {"type": "string", "pattern": NAMESPACE},
-                "name": {"type": "string", "pattern": NAME},
+                "namespace": {"type": "string", "pattern": object_names.LABEL},
+                "name": {"type": "string", "pattern": object_names.SUBDOMAIN},
             },
         }
     }

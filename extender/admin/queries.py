@@ -8,6 +8,7 @@ from extender.admin import label_selectors, listing
 from extender.admin.listing import Listing
 from extender.history.events import Kind
 
+# Looser than vgpu.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
 MAX_VALUES: Final = 100
 

@@ -1,6 +1,5 @@
 """`POST /simulate`: where pods would be placed that do not exist yet. Nothing is changed."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -19,7 +18,7 @@ from extender.admin.queries import NoQuery
 from extender.admin.snapshots import Snapshot
 from extender.admin.worker.questions import Simulate
 from extender.objects import Pod
-from vgpu import names, translate
+from vgpu import names, object_names, translate
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.placement import documents
 from vgpu.placement.simulate import Wanted
@@ -31,8 +30,6 @@ router = APIRouter(tags=["placement"])
 CREATE_PODS: Final = Action("create", "pods")
 SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
 MAX_PODS: Final = 1000
-_NAMESPACE: Final = re.compile(models.NAMESPACE)
-_NAME: Final = re.compile(models.NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +97,10 @@ def _pod(
         return [("", f"is no readable Pod: {error}")]
     metadata = pod.get("metadata") or {}
     namespace = metadata.get("namespace") or "default"
-    if not _NAMESPACE.fullmatch(namespace):
+    if not object_names.is_label(namespace):
         return [("metadata.namespace", "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a")]
     name = metadata.get("name") or "pod"
-    if not _NAME.fullmatch(name):
+    if not object_names.is_subdomain(name):
         return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
     if named.problems:

@@ -185,3 +185,18 @@ def test_entries_that_cannot_be_read_are_left_out() -> None:
     assert refused.decode({"refusals": [*bad, good]}) == (Refused("u", "HeldTwice", "m" * 1024, evict=False),)
     assert refused.decode({"refusals": {"podUID": "u"}}) == ()
     assert len(refused.decode({"refusals": [good] * 1000})) == refused.MAX_REFUSALS
+
+
+@pytest.mark.parametrize(
+    "pod", ["default-/a", "a.b/c", "default/a..b", "default/a/b", "default/", "/a", "a", "x" * 64 + "/a", 1]
+)
+def test_a_report_with_names_that_no_pod_has_is_of_no_named_pod(pod: object) -> None:
+    listed = {"podUID": "u", "pod": pod, "reason": "CardMismatch", "message": "why"}
+    (found,) = refused.decode({"refusals": [listed]})
+    assert found == Refused("u", "CardMismatch", "why", evict=False)
+
+
+def test_a_report_names_its_pod() -> None:
+    listed = {"podUID": "u", "pod": "team-a/train-0.x", "reason": "CardMismatch", "message": "why"}
+    (found,) = refused.decode({"refusals": [listed]})
+    assert (found.namespace, found.name) == ("team-a", "train-0.x")

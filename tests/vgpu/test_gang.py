@@ -52,6 +52,7 @@ def test_a_size_that_cannot_be_read_is_refused_by_name(size: str) -> None:
         ({"name": "train"}, f"metadata.annotations[{names.GANG_SIZE}]"),
         ({"size": "8"}, f"metadata.annotations[{names.GANG_SIZE}]"),
         ({"name": "Train 1", "size": "8"}, f"metadata.annotations[{names.GANG}]"),
+        ({"name": "a..b", "size": "8"}, f"metadata.annotations[{names.GANG}]"),
         ({"name": "x" * 254, "size": "8"}, f"metadata.annotations[{names.GANG}]"),
     ],
 )

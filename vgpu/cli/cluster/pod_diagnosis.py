@@ -4,13 +4,13 @@ Only there NVML, /proc and all regions of the node can be read. `kubectl exec` d
 to get the pod, to list the device plugin's pods, and to exec into them, which administrators have.
 """
 
-import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from vgpu import object_names
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 PLUGIN_LABEL: Final = "app.kubernetes.io/name=vgpu-deviceplugin"
@@ -18,7 +18,6 @@ PLUGIN_CONTAINER: Final = "deviceplugin"
 STATE: Final = "/var/lib/vgpu"
 _PYTHON: Final = ("python", "-m", "vgpu.cli")
 _TIMEOUT_S: Final = 60  # beside the time for which the pod is watched
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _ANSWERS: Final = frozenset({0, ANSWER_IS_NO, WRONG_USAGE, NOT_FOUND})
 
@@ -42,9 +41,10 @@ class Pod:
         """Read POD or NAMESPACE/POD. Raises CommandFailed."""
         named, _, name = text.rpartition("/")
         found = cls(named or namespace, name)
-        for each in (found.namespace, found.name):
-            if not _NAME.fullmatch(each):
-                raise CommandFailed(f"{each[:60]!r} is no name of a pod or namespace", WRONG_USAGE)
+        if not object_names.is_label(found.namespace):
+            raise CommandFailed(f"{found.namespace[:60]!r} is no name of a namespace", WRONG_USAGE)
+        if not object_names.is_subdomain(found.name):
+            raise CommandFailed(f"{found.name[:60]!r} is no name of a pod", WRONG_USAGE)
         return found
 
 

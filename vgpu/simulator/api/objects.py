@@ -1,16 +1,14 @@
 """What the API server does with an object that a client sends: metadata, defaults, and which fields a write changes."""
 
-import re
 from datetime import datetime
 from typing import Final
 
+from vgpu import object_names
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.errors import KubernetesError
 from vgpu.simulator.api import pods
-from vgpu.simulator.api.resources import PODS, Json, Resource
+from vgpu.simulator.api.resources import NAMESPACES, PODS, Json, Resource
 
-# Looser than the real rules for names: it is enough that a name is no path.
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "name")
 
 
@@ -22,8 +20,7 @@ def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: da
     """
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if value is not None}
     metadata["name"] = metadata.get("name") or _generated(resource, metadata, uid)
-    if not _NAME.fullmatch(metadata["name"]):
-        raise invalid(resource, metadata["name"], "metadata.name: must be a lowercase RFC 1123 subdomain")
+    _check_name(resource, metadata["name"])
     if resource.namespaced:
         _check_namespace(metadata, namespace)
         metadata["namespace"] = namespace
@@ -111,6 +108,14 @@ def _generated(resource: Resource, metadata: Json, uid: str) -> str:
     if not prefix:
         raise invalid(resource, "", "metadata.name: Required value: name or generateName is required")
     return f"{prefix}{uid.replace('-', '')[:10]}"
+
+
+def _check_name(resource: Resource, name: str) -> None:
+    """Check what Kubernetes checks, but for Services, whose names may have dots here."""
+    is_namespace = resource is NAMESPACES
+    if not (object_names.is_label(name) if is_namespace else object_names.is_subdomain(name)):
+        rule = "label" if is_namespace else "subdomain"
+        raise invalid(resource, name, f"metadata.name: must be a lowercase RFC 1123 {rule}")
 
 
 def _check_namespace(metadata: Json, namespace: str) -> None:

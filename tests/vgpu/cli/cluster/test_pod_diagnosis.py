@@ -58,7 +58,8 @@ def test_a_pod_that_cannot_be_watched_is_refused(server: Server, code: int, said
 def test_names_are_read_with_and_without_a_namespace() -> None:
     assert Pod.parse("train-0", "team") == POD
     assert Pod.parse("team/train-0", "default") == POD
-    for text in ("--live", "a b", "x/y/z", "../x", "", "A"):
+    assert Pod.parse("team/train-0.x", "default") == Pod("team", "train-0.x")
+    for text in ("--live", "a b", "x/y/z", "../x", "", "A", "a.b/train-0", "team/train..0", f"{'x' * 64}/train-0"):
         with pytest.raises(CommandFailed) as failure:
             Pod.parse(text, "team")
         assert failure.value.code == WRONG_USAGE

@@ -7,7 +7,8 @@ import pytest
 
 from vgpu.simulator.api.cluster import Cluster
 
-PODS = "/api/v1/namespaces/default/pods"
+NAMESPACES = "/api/v1/namespaces"
+PODS = f"{NAMESPACES}/default/pods"
 GPUNODES = "/apis/vgpu.io/v1alpha1/gpunodes"
 
 
@@ -50,6 +51,20 @@ async def test_errors_are_status_objects(http: httpx.AsyncClient) -> None:
     await refused(await http.get(PODS, params={"fieldSelector": "spec.nope=1"}), 400, "BadRequest")
     await refused(await http.get(PODS, params={"limit": "many"}), 400, "BadRequest")
     await refused(await http.patch(f"{PODS}/a", json={}), 415, "UnsupportedMediaType")
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "rule"),
+    [
+        (PODS, "a..b", "subdomain"),
+        (PODS, "x" * 254, "subdomain"),
+        (NAMESPACES, "a.b", "label"),
+        (NAMESPACES, "x" * 64, "label"),
+    ],
+)
+async def test_names_are_those_that_kubernetes_takes(http: httpx.AsyncClient, path: str, name: str, rule: str) -> None:
+    body = pod("x") | {"metadata": {"name": name}}
+    assert f"RFC 1123 {rule}" in await refused(await http.post(path, json=body), 422, "Invalid")
 
 
 async def test_of_two_updates_of_one_version_the_second_conflicts(http: httpx.AsyncClient) -> None:
