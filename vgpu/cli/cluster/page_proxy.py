@@ -24,6 +24,7 @@ PASSED_BACK: Final = (
     "Retry-After",
 )  # fmt: skip
 CHUNK: Final = 64 << 10
+MAX_DIGITS: Final = 12  # of a Content-Length, zeros in front included
 SILENCE_S: Final = 60.0  # the REST sends a heartbeat into an event stream every 15 s
 
 
@@ -84,10 +85,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Pass a POST on, with its body."""
         length = self.headers.get("Content-Length", "0")
-        if not length.isdigit() or int(length[:12]) > MAX_BODY:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {MAX_BODY} bytes")
-            return
-        self._pass(self.rfile.read(int(length)))
+        if not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.BAD_REQUEST, "Content-Length is no whole number")
+        elif len(length) > MAX_DIGITS or int(length) > MAX_BODY:
+            detail = f"Content-Length is above {MAX_BODY} bytes, or has more than {MAX_DIGITS} digits"
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+        else:
+            self._pass(self.rfile.read(int(length)))
 
     def _pass(self, body: bytes | None) -> None:
         secret = self.server.secret

@@ -85,13 +85,34 @@ def test_a_server_that_does_not_have_the_page_is_named(server: Server) -> None:
     assert (code, output) == (NO_ANSWER, 'vgpu dashboard: no endpoints available for service "vgpu-admin"\n')
 
 
-@pytest.mark.parametrize("length", [str(MAX_BODY + 1), "9" * 40, "-1", "x"])
-def test_a_body_that_is_too_long_is_refused(serve: Callable[..., str], server: Server, length: str) -> None:
+@pytest.mark.parametrize(
+    ("length", "status", "said"),
+    [
+        (str(MAX_BODY + 1), 413, f"above {MAX_BODY} bytes"),
+        ("9" * 40, 413, "more than 12 digits"),
+        ("0" * 12 + str(MAX_BODY + 1), 413, "more than 12 digits"),
+        ("9" * 5000, 413, "more than 12 digits"),  # above Python's limit for int()
+        ("-1", 400, "no whole number"),
+        ("x", 400, "no whole number"),
+        ("", 400, "no whole number"),
+        ("\u00b2", 400, "no whole number"),  # a digit to str.isdigit(), and no number to int()
+    ],
+)
+def test_a_content_length_that_is_too_long_or_no_number_is_refused(
+    serve: Callable[..., str], server: Server, length: str, status: int, said: str
+) -> None:
     url = httpx.URL(serve())
     connection = http.client.HTTPConnection(str(url.host), url.port or 0, timeout=10)
     connection.putrequest("POST", f"{url.path}api/v1/simulate")
     connection.putheader("Content-Length", length)
     connection.endheaders()
-    assert connection.getresponse().status == 413
+    answer = connection.getresponse()
+    assert (answer.status, said in answer.read().decode()) == (status, True)
     assert server.requests == []
     connection.close()
+
+
+def test_zeros_in_front_of_a_content_length_do_no_harm(serve: Callable[..., str], server: Server) -> None:
+    server.answers["POST /api/v1/simulate"] = (200, {"placed": 1})
+    answer = httpx.post(f"{serve()}api/v1/simulate", content=b"{}", headers={"Content-Length": "000000000002"})
+    assert (answer.status_code, server.requests[0][4]) == (200, {})
