@@ -51,7 +51,12 @@ def test_waits_are_told_apart_and_the_longest_comes_first() -> None:
 def test_gaps_are_told_apart_by_their_length_and_by_waits(
     gaps: int, synchronizes: int, awaited_s: int, code: Code
 ) -> None:
-    counted = {"host_gaps": gaps, "host_gap_ns": 4 * S, "synchronizes": synchronizes, "synchronize_ns": awaited_s * S}
+    counted: dict[str, Any] = {
+        "host_gaps": gaps,
+        "host_gap_ns": 4 * S,
+        "synchronizes": synchronizes,
+        "synchronize_ns": awaited_s * S,
+    }
     assert codes(5, **counted) == [code]
 
 
