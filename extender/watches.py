@@ -257,6 +257,8 @@ class Watches:
 
     async def wait(self) -> None:
         """Return when every watch has had its first list."""
+        if self.is_synced:
+            return
         await asyncio.gather(*(each.synced.wait() for each in self._all()))
 
     async def run(self) -> None:

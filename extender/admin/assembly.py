@@ -81,15 +81,24 @@ def opened(parts: Parts, verbs_loop: asyncio.AbstractEventLoop) -> Callable[[], 
 
 
 class _Remote:
-    """Calls into the verbs' event loop from the admin's."""
+    """Calls into the verbs' event loop from the admin's.
+
+    The last snapshot is kept on this side, because each call takes the verbs' loop 0.3 ms.
+    """
 
     def __init__(self, parts: Parts, loop: asyncio.AbstractEventLoop) -> None:
         self._parts = parts
         self._loop = loop
+        self._last = Snapshot(0)
 
     async def snapshot(self) -> Snapshot:
         """Return a snapshot. Raises AdminProblem: 503 while the first lists are not complete."""
+        if not self._last.is_fresh(self._parts.clock()):
+            taken = await self._take()
+            self._last = max(self._last, taken, key=lambda each: each.number)
+        return self._last
 
+    async def _take(self) -> Snapshot:
         async def take() -> Snapshot:
             async with asyncio.timeout(READY_S):
                 await self._parts.ready()

@@ -97,6 +97,11 @@ async def identified(request: Request) -> Caller:
     return await of(request).access.authenticate(token, host, origin)
 
 
+async def using(request: Request) -> Context:
+    """Return the application's context. A coroutine, because FastAPI calls other functions in a thread of a pool."""
+    return of(request)
+
+
 Called = Annotated[Caller, Depends(authenticated)]
-Using = Annotated[Context, Depends(of)]
+Using = Annotated[Context, Depends(using)]
 Responses = dict[int | str, dict[str, Any]]

@@ -34,7 +34,7 @@ KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The pods and nodes at one time. `number` grows with each snapshot."""
+    """The pods and nodes at one time. `number` grows with each snapshot; `made_at` is monotonic, in seconds."""
 
     number: int
     pods: Mapping[str, Pod] = field(default_factory=dict)
@@ -42,6 +42,11 @@ class Snapshot:
     views: Mapping[str, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    made_at: float = float("-inf")
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether it is at most `MAX_AGE_S` old."""
+        return now - self.made_at <= MAX_AGE_S
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], Pod]:
@@ -91,15 +96,13 @@ class Snapshots:
         self._decisions = decisions
         self._sleep = sleep
         self._last = Snapshot(0)
-        self._made_at = float("-inf")
         self._lock = asyncio.Lock()
 
     async def take(self) -> Snapshot:
         """Return a snapshot that is at most `MAX_AGE_S` old."""
         async with self._lock:
-            if self._cluster.now() - self._made_at > MAX_AGE_S:
+            if not self._last.is_fresh(self._cluster.now()):
                 self._last = await self._make()
-                self._made_at = self._cluster.now()
             return self._last
 
     async def reserved(self, pod: Pod) -> dict[str, Refusal]:
@@ -140,7 +143,8 @@ class Snapshots:
                 resumed = self._cluster.now()
             if name in objects.gpunodes:
                 views[name] = self._view(name)
-        return Snapshot(self._last.number + 1, pods, gpunodes, views, self._cluster.slice_mib, self._decisions())
+        number, now = self._last.number + 1, self._cluster.now()
+        return Snapshot(number, pods, gpunodes, views, self._cluster.slice_mib, self._decisions(), now)
 
     def _view(self, name: str) -> NodeView:
         usable = self._cluster.usable_state(name)
