@@ -1,8 +1,8 @@
 """Verbs while the history's database fails: PostgreSQL killed, and SQLite's file system full, during a churn of pods.
 
 A real extender with its drain process, called over HTTP as kube-scheduler calls it, over the simulator's API server and
-nodes. A run without a history is the baseline; then each fault lasts from the tenth second on. Afterwards every pod
-must be in the history once, in the order of the Bindings, and nothing may wait any more.
+nodes. Runs without a history and with a healthy database are the baselines; each fault lasts from the tenth second on.
+Afterwards every pod must be in the history once, in the order of the Bindings, and nothing may wait any more.
 
     python -m benchmarks.history_faults --pods 500 --fault-s 60      (root: it mounts a small file system)
 """
@@ -191,7 +191,8 @@ async def faults(asked: argparse.Namespace, work: Path) -> dict[str, Verb]:
     found["sqlite"] = await run(home, [f"--history-dir={home}"], asked.pods, asked.rate, nothing)
     check(database.sqlite_url(folder.sqlite_file(home)), asked.pods)
     found["sqlite-disk-full"] = await disk_full(asked, work)
-    found["postgresql-killed"] = await killed(asked, work)
+    found["postgresql"] = await with_postgresql(asked, work / "postgresql", is_killed=False)
+    found["postgresql-killed"] = await with_postgresql(asked, work / "killed", is_killed=True)
     return found
 
 
@@ -221,14 +222,15 @@ async def disk_full(asked: argparse.Namespace, work: Path) -> Verb:
     return took
 
 
-async def killed(asked: argparse.Namespace, work: Path) -> Verb:
-    """Kill PostgreSQL for a while."""
-    database_server = Postgres(work / "server")
+async def with_postgresql(asked: argparse.Namespace, home: Path, *, is_killed: bool) -> Verb:
+    """Keep the history in PostgreSQL; kill it for a while, if that is asked for."""
+    database_server = Postgres(home.with_suffix(".server"))
     database_server.start()
     url = database_server.create("history")
-    home = work / "killed"
 
     async def fault() -> None:
+        if not is_killed:
+            return
         await asyncio.sleep(FAULT_AT_S)
         database_server.stop(signal.SIGQUIT)
         await observe(home, asked.fault_s)
