@@ -1,5 +1,6 @@
 """One cluster for each process of the session; where no cluster can run, the tests are skipped, or fail under CI."""
 
+import fcntl
 import os
 import uuid
 from collections.abc import Iterator
@@ -32,6 +33,19 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     with make(pytestconfig, lambda: Cluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))) as made:
         yield made
         made.save_logs(LOGS)  # the cluster's folder is removed with the cluster
+
+
+@pytest.fixture
+def one_at_a_time() -> Iterator[None]:
+    """For tests that load the machine and state times: no other such test runs meanwhile, in any process.
+
+    Beside two replicas under a churn of 150 pods, a new pod of another cluster started after 90 s.
+    """
+    lock = binaries.REPOSITORY / "build" / "one-at-a-time.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ CHOSEN = ("kill -9 plugin", "SIGSTOP webhook", "429 to our parts", "state disk f
 SLACK = 2  # another cluster runs its tests on the same two cores
 
 
+@pytest.mark.timeout(900)  # with the wait for another test
+@pytest.mark.usefixtures("one_at_a_time")
 def test_after_each_fault_everything_is_normal_in_the_stated_time(tmp_path: Path) -> None:
     try:
         cluster = ChaosCluster()

@@ -105,7 +105,8 @@ def until_a_pod_runs(namespace: PodNamespace, name: str) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)  # with the wait for another test
+@pytest.mark.usefixtures("one_at_a_time")
 def test_two_replicas_place_every_pod_once_whatever_happens_to_the_leader(namespace: PodNamespace) -> None:
     cluster, since = namespace.cluster, namespace.cluster.control.audit.stat().st_size
     wanted, chance, took = [f"p{n}" for n in range(150)], random.Random(5), {}
