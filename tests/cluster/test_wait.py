@@ -24,9 +24,10 @@ def test_the_first_true_result_is_returned() -> None:
     assert wait.until(lambda: next(results), "a result", 5) == 7
 
 
-def test_a_timeout_has_the_log_of_the_process() -> None:
+def test_a_timeout_has_the_log_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wait, "TIME_FACTOR", 2)
     with pytest.raises(wait.Overdue, match=r"a node Ready: not within 0.1 s\n--- plugin\nlast line"):
-        wait.until(lambda: False, "a node Ready", 0.1, [FakeProcess()])
+        wait.until(lambda: False, "a node Ready", 0.05, [FakeProcess()])
 
 
 def test_the_end_of_a_process_ends_the_wait() -> None:

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries
+from cluster import binaries, wait
 from cluster.cluster import Cluster
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs" / os.environ.get("PYTEST_XDIST_WORKER", "")
 
-_TIMEOUT_S = 300  # a test waits for pods, the first test also for the cluster
+_TIMEOUT_S = 300.0  # a test waits for pods, the first test also for the cluster
 _HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test that needs the cluster a longer timeout."""
+    """Give every test that needs the cluster a longer timeout, and all of them the machine's factor."""
     for item in items:
-        ours = _HERE in item.path.parents and item.get_closest_marker("e2e")
-        if ours and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
+        if _HERE in item.path.parents and item.get_closest_marker("e2e"):
+            own = item.get_closest_marker("timeout") or pytest.mark.timeout(_TIMEOUT_S)
+            item.add_marker(pytest.mark.timeout(wait.allowed(own.args[0]), **own.kwargs), append=False)
 
 
 @pytest.fixture(scope="session")

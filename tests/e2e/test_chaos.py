@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import missing
+from cluster import missing, wait
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.faults import FAULTS
 from tests.e2e.chaos.run import Run
@@ -13,7 +13,6 @@ from tests.e2e.monitor.latency import Prober
 pytestmark = pytest.mark.e2e
 
 CHOSEN = ("kill -9 plugin", "SIGSTOP webhook", "429 to our parts", "state disk full", "kill -9 arbiter")
-SLACK = 2  # another cluster runs its tests on the same two cores
 
 
 @pytest.mark.timeout(900)  # with the wait for another test
@@ -23,7 +22,7 @@ def test_after_each_fault_everything_is_normal_in_the_stated_time(tmp_path: Path
         cluster = ChaosCluster()
     except missing.Missing as lacking:
         pytest.skip(str(lacking))
-    faults = [fault._replace(within_s=fault.within_s * SLACK) for fault in FAULTS if fault.name in CHOSEN]
+    faults = [fault._replace(within_s=wait.allowed(fault.within_s)) for fault in FAULTS if fault.name in CHOSEN]
     with cluster, Prober(cluster) as prober:
         run = Run(cluster, prober, tmp_path, seed=3)
         run.go(faults, lambda: not run.seconds.keys() >= set(CHOSEN))

@@ -53,10 +53,8 @@ def test_of_twice_the_capacity_exactly_the_capacity_runs(namespace: PodNamespace
         in events[-1]["message"]
     )
     first = next(name for name, phase in namespace.phases().items() if phase == "Running")
-    started = time.monotonic()
     namespace.cluster.api.delete(f"{namespace.pods_path}/{first}")
     namespace.until(lambda: counts() == (capacity, capacity - 1), "another one starts", 10)
-    assert time.monotonic() - started < 10
 
 
 def refusals() -> dict[str, tuple[Document, str]]:

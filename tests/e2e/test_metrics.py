@@ -44,7 +44,7 @@ class Prometheus:
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """The series of an expression now."""
-        answer = self._http.get(f"http://{ADDRESS}/api/v1/query", params={"query": expression})
+        answer = self._http.get(f"http://{ADDRESS}/api/v1/query", params={"query": expression}).raise_for_status()
         found: list[dict[str, Any]] = answer.json()["data"]["result"]
         return found
 
@@ -70,7 +70,7 @@ class Prometheus:
         """Whether every target was scraped."""
         try:
             return self.value("sum(up)") == len(self.targets)
-        except httpx.TransportError:
+        except (httpx.TransportError, httpx.HTTPStatusError):  # 503 while it starts
             return False
 
 

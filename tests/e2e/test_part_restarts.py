@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cluster import progress
+from cluster import progress, wait
 from tests.e2e import audit, checkpoint
 from tests.e2e.churn import (
     PAUSE,
@@ -55,7 +55,7 @@ def test_a_killed_plugin_fails_only_pods_bound_before_its_lease_expired(namespac
             namespace.until(lambda: len(created) > 5, "pods are created")
             killed.append(time.time())
             plugin.kill()
-            time.sleep(LEASE_S + 2)
+            time.sleep(wait.allowed(LEASE_S) + 2)
             plugin.start()
             node.restart_kubelet()
             until_slices_are_offered(namespace, node)
@@ -67,7 +67,8 @@ def test_a_killed_plugin_fails_only_pods_bound_before_its_lease_expired(namespac
     failed = audit.failed(cluster.control.audit, since, namespace.name)
     late = {name: min(bound[name] - at for at in killed if bound[name] > at - 1) for name in failed}
     progress.say(f"plugins killed in a churn: {len(late)} of {len(bound)} pods failed; bound after the kill by {late}")
-    assert all(seconds <= LEASE_S for seconds in late.values()), {name: (late[name], failed[name]) for name in late}
+    too_late = {name: (late[name], failed[name]) for name in late if late[name] > wait.allowed(LEASE_S)}
+    assert not too_late
 
 
 def test_without_the_plugin_its_node_gets_no_pod(namespace: PodNamespace) -> None:

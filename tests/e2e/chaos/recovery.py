@@ -9,13 +9,14 @@ import math
 import time
 from typing import Final
 
+from cluster import wait
 from tests.e2e import churn
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.traffic import PODS, attempt, gpunodes, pods
 from tests.e2e.pod_namespace import is_running
 from vgpu import names
 
-GIVE_UP_S: Final = 150.0
+GIVE_UP_S: Final = wait.allowed(150.0)
 RESIDENT_CORES: Final = 60
 _NEXT_ATTEMPT_S: Final = 5.0  # a pod that was created too early may wait for ever, as the guide says
 
@@ -29,7 +30,7 @@ class Recovery:
         self._here: dict[str, set[str]] = {node.name: set() for node in cluster.nodes}  # pods that may exist, by node
 
     def until_normal(self) -> float:
-        """Return the seconds from now until each node has its new pod, and all cards; infinity after 150 s."""
+        """Return the seconds from now until each node has its new pod, and all cards; infinity after `GIVE_UP_S`."""
         started = time.monotonic()
         created: dict[str, set[str]] = {node: set() for node in self._here}
         waiting, latest = set(self._here), -math.inf

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cluster import progress
+from cluster import progress, wait
 from tests.e2e import audit, checkpoint, pod_namespace
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.faults import Fault
@@ -31,7 +31,7 @@ from tests.e2e.monitor.part_processes import PartProcesses
 from vgpu import names
 
 _FAULTS_BETWEEN_CHECKS: Final = 4
-_QUIET_S: Final = 40.0
+_QUIET_S: Final = wait.allowed(40.0)
 
 
 class Run:

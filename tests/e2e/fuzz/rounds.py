@@ -72,7 +72,7 @@ class Run:
         self._failed: list[Answer] = []
         self._processes = PartProcesses(cluster)
         self._metrics = AdmissionMetrics(cluster)
-        self._webhooks = WebhookLatency(cluster.control.audit)
+        self._webhooks = WebhookLatency(cluster.control.audit, latency.SLOW_S)
 
     def round(self) -> None:
         """Fire, compare, and clean up."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from cluster import namespace
+from tests.e2e.monitor import latency
 from tests.e2e.monitor.findings import Finding, without_numbers
 from tests.hostile_pods import generator, values
 
@@ -167,7 +168,7 @@ def carry_out(attack: Attack, within: namespace.Namespace) -> Iterator[Finding]:
             f"{status} to {attack.name.split('?')[0]}", without_numbers(answer[-300:].decode(errors="replace"))
         )
     taken = time.monotonic() - started
-    if attack.is_complete and taken > 1:
+    if attack.is_complete and taken > latency.SLOW_S:
         yield Finding(f"slow answer to {attack.name.split('?')[0]}", f"{taken:.1f} s, status {status}")
 
 

@@ -24,7 +24,7 @@ def test_durations_of_go(text: str, wanted: float) -> None:
 def test_each_slow_call_is_found_once(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_text(LINE % "3s")
-    latency = WebhookLatency(log)
+    latency = WebhookLatency(log, slow_s=1.0)
     assert not list(latency.slow()), "what was there before"
     with log.open("a") as file:
         file.write(LINE % "999ms" + LINE % "1.25s" + (LINE % "2s")[:-1])

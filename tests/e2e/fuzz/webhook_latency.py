@@ -1,4 +1,4 @@
-"""Calls of our webhooks that took over a second, from the API server's audit log.
+"""Calls of our webhooks that took too long, from the API server's audit log.
 
 The API server writes into the audit event of a request over 500 ms how long its calls of webhooks took, from the sent
 request to the read answer. Its metric `apiserver_admission_webhook_admission_duration_seconds` also counts what the API
@@ -12,7 +12,6 @@ from typing import Final
 
 from tests.e2e.monitor.findings import Finding
 
-SLOW_S: Final = 1.0
 _CALLS: Final = re.compile(rb'"apiserver\.latency\.k8s\.io/(mutating|validating)-webhook":"([^"]+)"')
 _NAME: Final = re.compile(rb'"objectRef":\{[^}]*?"name":"([^"]*)"')
 _UNITS: Final = re.compile(r"([\d.]+)(ms|[hms]|.s)")
@@ -20,22 +19,28 @@ _SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3}  # of a shorter
 
 
 class WebhookLatency:
-    """The audit log, from where the last call of `slow` ended. The API server begins a new file each 100 MB."""
+    """The audit log, from where the last call of `slow` ended. The API server begins a new file each 100 MB.
 
-    def __init__(self, log: Path) -> None:
+    Args:
+        log: path of the file that is written now.
+        slow_s: calls that took longer are found.
+    """
+
+    def __init__(self, log: Path, slow_s: float) -> None:
         self._log = log
+        self._slow_s = slow_s
         self._read: dict[int, int] = {}  # bytes, by inode
         for path in self._files():
             self._read[path.stat().st_ino] = path.stat().st_size
 
     def slow(self) -> Iterator[Finding]:
-        """Yield a finding for each request that waited for our webhooks for more than a second."""
+        """Yield a finding for each request that waited longer for our webhooks."""
         for line in self._lines():
             for kind, text in _CALLS.findall(line):
-                if (took := seconds(text.decode())) > SLOW_S:
+                if (took := seconds(text.decode())) > self._slow_s:
                     name = _NAME.search(line)
                     subject = name[1].decode() if name else ""
-                    yield Finding(f"{kind.decode()} webhook took more than 1 s", f"{took:.2f} s", subject)
+                    yield Finding(f"{kind.decode()} webhook took too long", f"{took:.2f} s", subject)
 
     def _lines(self) -> Iterator[bytes]:
         for path in self._files():

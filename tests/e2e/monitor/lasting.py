@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from cluster import wait
 from tests.e2e.monitor.findings import Finding
 
-LOOKS: Final = 5
+LOOKS: Final = round(wait.allowed(5))
 PAUSE_S: Final = 3.0  # a report of a plugin is up to two seconds older than its kubelet
 
 

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Self
 
-from cluster import binaries, process
+from cluster import binaries, process, wait
 from cluster.cluster import Cluster
 
-SLOW_MS: Final = 1000.0
+SLOW_S: Final = wait.allowed(1.0)
 
 
 class Answer(NamedTuple):
@@ -22,8 +22,8 @@ class Answer(NamedTuple):
 
     @property
     def is_slow(self) -> bool:
-        """Whether the part, and not the prober's own delay, took longer than a second."""
-        return self.ms - self.late_ms > SLOW_MS
+        """Whether the part, and not the prober's own delay, took longer than `SLOW_S`."""
+        return self.ms - self.late_ms > SLOW_S * 1000
 
     @property
     def has_failed(self) -> bool:
@@ -72,7 +72,7 @@ def table(answers: Iterable[Answer]) -> list[str]:
     by_name: dict[str, list[Answer]] = {}
     for answer in answers:
         by_name.setdefault(answer.what, []).append(answer)
-    lines = [f"{'socket':20} {'asked':>7} {'failed':>7} {'p50 ms':>8} {'p99 ms':>8} {'max ms':>9} {'> 1 s':>6}"]
+    lines = [f"{'socket':20} {'asked':>7} {'failed':>7} {'p50 ms':>8} {'p99 ms':>8} {'max ms':>9} {'slow':>6}"]
     for name, each in sorted(by_name.items()):
         times = sorted(answer.ms for answer in each)
         failed, slow = sum(a.has_failed for a in each), sum(a.is_slow for a in each)
