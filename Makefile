@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format cluster e2e e2e-images gpu wheel images krew lock lock-images clean
+.PHONY: help run test test-slow check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster he
 
 e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_CLUSTERS=2 at a time (root)
 	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile tests/e2e
+
+e2e-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make e2e` once more, one cluster at a time (root)
+	$(BIN)/python -m pytest -m "e2e and not images" --last-failed --last-failed-no-failures none tests/e2e
 
 e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts as pods: images, installation, upgrade, uninstallation (root)
 	$(BIN)/python -m pytest -m "e2e and images" tests/e2e
