@@ -26,6 +26,7 @@ from extender.admin import (
 from extender.admin.context import Context
 from extender.admin.problems import AdminProblem, FieldError
 from extender.web import routes as web
+from vgpu.adapters import http_body
 
 PREFIX: Final = "/api/v1"
 MAX_BODY: Final = 1 << 20
@@ -116,8 +117,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        length = dict(scope["headers"]).get(b"content-length", b"0")
-        if not length.isdigit() or int(length[:12]) > self._most:
+        length = http_body.length(dict(scope["headers"]).get(b"content-length", b"0").decode("latin-1"))
+        if length is None or length > self._most:
             await self._refuse(scope, receive, send)
             return
         received, started = 0, False

@@ -23,7 +23,7 @@ async def read(chunks: AsyncIterable[bytes], limit: int, said_length: str | None
     gathered first where the request says its length: to copy megabytes takes milliseconds, in which no other request is
     answered.
     """
-    is_too_long = _number(said_length or "") > limit
+    is_too_long = (length(said_length or "") or 0) > limit
     kept, size = list[bytes](), 0
     async for chunk in chunks:
         if not is_too_long or size < BEGINNING:
@@ -34,8 +34,9 @@ async def read(chunks: AsyncIterable[bytes], limit: int, said_length: str | None
     return Body(_beginning(kept), is_too_long=True) if is_too_long else Body(b"".join(kept))
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+def length(text: str) -> int | None:
+    """Return the bytes that a Content-Length says, at most 18 digits; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
 def _beginning(chunks: Iterable[bytes]) -> bytes:
