@@ -102,7 +102,7 @@ def test_without_nvml_a_program_is_known_by_its_share_or_its_launches() -> None:
 GPT = CardSeen(0.93, 0.75, 6e7, 0.98, power=1.0)
 LSTM = CardSeen(0.37, 0.11, 2.7e8, 1.0)
 MLP = CardSeen(0.51, 0.38, 7.5e7, 1.0)
-WAIT_NS = 250_000  # a wait for the card, on average
+WAIT_NS = 250_000  # assumed, not measured: how long one wait for the card takes
 
 
 def judged(

@@ -56,8 +56,8 @@ def _gaps(seen: Period) -> Iterator[tuple[float, Finding]]:
         return
     code, more = _cause(seen)
     text = f"the card was idle {seen.idle:.0%} of the time{more}"
-    working = 1 - seen.idle if code is not Code.SYNC_BOUND else max(1 - seen.idle, 1 - seen.awaited)
-    yield seen.idle, Finding(code, (), text, _bound(working, seen.host if code is Code.DATA_BOUND else None))
+    saved = min(seen.idle, seen.awaited) if code is Code.SYNC_BOUND else seen.idle
+    yield seen.idle, Finding(code, (), text, _bound(1 - saved, seen.host if code is Code.DATA_BOUND else None))
 
 
 def _cause(seen: Period) -> tuple[Code, str]:
@@ -86,16 +86,20 @@ def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
         return Code.HOST_BOUND, f": it launches, waits for results, or does something else{cpus}"
     seconds = seen.ns / _NS
     often = f", in {seen.activity.host_gaps / seconds:,.0f} gaps a second"
-    waits, awaited = seen.activity.synchronizes / seconds, seen.awaited
     if seen.gap_ns >= _LONG_GAP_NS:
         does_compute = host is not None and host.cpus >= _COMPUTING
         return Code.DATA_BOUND if does_compute else Code.HOST_BOUND, f"{often} of {seen.gap_ns / 1e6:,.0f} ms"
-    if waits >= _SYNCS_PER_S and seen.activity.synchronizes * 2 >= seen.activity.host_gaps and awaited * 2 >= seen.idle:
-        return (
-            Code.SYNC_BOUND,
-            f"{often}; the program waited for it {waits:,.0f} times a second, {awaited:.0%} of the time",
-        )
+    if _waits_take_the_time(seen):
+        waits = f"{seen.activity.synchronizes / seconds:,.0f} times a second, {seen.awaited:.0%} of the time"
+        return Code.SYNC_BOUND, f"{often}; the program waited for it {waits}"
     return Code.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
+
+
+def _waits_take_the_time(seen: Period) -> bool:
+    """Return whether waits are frequent, come with every second gap or more, and fill half of the idle time or more."""
+    waits = seen.activity.synchronizes
+    is_frequent = waits / (seen.ns / _NS) >= _SYNCS_PER_S
+    return is_frequent and waits * 2 >= seen.activity.host_gaps and seen.awaited * 2 >= seen.idle
 
 
 def _hardware(seen: Period) -> Iterator[tuple[float, Finding]]:
