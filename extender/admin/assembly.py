@@ -94,8 +94,7 @@ class _Remote:
     async def snapshot(self) -> Snapshot:
         """Return a snapshot. Raises AdminProblem: 503 while the first lists are not complete."""
         if not self._last.is_fresh(self._parts.clock()):
-            taken = await self._take()
-            self._last = max(self._last, taken, key=lambda each: each.number)
+            self._last = await self._take()
         return self._last
 
     async def _take(self) -> Snapshot:
