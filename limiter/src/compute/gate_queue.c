@@ -34,8 +34,9 @@
 enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 64 };
 
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
+    if (!estimate) return;
     uint64_t past = gate->launch_ns ? gate->launch_ns : estimate;
-    if (estimate) gate->launch_ns = (past * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
+    gate->launch_ns = (past * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
 }
 
 static bool has_short_launches(const struct gate *gate) { return gate->launch_ns <= LAUNCH_MAX; }
