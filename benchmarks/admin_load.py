@@ -17,7 +17,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -57,6 +57,7 @@ async def loader(kind: str, url: str, streams: int) -> None:
     """Ask the REST until cancelled; runs in a process of its own, which takes no time from the extender's."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     loads: dict[str, Load] = {
+        "busy": spin,
         "streams": lambda u: idle_streams(u, streams),
         "lists": lists,
         "bodies": bodies,
@@ -133,23 +134,26 @@ async def questions(url: str) -> None:
             await http.post(f"{url}/simulate", json=body)
 
 
-async def started(load: str, rest: str, streams: int) -> asyncio.subprocess.Process:
-    """Start a process that makes one load."""
-    module = ("-m", "benchmarks.admin_load", "--load", load, "--url", rest, "--streams", str(streams))
-    return await asyncio.create_subprocess_exec(sys.executable, *module)
+async def spin(_: str) -> None:
+    """Keep a processor busy."""
+    while True:
+        pass
 
 
 @contextlib.asynccontextmanager
-async def busy_processors() -> AsyncIterator[None]:
-    """Keep every processor busy with what gives way to everything else."""
-    code = "import os\nos.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\nwhile True: pass"
-    spinning = [await asyncio.create_subprocess_exec(sys.executable, "-c", code) for _ in range(os.cpu_count() or 1)]
+async def loading(urls: Sequence[tuple[str, str]], streams: int) -> AsyncIterator[None]:
+    """Run a process for each load and its URL; all of them must run until the end."""
+    module = (sys.executable, "-m", "benchmarks.admin_load", "--streams", str(streams))
+    processes = [await asyncio.create_subprocess_exec(*module, "--load", part, "--url", url) for part, url in urls]
     try:
         yield
+        ended = [part for (part, _), process in zip(urls, processes, strict=True) if process.returncode is not None]
+        assert not ended, f"{ended} ended by themselves"
     finally:
-        for each in spinning:
-            each.kill()
-            await each.wait()
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
 async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
@@ -159,16 +163,12 @@ async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
     async with populated.extender(cluster) as running:
         verbs, rest = running.verbs, running.rest
         parts = [] if kind == "none" else kind.split("+")
-        urls = {part: verbs if part.startswith("verb-") else rest for part in parts}
-        processes = [await started(part, url, arguments.streams) for part, url in urls.items()]
-        if parts:
-            await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
-        await filters(verbs, arguments.nodes, WARM_UP_S)
-        took = await filters(verbs, arguments.nodes, arguments.seconds)
-        for process in processes:
-            assert process.returncode is None, f"a part of the load {kind} ended by itself"
-            process.kill()
-            await process.wait()
+        urls = [(part, verbs if part.startswith("verb-") else rest) for part in parts]
+        async with loading(urls, arguments.streams):
+            if parts:
+                await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
+            await filters(verbs, arguments.nodes, WARM_UP_S)
+            took = await filters(verbs, arguments.nodes, arguments.seconds)
     return {
         "calls": len(took),
         "p50": statistics.median(took),
@@ -183,7 +183,7 @@ async def main(arguments: argparse.Namespace) -> None:
     print(f"{'load':<12}{'calls':>7}{'p50':>9}{'p99':>9}{'max':>9}{'p99 / alone':>13}")
     alone = 0.0
     for kind in arguments.loads.split(","):
-        async with busy_processors():
+        async with loading([("busy", "")] * (os.cpu_count() or 1), 0):
             found = await measure(kind, arguments)
         alone = alone or found["p99"]
         figures = "".join(f"{found[name]:>9.1f}" for name in ("p50", "p99", "max"))
