@@ -68,11 +68,17 @@ class Verbs:
         return wire.filter_result(answer.fitting(), answer.refused(), awaited, call.full)
 
     def _unplaced(self, pod: Pod, answer: Answer) -> None:
-        """Count a pod that no node can take, let it preempt, and tell its owner why it waits."""
+        """Count a pod that no node can take, let it preempt, and tell its owner why it waits.
+
+        A member of a gang that the watch has not shown yet is explained when kube-scheduler has marked it: until then
+        its gang seems to have a pod less.
+        """
         self.metrics.unplaced(answer.reasons)
         self.decisions.refused(pod.uid, answer.reasons)
         self.preemption.note(pod, answer.refused_for(RESOLVABLE))
         key = gang_members.key_of(pod)
+        if key is not None and pod.uid not in self.cluster.objects.pods:
+            return
         if key is not None and not pod.parsed.problems and (waits := self.gangs.why(key)):
             self.recorder.record(pod.reference, *waits)
         elif not self.recorder.rests(pod.uid):

@@ -4,16 +4,17 @@ Where kube-scheduler's own checks leave no node, it never calls `/filter`, and t
 `Insufficient vgpu.io/slice`. So pods that the watch shows as unschedulable are filtered here, and an Event names every
 card. Pods with equal requests share one explanation. The event loop is given back after each 5 ms of work, and rests
 for as long: explaining a crowd of pods must not slow the verbs. Waiting pods are explained again every ten minutes,
-because their Events expire.
+because their Events expire. A pod that has just had an Event is explained again a little later: what has changed since
+then would not be said otherwise, because kube-scheduler may not ask for the pod again for minutes.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from extender import explain, gang_members
 from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
+from extender.event_recorder import MIN_INTERVAL_S, EventRecorder
 from extender.filter import Filter
 from extender.gang_members import GangKey
 from extender.gangs.book import GangBook
@@ -50,6 +51,7 @@ class UnschedulablePods:
         self._clock = clock
         self._sleep = sleep
         self._queue: dict[_Key, set[str]] = {}
+        self._resting: set[str] = set()
         self._is_queued = asyncio.Event()
         self._slice_began = clock()
 
@@ -70,6 +72,7 @@ class UnschedulablePods:
         """Explain queued pods, and all waiting ones from time to time, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_again())
+            group.create_task(self._run_rested())
             while True:
                 await self._is_queued.wait()
                 key = next(iter(self._queue))
@@ -82,16 +85,27 @@ class UnschedulablePods:
     async def _run_again(self) -> None:
         while True:
             await self._sleep(AGAIN_S)
-            for uid in list(self._cluster.objects.pods):
-                pod = self._cluster.objects.pods.get(uid)
-                if pod is not None:
-                    self.add(pod)
-                await self._rest()
+            await self._add_all(list(self._cluster.objects.pods))
+
+    async def _run_rested(self) -> None:
+        while True:
+            await self._sleep(MIN_INTERVAL_S)
+            rested, self._resting = self._resting, set()
+            await self._add_all(rested)
+
+    async def _add_all(self, uids: Collection[str]) -> None:
+        for uid in uids:
+            pod = self._cluster.objects.pods.get(uid)
+            if pod is not None:
+                self.add(pod)
+            await self._rest()
 
     async def _explain(self, uids: set[str]) -> None:
         """Explain pods with equal requests by the verdict on the first of them."""
         pods = [pod for uid in uids if (pod := self._cluster.objects.pods.get(uid)) is not None and _is_waiting(pod)]
-        pods = [pod for pod in pods if not self._recorder.rests(pod.uid)]
+        resting = {pod.uid for pod in pods if self._recorder.rests(pod.uid)}
+        self._resting |= resting
+        pods = [pod for pod in pods if pod.uid not in resting]
         why = await self._why(pods[0]) if pods else None
         if why is None:
             return

@@ -76,6 +76,15 @@ async def test_no_card_is_reserved_before_all_members_exist(world: World) -> Non
     assert reserved(world) == 4
 
 
+async def test_a_member_that_the_watch_has_not_shown_is_not_told_of_a_pod_less(world: World) -> None:
+    first, *_ = await members(world, 3, size=4)
+    new = {**first, "metadata": {**first["metadata"], "name": "train-9", "uid": "not-shown"}}
+    assert await reason(world, new) == "GangWaits"
+    assert await reason(world, first) == "GangIncomplete"
+    (event,) = await world.events()
+    assert event["involvedObject"]["uid"] == first["metadata"]["uid"]
+
+
 async def test_a_gang_that_does_not_fit_reserves_nothing(world: World) -> None:
     """Four members of 60 % on three cards: a filter that reserves nothing lets all of them pass."""
     for card in ("GPU-n2-1", "GPU-n3-0", "GPU-n3-1"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from extender import explain, objects, placement_cache, unschedulable
+from extender import event_recorder, explain, objects, placement_cache, unschedulable
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.filter import Filter
@@ -51,9 +51,10 @@ class Messages(EventRecorder):
 
     def __init__(self) -> None:
         self.by_uid: dict[str, list[str]] = {}
+        self.resting: set[str] = set()
 
-    def rests(self, _: str) -> bool:
-        return False
+    def rests(self, uid: str) -> bool:
+        return uid in self.resting
 
     def record(self, about: Mapping[str, str], _: str, message: str) -> None:
         self.by_uid.setdefault(about["uid"], []).append(message)
@@ -64,6 +65,7 @@ class Site:
         self.clock = Clock()
         self.cluster = Cluster(256, self.clock)
         self.slices: list[float] = []
+        self.rested = asyncio.Event()
         for n in range(NODES):
             self.add_node(f"n{n:02}", n)
         self.messages = Messages()
@@ -79,8 +81,12 @@ class Site:
         self.cluster.leases.put(Lease(names.node_lease(name), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
-        if seconds >= unschedulable.AGAIN_S:
+        if seconds == unschedulable.AGAIN_S:
             await asyncio.sleep(3600)
+        if seconds == event_recorder.MIN_INTERVAL_S:
+            await self.rested.wait()
+            self.rested.clear()
+            return
         self.slices.append(self.clock() - self._woke)
         await asyncio.sleep(0)
         self.clock.seconds += seconds
@@ -109,6 +115,18 @@ async def test_equal_requests_are_judged_once_and_every_pod_is_told() -> None:
     assert site.filter.judged == 2 * NODES
     assert len(site.messages.by_uid) == 51
     assert len({messages[0] for messages in site.messages.by_uid.values()}) == 2
+
+
+async def test_a_pod_that_had_an_event_just_now_is_explained_again_later() -> None:
+    site = Site()
+    site.messages.resting = {"u1"}
+    site.add("u1", 2048)
+    await site.run()
+    assert site.messages.by_uid == {}
+    site.messages.resting = set()
+    site.rested.set()
+    await site.run()
+    assert len(site.messages.by_uid["u1"]) == 1
 
 
 async def test_the_event_loop_is_given_back_after_each_slice() -> None:
