@@ -18,7 +18,7 @@ with extras.needed("cluster", by="extender"):
 
     import vgpu
     from extender import admin_service, assembly, client_names, demand
-    from extender.admin.server import AdminServer
+    from extender.admin.process import AdminProcess
     from extender.app import Verbs, app
     from extender.assembly import Observers, Run
     from extender.clocks import Clocks
@@ -69,7 +69,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
             leadership.run,
             *([DrainProcess(os.environ | settings.drain_environment, clocks).run] if settings.history_dir else []),
         )
-        admin = _admin_server(seen, leadership, recorder)
+        admin = _admin_process(seen, leadership, recorder)
         administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.Server(_config(settings, acting.verbs, seen))
@@ -123,9 +123,9 @@ def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config
     )
 
 
-def _admin_server(seen: Observers, leadership: Leadership, recorder: Recorder) -> AdminServer | None:
+def _admin_process(seen: Observers, leadership: Leadership, recorder: Recorder) -> AdminProcess | None:
     agent = f"vgpu-admin/{vgpu.__version__}"
-    return admin_service.admin_server(seen, leadership, recorder, lambda: str(uuid.uuid4()), agent)
+    return admin_service.admin_process(seen, leadership, recorder, lambda: str(uuid.uuid4()), agent)
 
 
 async def _nothing() -> None:

@@ -1,6 +1,6 @@
 """The pods of each gang, as the watch shows them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from extender.objects import Pod
@@ -15,6 +15,11 @@ def key_of(pod: Pod) -> GangKey | None:
     """Return the key of a pod's gang, None where it is in no gang."""
     gang = pod.parsed.gang
     return (pod.namespace, gang.source, gang.name) if gang is not None else None
+
+
+def keys_of(pods: Iterable[Pod]) -> list[GangKey]:
+    """Return the keys of the gangs of some pods, each once."""
+    return list(dict.fromkeys(key for pod in pods if (key := key_of(pod)) is not None))
 
 
 class GangMembers:

@@ -1,10 +1,10 @@
 """The admin REST: what an administrator and a tenant ask about cards, pods and waiting pods, on a listener of its own.
 
-The listener runs in a thread with an event loop of its own (`server`). Nothing in it reads the cluster's state
-directly: the verbs' event loop hands over an immutable `Snapshot`, made in slices of 2 ms (`snapshots`). So a list of
-160,000 pods, a body of 100 MiB or a thousand event streams cost the verbs at most the interpreter's switch interval.
-Explain and simulate, which place pods on every node, run in a process of their own (`placement_process`, `worker`),
-which is killed when its time is over.
+It is a process of its own (`python -m extender.admin`), which the extender starts (`process`), so that lists of
+160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The verbs' event loop makes an
+immutable `Snapshot` in slices of 2 ms (`snapshots`), and sends what has changed since the last one (`answering`,
+`snapshot_pieces`) to the process, which asks for it (`link`). Explain and simulate, which place pods on every node,
+run in a further process (`placement_process`, `worker`), which is killed when its time is over.
 
 A request takes these steps:
 

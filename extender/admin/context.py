@@ -18,11 +18,11 @@ from extender.admin.problems import AdminProblem
 from extender.admin.rate_limits import RateLimits
 from extender.admin.snapshots import Snapshot, WaitingGangs
 from extender.admin.streams import Streams
+from extender.gang_members import GangKey
 from extender.history.reports import Reports
 from extender.objects import Pod
 from vgpu import aliases
 from vgpu.placement.choose import Refusal
-from vgpu.placement.policies import DefaultPolicies
 from vgpu.request import PodRequest
 
 HISTORY_AT_ONCE: Final = 4
@@ -36,16 +36,14 @@ class Context:
     Attributes:
         snapshot: returns the cluster's state; it waits for the first lists.
         reserved: returns the nodes on which cards are reserved for other pods than this one.
-        why_gangs_wait: returns why the gangs of some pods wait.
+        why_gangs_wait: returns why gangs wait, by their keys.
         requests: returns what pods ask for, with the cards that affinity to the pods on them allows and rules out.
-        why_not_leader: returns why this replica does not bind; empty where it does.
         access: authenticates and authorizes.
         rates: bounds the requests of a caller.
         placement: explains and simulates.
         streams: event streams.
         cards: changes settings of cards.
         audit: records admin actions.
-        policies: returns the cluster's packing policies, with what it has learned by now.
         now: the wall clock.
         reports: the history; None where none is kept.
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
@@ -55,16 +53,14 @@ class Context:
 
     snapshot: Callable[[], Awaitable[Snapshot]]
     reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
-    why_gangs_wait: Callable[[Collection[Pod]], Awaitable[WaitingGangs]]
+    why_gangs_wait: Callable[[Collection[GangKey]], Awaitable[WaitingGangs]]
     requests: Callable[[Sequence[Pod]], Awaitable[list[PodRequest | None]]]
-    why_not_leader: Callable[[], str]
     access: Access
     rates: RateLimits
     placement: PlacementProcess
     streams: Streams
     cards: CardSettings
     audit: Audit
-    policies: Callable[[], DefaultPolicies]
     now: Callable[[], datetime]
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB

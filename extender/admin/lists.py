@@ -1,7 +1,7 @@
 """Ordered lists of the cluster's objects, kept between requests: a page costs its rows, and no list is sorted again.
 
 A list belongs to a query without its cursor. With a new snapshot the filters and sort keys of changed objects only are
-computed, in slices of time with pauses, because every computation of this thread delays the verbs' thread. Which
+computed, in slices of time with pauses, because every computation delays other requests. Which
 namespaces a caller may see is applied to the page. Rows of pods are encoded once for each version.
 """
 

@@ -14,12 +14,12 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Final
 
+from extender.admin import frames
 from extender.admin.problems import AdminProblem
+from extender.admin.snapshot_pieces import is_same_view
 from extender.admin.snapshots import Snapshot
-from extender.admin.worker import frames
 from extender.admin.worker.fleet import Update
 from extender.admin.worker.questions import Answer, Question
-from vgpu.placement.snapshot import NodeView
 
 LIMIT_S: Final = 5.0
 GRACE_S: Final = 2.0  # a single node takes 10 ms at most
@@ -38,7 +38,7 @@ class PlacementProcess:
         self._lock = asyncio.Lock()
         self._waiting = Counter[str]()
         self._process: asyncio.subprocess.Process | None = None
-        self._known: dict[str, NodeView] = {}
+        self._known = dict(Snapshot(0).views)
 
     async def ask(self, snapshot: Snapshot, question: Question, caller: str) -> bytes:
         """Return the answer's JSON.
@@ -95,7 +95,10 @@ class PlacementProcess:
 
     async def _update(self, process: asyncio.subprocess.Process, snapshot: Snapshot) -> None:
         """Send what has changed since the last question."""
-        changed = [view for name, view in snapshot.views.items() if _differs(view, self._known.get(name))]
+        known = self._known
+        changed = [
+            view for name, view in snapshot.views.items() if name not in known or not is_same_view(known[name], view)
+        ]
         gone = [name for name in self._known if name not in snapshot.views]
         for first in range(0, len(changed), NODES_PER_PIECE):
             await _send(process, Update(changed[first : first + NODES_PER_PIECE]))
@@ -106,9 +109,7 @@ class PlacementProcess:
     async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> Answer:
         await _send(process, (question, self._limit_s))
         assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-        head = await process.stdout.readexactly(frames.LENGTH.size)
-        data = await process.stdout.readexactly(frames.LENGTH.unpack(head)[0])
-        found: Answer = pickle.loads(data)  # noqa: S301 - our own child wrote it
+        found: Answer = await frames.receive(process.stdout)
         return found
 
 
@@ -116,13 +117,6 @@ async def _send(process: asyncio.subprocess.Process, message: object) -> None:
     assert process.stdin is not None  # noqa: S101 - it was started with a pipe
     process.stdin.write(frames.encode(message))
     await process.stdin.drain()
-
-
-def _differs(view: NodeView, known: NodeView | None) -> bool:
-    """Whether a view must be sent again: the cluster makes another state whenever a node changes."""
-    return known is None or (
-        known.state is not view.state or known.blocked is not view.blocked or known.allocatable != view.allocatable
-    )
 
 
 def _unavailable(detail: str) -> AdminProblem:

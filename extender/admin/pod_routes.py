@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from extender import gang_members
 from extender.admin import label_selectors, listing, models, rows, sentences, visibility
 from extender.admin.access import READ_PODS, Caller
 from extender.admin.context import Called, Context, Using
@@ -88,13 +89,13 @@ async def explain_pod(
 ) -> Response:  # fmt: skip
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
     snapshot, pod = await _pod(context, caller, namespace, name)
-    gang = sentences.gang_of(pod, await context.why_gangs_wait([pod]))
+    gang = sentences.gang_of(pod, await context.why_gangs_wait(gang_members.keys_of([pod])))
     known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(gang, snapshot)
     (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
         return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
-    question = Explain(Wanted(request_, pod.host), context.policies(), query.nodes, await context.reserved(pod))
+    question = Explain(Wanted(request_, pod.host), snapshot.policies, query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
@@ -130,7 +131,7 @@ async def _reasons(
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
-    gangs = await context.why_gangs_wait(pods)
+    gangs = await context.why_gangs_wait(gang_members.keys_of(pods))
     for pod in pods:
         known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(sentences.gang_of(pod, gangs), snapshot)
         if known is not None:
@@ -140,7 +141,7 @@ async def _reasons(
     if asked:
         beside = await context.requests([pod for pod, _ in asked])
         wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
-        question = Reasons(wanted, context.policies())
+        question = Reasons(wanted, snapshot.policies)
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
             near = sentences.with_helping_pods(each["nearest"], snapshot, sees)

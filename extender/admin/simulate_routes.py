@@ -67,7 +67,7 @@ async def simulate(
         Wanted(now or each.request, each.pod.host, _gang(each.pod)) for each, now in zip(entries, beside, strict=True)
     ]
     counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
-    question = Simulate(counted, context.policies())
+    question = Simulate(counted, snapshot.policies)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     named = [_named(each, number) for each in entries for number in range(1, each.count + 1)]
     landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]

@@ -1,16 +1,14 @@
 """Snapshots of the cluster for the admin REST, made on the verbs' event loop in slices of time.
 
-A snapshot is immutable and valid for `MAX_AGE_S`: many requests share one, so that no client decides how much time the
-verbs' event loop spends on them.
+A snapshot is immutable, and costs the verbs' loop time: the admin's process asks for one every half second at most.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
-from extender import gang_members
 from extender.cluster import Cluster
 from extender.filter import Filter
 from extender.gang_members import GangKey
@@ -18,7 +16,9 @@ from extender.gangs.book import GangBook
 from extender.last_decisions import Decision
 from extender.objects import GpuNode, Pod
 from vgpu.assignment import Assignment
+from vgpu.errors import VgpuError
 from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
@@ -26,7 +26,7 @@ from vgpu.share import NodeState
 
 WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
 
-MAX_AGE_S: Final = 0.5
+READY_S: Final = 5.0
 SLICE_S: Final = 0.002
 NODES_PER_LOOK: Final = 8  # at the clock
 KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
@@ -34,7 +34,18 @@ KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The pods and nodes at one time. `number` grows with each snapshot; `made_at` is monotonic, in seconds."""
+    """The pods and nodes at one time.
+
+    Attributes:
+        number: grows with each snapshot.
+        pods: by UID.
+        gpunodes: by name.
+        views: what placement sees of each node, by name.
+        slice_mib: MiB in a memory slice.
+        decisions: the last decision on each pod that filter refused, by UID.
+        why_not_leader: why this replica does not bind; empty where it does.
+        policies: the cluster's packing policies, with what it has learned by then.
+    """
 
     number: int
     pods: Mapping[str, Pod] = field(default_factory=dict)
@@ -42,11 +53,8 @@ class Snapshot:
     views: Mapping[str, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    made_at: float = float("-inf")
-
-    def is_fresh(self, now: float) -> bool:
-        """Whether it is at most `MAX_AGE_S` old."""
-        return now - self.made_at <= MAX_AGE_S
+    why_not_leader: str = ""
+    policies: DefaultPolicies = field(default_factory=DefaultPolicies)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, str], Pod]:
@@ -76,50 +84,82 @@ class Snapshot:
         return found
 
 
-class Snapshots:
-    """Makes snapshots; every method runs on the event loop of the verbs.
+class NotReady(VgpuError):
+    """The first lists of the cluster are not complete."""
 
-    `node_filter` must not be the verbs' one. `decisions` returns the last decision on each pod that filter refused.
-    """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        node_filter: Filter,
-        gangs: GangBook,
-        decisions: Callable[[], Mapping[str, Decision]],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._cluster = cluster
-        self._gangs = gangs
-        self._filter = node_filter
-        self._decisions = decisions
-        self._sleep = sleep
-        self._last = Snapshot(0)
-        self._lock = asyncio.Lock()
+class ClusterSource(Protocol):
+    """What the admin REST asks of the cluster."""
 
     async def take(self) -> Snapshot:
-        """Return a snapshot that is at most `MAX_AGE_S` old."""
-        async with self._lock:
-            if not self._last.is_fresh(self._cluster.now()):
-                self._last = await self._make()
-            return self._last
+        """Return a new snapshot. Raises NotReady."""
+
+    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+        """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
+
+    async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
+        """Return why gangs wait; those that do not wait are left out."""
+
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What snapshots show.
+
+    Attributes:
+        cluster: the pods and nodes.
+        node_filter: judges nodes; it must not be the verbs' one.
+        gangs: what is known of each gang.
+        decisions: returns the last decision on each pod that filter refused.
+        ready: returns when the first lists are complete.
+        why_not_leader: returns why this replica does not bind; empty where it does.
+        policies: returns the cluster's packing policies, with what it has learned by now.
+    """
+
+    cluster: Cluster
+    node_filter: Filter
+    gangs: GangBook
+    decisions: Callable[[], Mapping[str, Decision]]
+    ready: Callable[[], Awaitable[None]]
+    why_not_leader: Callable[[], str]
+    policies: Callable[[], DefaultPolicies]
+
+
+class Snapshots:
+    """The source beside the cluster itself; every method runs on the event loop of the verbs."""
+
+    def __init__(self, shown: Shown, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._shown = shown
+        self._cluster = shown.cluster
+        self._sleep = sleep
+        self._number = 0
+
+    async def take(self) -> Snapshot:
+        """Return a new snapshot. Raises NotReady."""
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._shown.ready()
+        except TimeoutError:
+            raise NotReady("the first lists of the cluster are not complete") from None
+        return await self._make()
 
     async def reserved(self, pod: Pod) -> dict[str, Refusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
         for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
-            placement = self._filter.node(pod, node)
+            placement = self._shown.node_filter.node(pod, node)
             if isinstance(placement, Refusal) and placement.reason in KEPT:
                 found[node] = placement
             await self._sleep(0)
         return found
 
-    async def why_gangs_wait(self, pods: Collection[Pod]) -> WaitingGangs:
-        """Return why the gangs of some pods wait; gangs that do not wait are left out."""
+    async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
+        """Return why gangs wait; those that do not wait are left out."""
         found = {}
-        for key in dict.fromkeys(map(gang_members.key_of, pods)):
-            if key is not None and (why := self._gangs.why(key)):
+        for key in keys:
+            if why := self._shown.gangs.why(key):
                 found[key] = why
                 await self._sleep(0)
         return found
@@ -143,8 +183,12 @@ class Snapshots:
                 resumed = self._cluster.now()
             if name in objects.gpunodes:
                 views[name] = self._view(name)
-        number, now = self._last.number + 1, self._cluster.now()
-        return Snapshot(number, pods, gpunodes, views, self._cluster.slice_mib, self._decisions(), now)
+        self._number += 1
+        shown, policies = self._shown, self._shown.policies()
+        return Snapshot(
+            self._number, pods, gpunodes, views, self._cluster.slice_mib, shown.decisions(), shown.why_not_leader(),
+            replace(policies, models=policies.models.copy()),
+        )  # fmt: skip
 
     def _view(self, name: str) -> NodeView:
         usable = self._cluster.usable_state(name)

@@ -32,7 +32,7 @@ async def summarize(
         "usableNodes": sum(each["usable"] for each in nodes),
         **{name: sum(each[name] for each in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in models.SummaryPods.model_fields},
-        "scheduler": context.why_not_leader(),
+        "scheduler": snapshot.why_not_leader,
         "findings": findings.of(snapshot, sees),
     }
     return answer(request, body)

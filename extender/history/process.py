@@ -18,6 +18,7 @@ FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 10.0
 END_S: Final = 3.0
 STOP_S: Final = 10.0  # for the last records on the way to the disk
+SWITCH_S: Final = 0.0005  # after which the recorder's thread gives the interpreter's lock to the verbs; 0.005 otherwise
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,7 @@ def recorder(home: Path | None, *, max_bytes: int, replica: str, clocks: Clocks)
     if home is None:
         yield NO_RECORDER
         return
+    sys.setswitchinterval(SWITCH_S)
     started = SpillRecorder(Spill(folder.spill(home), max_bytes=max_bytes), replica, clocks.now_ms)
     started.start()
     try:

@@ -3,11 +3,12 @@
 import asyncio
 import random
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 
 from extender import objects
-from extender.admin.snapshots import Snapshots
+from extender.admin.snapshots import Shown, Snapshots
 from extender.filter import Filter
 from extender.held_room import HeldRoom
 from extender.objects import Pod
@@ -179,7 +180,9 @@ def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     extender.cluster.holds.now = HeldRoom(("default", GangSource.ANNOTATION, "train"), 0, whole)
     pod = Stream(random.Random(0)).pod(gpu_mem=256)
     explaining = Filter(extender.cluster, DefaultPolicies())
-    snapshots = Snapshots(extender.cluster, explaining, extender.book, dict)
+    at_once = partial(asyncio.sleep, 0)
+    shown = Shown(extender.cluster, explaining, extender.book, dict, at_once, lambda: "", DefaultPolicies)
+    snapshots = Snapshots(shown)
     refused = asyncio.run(snapshots.reserved(pod))
     assert {name: each.reason for name, each in refused.items()} == dict.fromkeys(NODES, Reason.CARD_KEPT_FOR_GANG)
     assert str(extender.binder._reserve(pod, "n1")).startswith("CardKeptForGang: ")

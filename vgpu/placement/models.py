@@ -15,6 +15,12 @@ class Models:
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
 
+    def copy(self) -> "Models":
+        """Return the models seen by now, which later ones are not added to."""
+        made = Models()
+        made._bits = dict(self._bits)
+        return made
+
     @property
     def names(self) -> tuple[str, ...]:
         """The models that have a bit of their own, in the order of their bits."""

@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from extender.admin.worker import frames, questions
+from extender.admin import frames
+from extender.admin.worker import questions
 from extender.admin.worker.fleet import Fleet, Update
 
 NICER = 10  # the verbs go first where there are few cores

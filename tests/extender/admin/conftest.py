@@ -1,6 +1,5 @@
 """The admin REST over the extender's world of three nodes, without a listener: httpx calls the ASGI application."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from extender.admin import assembly
 from extender.admin.assembly import Parts
 from extender.admin.audit import AdminAction
-from extender.admin.snapshots import Snapshots
+from extender.admin.snapshots import Shown, Snapshots
 from extender.filter import Filter
 from tests.extender.conftest import World
-from vgpu.adapters.kubernetes.client import Client
 from vgpu.placement.policies import DefaultPolicies
 
 
@@ -25,6 +24,7 @@ class Admin:
     """The REST as a client sees it, and the world behind."""
 
     world: World
+    app: ASGIApp
     http: httpx.AsyncClient
     actions: list[AdminAction] = field(default_factory=list)
 
@@ -43,6 +43,15 @@ class Admin:
         self.world.clock.seconds += 1
 
 
+def shown(world: World) -> Shown:
+    """Return what snapshots of the world show."""
+    defaults = DefaultPolicies()
+    return Shown(
+        world.cluster, Filter(world.cluster, defaults), world.seen.gangs, world.seen.decisions.known,
+        world.watches.wait, world.leader.refusal, lambda: defaults,
+    )  # fmt: skip
+
+
 Opened = Callable[..., AbstractAsyncContextManager[Admin]]
 
 
@@ -52,29 +61,13 @@ def opened(world: World) -> Opened:
 
     @asynccontextmanager
     async def opened(**parts: Any) -> AsyncIterator[Admin]:
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[Client]:
-            yield parts.pop("client", world.client)
-
         actions: list[AdminAction] = []
-        defaults = DefaultPolicies()
-        made = Parts(
-            snapshots=Snapshots(
-                world.cluster, Filter(world.cluster, defaults), world.seen.gangs, world.seen.decisions.known
-            ),
-            ready=world.watches.wait,
-            connect=connect,
-            why_not_leader=world.leader.refusal,
-            policies=DefaultPolicies,
-            clock=world.clock,
-            now=lambda: datetime.now(UTC),
-            on_action=actions.append,
-            **{key: value for key, value in parts.items() if key != "client"},
-        )
-        async with assembly.opened(made, asyncio.get_running_loop())() as app:
+        given: dict[str, Any] = {"source": Snapshots(shown(world)), "client": world.client} | parts
+        made = Parts(clock=world.clock, now=lambda: datetime.now(UTC), on_action=actions.append, **given)
+        async with assembly.opened(made) as app:
             transport = httpx.ASGITransport(app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:9871") as http:
-                yield Admin(world, http, actions)
+                yield Admin(world, app, http, actions)
 
     return opened
 

@@ -1,32 +1,36 @@
-"""What the admin's event loop asks of the verbs' event loop."""
+"""How often the admin's process asks the extender for a snapshot."""
 
 import asyncio
 
-import pytest
-
-from tests.extender.admin.conftest import Admin
-
-
-@pytest.fixture
-def crossed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every call into the verbs' event loop."""
-    calls: list[object] = []
-    call = asyncio.run_coroutine_threadsafe
-
-    def counted(*args: object) -> object:
-        calls.append(args[0])
-        return call(*args)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", counted)
-    return calls
+from extender.admin.assembly import KeptSnapshot
+from extender.admin.snapshots import Snapshot, Snapshots
+from tests.extender.admin.conftest import Admin, shown
+from tests.extender.conftest import World
 
 
-async def test_requests_share_a_snapshot_without_a_call_into_the_verbs_loop(
-    admin: Admin, crossed: list[object]
-) -> None:
-    for _ in range(5):
-        assert (await admin.http.get("/api/v1/nodes")).is_success
-    assert len(crossed) == 1
+class Counted(Snapshots):
+    taken = 0
+
+    async def take(self) -> Snapshot:
+        self.taken += 1
+        return await super().take()
+
+
+async def test_requests_of_half_a_second_share_a_snapshot(world: World) -> None:
+    source = Counted(shown(world))
+    kept = KeptSnapshot(source, world.clock)
+    first = await asyncio.gather(*(kept.get() for _ in range(5)))
+    assert source.taken == 1
+    assert len({each.number for each in first}) == 1
+    world.clock.seconds += 0.4
+    await kept.get()
+    assert source.taken == 1
+    world.clock.seconds += 0.2
+    assert (await kept.get()).number == first[0].number + 1
+
+
+async def test_a_request_after_half_a_second_sees_what_is_new(admin: Admin) -> None:
+    before = len((await admin.get("/pods"))["items"])
+    await admin.world.create_pod(gpu_mem=256)
     await admin.fresh()
-    assert (await admin.http.get("/api/v1/nodes")).is_success
-    assert len(crossed) == 2
+    assert len((await admin.get("/pods"))["items"]) == before + 1

@@ -74,7 +74,7 @@ class Worst(Asked):
 
 async def test_usage_by_groups_of_a_period(opened: Opened) -> None:
     reports = Asked()
-    async with opened(open_reports=lambda: reports) as admin:
+    async with opened(reports=reports) as admin:
         found = await admin.get("/usage", by=["owner", "label:team", "day"], since="7d", label="a=b", limit=2)
         assert found["items"][0]["group"] == {"owner": "owner", "label:team": "team", "day": "day"}
         assert (len(found["items"]), found["itemsLeftOut"]) == (2, 1)
@@ -96,7 +96,7 @@ async def test_a_database_that_does_not_answer_is_asked_again_for_a_while(
     monkeypatch.setattr(history_routes, "WAIT_S", 0.3)
     monkeypatch.setattr(history_routes, "RETRY_S", 0.01)
     reports = Asked()
-    async with opened(open_reports=lambda: reports) as admin:
+    async with opened(reports=reports) as admin:
         reports.failures = 3  # its tables are being made
         await admin.get("/usage")
         reports.is_down = True
@@ -105,7 +105,7 @@ async def test_a_database_that_does_not_answer_is_asked_again_for_a_while(
 
 async def test_a_tenant_gets_usage_and_events_of_its_namespaces_only(opened: Opened, reviewer: Reviewer) -> None:
     reports = Asked()
-    async with opened(open_reports=lambda: reports, client=reviewer, has_reviews=True) as admin:
+    async with opened(reports=reports, client=reviewer, has_reviews=True) as admin:
         await admin.world.create_pod(gpu_mem=256)
         await admin.fresh()
         for token, expected in (("ann", {"default"}), ("bob", set()), ("admin", None)):
@@ -117,7 +117,7 @@ async def test_a_tenant_gets_usage_and_events_of_its_namespaces_only(opened: Ope
 
 
 async def test_what_containers_should_ask_for(opened: Opened) -> None:
-    async with opened(open_reports=Asked) as admin:
+    async with opened(reports=Asked()) as admin:
         found = await admin.get("/rightsize", since="7d", limit=2)
         assert (len(found["items"]), found["itemsLeftOut"], found["complete"]) == (2, 1, True)
         row = found["items"][0]
@@ -129,7 +129,7 @@ async def test_what_containers_should_ask_for(opened: Opened) -> None:
 
 
 async def test_the_worst_come_first_and_only_those_that_leave_time_unused(opened: Opened) -> None:
-    async with opened(open_reports=Worst) as admin:
+    async with opened(reports=Worst()) as admin:
         assert [each["owner"] for each in (await admin.get("/rightsize"))["items"]] == ["a", "b", "c"]
         found = await admin.get("/rightsize", worst="true")
         assert [(each["owner"], each["unusedGpuSeconds"]) for each in found["items"]] == [("b", 3060.0), ("a", 1500.0)]
@@ -143,7 +143,7 @@ async def test_the_database_answers(opened: Opened, tmp_path: Path) -> None:
     engine = database.engine(database.sqlite_url(tmp_path / "h.db"))
     database.migrate(engine)
     reports = SqlReports(engine, Prices(), lambda: 0)
-    async with opened(open_reports=lambda: reports) as admin:
+    async with opened(reports=reports) as admin:
         assert (await admin.get("/usage", by=[str(each) for each in Dimension if each != "label"][:4]))["items"] == []
         assert (await admin.get("/history"))["items"] == []
         assert (await admin.get("/history", 422, cursor="x"))["errors"][0]["field"] == "cursor"

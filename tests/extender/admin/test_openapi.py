@@ -1,6 +1,7 @@
 """Requests that schemathesis derives from the OpenAPI document: each answer is one that the document describes."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from extender.admin.rate_limits import RateLimits
 from extender.history import database, folder
+from extender.history.prices import Prices
+from extender.history.sql_reports import SqlReports
+from tests.extender.admin.conftest import Opened
 from tests.extender.admin.test_server import served
 from tests.extender.conftest import World
 
@@ -53,24 +57,30 @@ def checked(operation: Any, url: str, examples: int, note: Callable[[str], objec
     return made
 
 
-async def probed(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> dict[str, int]:
+async def probed(
+    world: World, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
+) -> dict[str, int]:
     monkeypatch.setattr(RateLimits, "check", lambda *_: None)
     engine = database.engine(database.sqlite_url(folder.sqlite_file(tmp_path)))
     database.migrate(engine)
-    engine.dispose()
     for _ in range(3):
         await world.bind(await world.create_pod(gpu_mem=1024), "n1")
-    async with served(world, tmp_path, history_dir=tmp_path) as port:
+    reports = SqlReports(engine, Prices(), lambda: time.time_ns() // 1_000_000)
+    async with served(opened, reports=reports) as port:
         return await asyncio.to_thread(check_all, f"http://127.0.0.1:{port}", examples)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-async def test_many_requests_to_each_operation(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = await probed(world, tmp_path, monkeypatch, 300)
+async def test_many_requests_to_each_operation(
+    world: World, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = await probed(world, opened, tmp_path, monkeypatch, 300)
     assert len(sent) >= 14
     assert min(count for label, count in sent.items()) >= 1
 
 
-async def test_a_few_requests_to_each_operation(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(await probed(world, tmp_path, monkeypatch, 1)) >= 14
+async def test_a_few_requests_to_each_operation(
+    world: World, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert len(await probed(world, opened, tmp_path, monkeypatch, 1)) >= 14

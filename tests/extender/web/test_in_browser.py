@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
-from tests.extender.admin.test_server import served
+from tests.extender.admin.test_process import running, until_answered
+from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 from tests.vgpu.simulator.process import Run
 
@@ -93,7 +94,10 @@ async def test_text_of_users_stays_text(page: Page, run: Run) -> None:
 
 async def test_a_token_is_asked_for_and_kept_for_the_tab(browser: Browser, world: World, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a-secret-of-the-test")
-    async with served(world, tmp_path, admin_auth="token", admin_token_file=tmp_path / "token") as port:
+    token, port = tmp_path / "token", free_port()
+    settings = {"admin_auth": "token", "admin_token_file": token}
+    async with running(world, tmp_path / "kubeconfig", port, **settings) as http:
+        await until_answered(http)
         page = await browser.new_page()
         await page.goto(f"http://127.0.0.1:{port}/")
         await page.get_by_label("Token").fill("wrong")

@@ -1,0 +1,88 @@
+"""The admin's process: `python -m extender.admin DESCRIPTOR LOG_LEVEL`, started by the extender.
+
+DESCRIPTOR is a socket to the extender; its first frame has the settings. When the extender closes it, or is killed, the
+process ends.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import time
+from datetime import UTC, datetime
+
+from extender.admin import assembly, frames, server
+from extender.admin.assembly import Parts
+from extender.admin.link import Link
+from extender.admin.messages import Start
+from extender.admin.server import Listener
+from extender.history import folder, prices
+from extender.history.reports import Reports
+from vgpu.adapters import process
+from vgpu.adapters.kubernetes.client import Client
+
+NICER = 10  # the verbs go first where there are few processors
+
+
+def main() -> None:
+    """Serve the admin REST; exit with status 1 on an error."""
+    descriptor, log_level = sys.argv[1:]
+    with contextlib.suppress(OSError):
+        os.nice(NICER)
+    process.run("admin", log_level, lambda: serve(int(descriptor)))
+
+
+async def serve(descriptor: int) -> None:
+    """Serve until cancelled, or until the extender closes the socket."""
+    reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
+    start: Start = await frames.receive(reader)
+    link = Link(reader, writer)
+    receiving = asyncio.create_task(link.run())
+    serving = asyncio.create_task(_serve(start, link))
+    try:
+        await asyncio.wait({receiving, serving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        receiving.cancel()
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+
+
+async def _serve(start: Start, link: Link) -> None:
+    kubeconfig = str(start.kubeconfig) if start.kubeconfig else None
+    listener = Listener(start.host, start.port, start.is_loopback, start.tls_cert, start.tls_key)
+    async with await Client.connect(kubeconfig, user_agent=start.user_agent) as client:
+        parts = Parts(
+            source=link,
+            client=client,
+            clock=time.monotonic,
+            now=_now,
+            token=start.token,
+            has_reviews=start.has_reviews,
+            reports=_reports(start),
+            on_action=link.acted,
+            gpushare_unit_mib=start.gpushare_unit_mib,
+        )
+        async with assembly.opened(parts) as app:
+            await server.serve(listener, app, _now())
+
+
+def _reports(start: Start) -> Reports | None:
+    """Open the history. SQLAlchemy takes 45 MB and half a second: it is imported if it is needed."""
+    if start.history_dir is None:
+        return None
+    from extender.history import database  # noqa: PLC0415
+    from extender.history.sql_reports import SqlReports  # noqa: PLC0415
+
+    url = start.history_url or database.sqlite_url(folder.sqlite_file(start.history_dir))
+    known = prices.read(start.prices) if start.prices else prices.Prices()
+    return SqlReports(database.engine(url), known, lambda: time.time_ns() // 1_000_000)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The admin's process, started and ended by the extender: `python -m extender.admin`.
+
+Its clients' requests, streams and lists cost the verbs neither the interpreter's lock nor collections of garbage, and
+its file descriptors are its own. A failure there never ends the extender: the process is started again after a pause.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
+from typing import Final
+
+from extender.admin import frames
+from extender.admin.answering import Answers
+from extender.admin.messages import Start
+
+AGAIN_S: Final = 5.0
+END_S: Final = 4.0  # for the requests in flight
+
+log = logging.getLogger(__name__)
+
+
+class AdminProcess:
+    """Runs the process with its settings, and answers it. `answers` makes what answers one process."""
+
+    def __init__(self, start: Start, log_level: str, answers: Callable[[], Answers]) -> None:
+        self._start = start
+        self._log_level = log_level
+        self._answers = answers
+
+    async def run(self) -> None:
+        """Keep the process running until cancelled; then close its socket, on which it ends."""
+        while True:
+            try:
+                await self._once()
+            except OSError as error:
+                log.warning("the admin process cannot be started: %s", error)
+            await asyncio.sleep(AGAIN_S)
+
+    async def _once(self) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "extender.admin", str(theirs.fileno()), self._log_level,
+                stdin=DEVNULL, pass_fds=(theirs.fileno(),),
+            )  # fmt: skip
+            theirs.close()
+            try:
+                await self._answer(ours)
+            except Exception:
+                log.exception("the admin process asked what cannot be answered")
+            finally:
+                ours.close()
+                code = await _ended(process)
+            log.warning("the admin process exited with code %d; it is started again in %.0f s", code, AGAIN_S)
+
+    async def _answer(self, ours: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=ours)
+        try:
+            writer.write(frames.encode(self._start))
+            await self._answers().serve(reader, writer)
+        finally:
+            writer.transport.abort()
+
+
+async def _ended(process: Process) -> int:
+    """Let the process finish its requests; return its exit status."""
+    with contextlib.suppress(TimeoutError):
+        return await asyncio.wait_for(process.wait(), END_S)
+    process.kill()
+    return await process.wait()

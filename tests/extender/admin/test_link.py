@@ -1,0 +1,177 @@
+"""Snapshots and questions over a socket, as between the admin's process and the extender's."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.admin import link as links
+from extender.admin import snapshot_pieces
+from extender.admin.answering import Answers
+from extender.admin.audit import AdminAction
+from extender.admin.link import Link
+from extender.admin.problems import AdminProblem
+from extender.admin.snapshot_pieces import Mirror
+from extender.admin.snapshots import NotReady, Snapshot, Snapshots
+from extender.last_decisions import Decision
+from tests.extender.admin.conftest import shown
+from tests.extender.conftest import World
+from vgpu.device import Node
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.snapshot import NodeView
+from vgpu.reasons import Reason
+from vgpu.share import NodeState
+
+
+@asynccontextmanager
+async def linked(source: Any, acted: Any = lambda _: None) -> AsyncIterator[Link]:
+    """A link to a source in this process."""
+    ours, theirs = socket.socketpair()
+    answering = await asyncio.open_connection(sock=ours)
+    reader, writer = await asyncio.open_connection(sock=theirs)
+    serving = asyncio.create_task(Answers(source, time.monotonic, acted).serve(*answering))
+    link = Link(reader, writer)
+    receiving = asyncio.create_task(link.run())
+    try:
+        yield link
+    finally:
+        writer.close()
+        answering[1].close()
+        for task in (serving, receiving):
+            task.cancel()
+        await asyncio.gather(serving, receiving, return_exceptions=True)
+
+
+async def test_snapshots_are_those_of_the_extender_after_every_change(world: World) -> None:
+    source = Snapshots(shown(world))
+    async with linked(source) as link:
+        for n in range(40):
+            await world.create_pod(gpu_mem=256 + n)
+        first = await link.take()
+        assert first == replace(await source.take(), number=first.number, policies=first.policies)
+        pod = await world.create_pod(gpu_mem=1024)
+        assert not await world.bind(pod, "n1")
+        await world.until_bound_is_watched(pod)
+        gone = next(iter(first.pods.values()))
+        await world.client.delete(f"/api/v1/namespaces/default/pods/{gone.name}")
+        await world.until(lambda: gone.uid not in world.cluster.objects.pods)
+        second = await link.take()
+        assert second == replace(await source.take(), number=second.number, policies=second.policies)
+        assert gone.uid in first.pods, "a snapshot stays as it is"
+        assert second.views["n2"] is first.views["n2"], "an unchanged node is not sent again"
+        assert second.views["n1"] != first.views["n1"]
+
+
+async def test_questions(world: World) -> None:
+    world.leader.refusal_text = "another one binds"
+    actions: list[AdminAction] = []
+    async with linked(Snapshots(shown(world)), actions.append) as link:
+        snapshot = await link.take()
+        assert snapshot.why_not_leader == "another one binds"
+        for n in range(40):
+            await world.create_pod(gpu_mem=256 + n)
+        pods = list((await link.take()).pods.values())
+        asked = await asyncio.gather(link.requests(pods), link.reserved(pods[0]), link.why_gangs_wait([]))
+        assert asked[0] == [pod.parsed.request for pod in pods]
+        assert (dict(asked[1]), dict(asked[2])) == ({}, {})
+        action = AdminAction("2026-01-01T00:00:00Z", "ann", (), "cordon", "GPU-1", "n1", "done")
+        link.acted(action)
+        await link.take()
+        assert actions == [action]
+
+
+RESERVED = {"node": Refusal(Reason.CARD_RESERVED, {"pod": Reason.CARD_RESERVED})}
+
+
+class Slow:
+    """A source whose snapshots come when the test lets them."""
+
+    def __init__(self) -> None:
+        self.let = asyncio.Event()
+        self.number = 0
+
+    async def take(self) -> Snapshot:
+        await self.let.wait()
+        self.number += 1
+        return Snapshot(self.number)
+
+    async def reserved(self, pod: Any) -> dict[str, Any]:
+        return {"node": Refusal(Reason.CARD_RESERVED, {pod: Reason.CARD_RESERVED})}
+
+
+async def test_a_client_that_goes_takes_no_answer_of_another_one() -> None:
+    source = Slow()
+    async with linked(source) as link:
+        first = asyncio.create_task(link.take())
+        await asyncio.sleep(0.05)
+        first.cancel()
+        other = asyncio.create_task(link.reserved("pod"))  # type: ignore[arg-type]
+        await asyncio.sleep(0.05)
+        source.let.set()
+        assert await other == RESERVED
+        assert (await link.take()).number == 2
+
+
+async def test_without_an_answer_in_time_the_link_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "FRAME_S", 0.05)
+    async with linked(Slow()) as link:
+        for _ in range(2):
+            with pytest.raises(AdminProblem, match="does not answer"):
+                await link.take()
+
+
+async def test_that_the_lists_are_not_complete_is_passed_on() -> None:
+    class Starting(Slow):
+        async def take(self) -> Snapshot:
+            raise NotReady("the first lists are not complete")
+
+    async with linked(Starting()) as link:
+        with pytest.raises(NotReady, match="not complete"):
+            await link.take()
+        assert await link.reserved("pod") == RESERVED  # type: ignore[arg-type]
+
+
+STATES = [NodeState.of(Node(f"n{n}", 256, ()), {}, {}) for n in range(3)]
+VIEWS = [NodeView("n", state, None, {"slices": n}) for n in range(2) for state in STATES]
+DECISIONS = [Decision(n, 1, {}) for n in range(3)]
+KEYS = st.sampled_from("abcdefgh")
+SNAPSHOTS = st.builds(
+    Snapshot,
+    number=st.integers(1, 9),
+    views=st.dictionaries(KEYS, st.sampled_from(VIEWS)),
+    decisions=st.dictionaries(KEYS, st.sampled_from(DECISIONS)),
+    why_not_leader=st.sampled_from(["", "no"]),
+    policies=st.just(DefaultPolicies()),
+)
+
+
+@given(st.lists(SNAPSHOTS, max_size=5))
+def test_the_copy_is_the_snapshot_whatever_has_changed(snapshots: list[Snapshot]) -> None:
+    mirror, before = Mirror(), Snapshot(0)
+    for after in snapshots:
+        for piece in snapshot_pieces.pieces(before, after):
+            if piece is not None:
+                assert len(piece.changed) <= snapshot_pieces.PER_PIECE
+                mirror.apply(piece)
+        copy = mirror.take(snapshot_pieces.taken(before, after))
+        assert replace(copy, policies=after.policies) == after
+        before = after
+
+
+def test_a_model_that_was_seen_since_goes_to_the_copy() -> None:
+    policies = DefaultPolicies()
+    before = Snapshot(1, policies=replace(policies, models=policies.models.copy()))
+    policies.models.bit("H200")
+    after = Snapshot(2, policies=replace(policies, models=policies.models.copy()))
+    sent = snapshot_pieces.taken(before, after).policies
+    assert sent is not None
+    assert sent.models.names == ("H200",)
+    assert snapshot_pieces.taken(after, after).policies is None

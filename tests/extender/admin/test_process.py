@@ -1,0 +1,135 @@
+"""The admin's process over a real socket, with the extender's world in this process."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from extender import admin_service
+from extender.admin import process
+from extender.settings import Settings
+from tests.extender.admin.test_server import free_port
+from tests.extender.conftest import World
+
+STARTED_S = 30.0
+
+
+@pytest.fixture
+def kubeconfig(world: World, tmp_path: Path) -> Path:  # noqa: ARG001 - the world has written it
+    return tmp_path / "kubeconfig"
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "AGAIN_S", 0.05)
+
+
+@asynccontextmanager
+async def running(world: World, kubeconfig: Path, port: int, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """The process on a port, with more settings, and a client of it."""
+    settings = Settings.model_construct(kubeconfig=kubeconfig, admin_listen=f"127.0.0.1:{port}", **more)
+    object.__setattr__(world.seen, "settings", settings)
+    made = admin_service.admin_process(world.seen, world.leader, world.history, lambda: "id", "test")
+    assert made is not None
+    task = asyncio.create_task(made.run())
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
+            yield http
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_answered(http: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(STARTED_S):
+        while True:
+            with contextlib.suppress(httpx.TransportError):
+                if (await http.get("/healthz")).text == "ok":
+                    return
+            await asyncio.sleep(0.02)
+
+
+def children() -> list[int]:
+    """Processes that this one has started and that run `extender.admin`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            is_child = f"\nPPid:\t{os.getpid()}\n" in (path.parent / "status").read_text()
+            if is_child and b"extender.admin" in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+async def test_a_stream_shows_a_pod_that_is_created_and_ends_with_the_process(world: World, kubeconfig: Path) -> None:
+    port = free_port()
+    async with running(world, kubeconfig, port) as http:
+        await until_answered(http)
+        assert (await http.get("/api/v1/summary")).json()["gpus"] == 6
+        async with http.stream("GET", "/api/v1/events?kind=pod") as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == "retry: 2000"
+            await asyncio.sleep(0.2)
+            await world.create_pod(gpu_mem=256)
+            async with asyncio.timeout(20):
+                while not (line := await anext(lines)).startswith("data: "):
+                    pass
+            event = json.loads(line.removeprefix("data: "))
+            assert (event["type"], event["object"]["name"]) == ("ADDED", "pod-1")
+    assert not children()
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port))
+
+
+async def test_what_only_the_extender_knows_is_asked_of_it(world: World, kubeconfig: Path) -> None:
+    world.leader.refusal_text = "another replica binds"
+    pod = await world.create_pod(gpu_mem=1 << 20)
+    async with running(world, kubeconfig, free_port()) as http:
+        await until_answered(http)
+        assert (await http.get("/api/v1/summary")).json()["scheduler"] == "another replica binds"
+        found = (await http.get(f"/api/v1/pods/default/{pod['metadata']['name']}/explain")).json()
+        assert found["fits"] is False
+        assert "CardTooSmall" in json.dumps(found["reasons"])
+        done = await http.post("/api/v1/gpus/GPU-n1-0/cordon")
+        assert done.status_code == 200, done.text
+    (record,) = [each for each in world.history.records if type(each).__name__ == "AdminAction"]
+    assert (record.verb, record.outcome) == ("cordon", "done")  # type: ignore[union-attr]
+
+
+async def test_a_killed_process_is_started_again(world: World, kubeconfig: Path) -> None:
+    async with running(world, kubeconfig, free_port()) as http:
+        await until_answered(http)
+        (child,) = children()
+        os.kill(child, signal.SIGKILL)
+        async with asyncio.timeout(STARTED_S):
+            while child in children():
+                await asyncio.sleep(0.02)
+        await until_answered(http)
+        assert (await http.get("/api/v1/summary")).json()["gpus"] == 6
+
+
+async def test_a_port_in_use_ends_nothing_and_is_tried_again(world: World, kubeconfig: Path) -> None:
+    port = free_port()
+    other = socket.create_server(("127.0.0.1", port))
+    async with running(world, kubeconfig, port) as http:
+        async with asyncio.timeout(STARTED_S):
+            first = await _until_a_child_but(None)
+            await _until_a_child_but(first)
+        other.close()
+        await until_answered(http)
+
+
+async def _until_a_child_but(known: int | None) -> int:
+    while True:
+        found: list[Any] = [each for each in children() if each != known]
+        if found:
+            return int(found[0])
+        await asyncio.sleep(0.02)
