@@ -282,6 +282,7 @@ HISTORY_FAULTS: Final = Table(
             ("no history", "no-history"),
             ("SQLite", "sqlite"),
             ("SQLite, file system full for a minute", "sqlite-disk-full"),
+            ("PostgreSQL", "postgresql"),
             ("PostgreSQL, killed for a minute", "postgresql-killed"),
         )
     ),
