@@ -1,4 +1,4 @@
-"""Bounds the connections of the admin listener, so that its clients cannot use up the file descriptors of the verbs.
+"""Bounds the connections of the admin listener, so that its clients leave file descriptors for what answers them.
 
 The listening socket accepts no more than a number of connections; the event loop then waits a second, as it does where
 the system has no file descriptor left. A client that sends no request is disconnected.
@@ -7,11 +7,12 @@ the system has no file descriptor left. A client that sends no request is discon
 import asyncio
 import errno
 import logging
-import resource
 import socket
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from vgpu.adapters import process
 
 MAX_CONNECTIONS: Final = 4_096
 SILENCE_S: Final = 15.0
@@ -56,13 +57,8 @@ def listen(host: str, port: int, most: int) -> BoundedListener:
 
 
 def most_connections() -> int:
-    """Raise the limit of file descriptors as far as it may be, and return how many connections may use half of them."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_CONNECTIONS * 2 if hard == resource.RLIM_INFINITY else min(hard, MAX_CONNECTIONS * 2)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, soft // 2)
+    """Return how many connections there may be: they use half of the file descriptors at most."""
+    return min(MAX_CONNECTIONS, process.raise_descriptors() // 2)
 
 
 def note_full(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from extender.admin.answering import Answers
 from extender.admin.messages import Start
 
 AGAIN_S: Final = 5.0
+LONGEST_AGAIN_S: Final = 60.0  # the process needs a second of a processor to start
 END_S: Final = 4.0  # for the requests in flight
 
 log = logging.getLogger(__name__)
@@ -33,19 +34,25 @@ class AdminProcess:
 
     async def run(self) -> None:
         """Keep the process running until cancelled; then close its socket, on which it ends."""
+        pause_s, now = AGAIN_S, asyncio.get_running_loop().time
         while True:
+            began = now()
             try:
-                await self._once()
+                why = f"exited with code {await self._once()}"
             except OSError as error:
-                log.warning("the admin process cannot be started: %s", error)
-            await asyncio.sleep(AGAIN_S)
+                why = f"cannot be started: {error}"
+            pause_s = AGAIN_S if now() - began > LONGEST_AGAIN_S else pause_s
+            log.warning("the admin process %s; it is started again in %.0f s", why, pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(LONGEST_AGAIN_S, 2 * pause_s)
 
-    async def _once(self) -> None:
+    async def _once(self) -> int:
+        """Run the process once; return its exit status."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "extender.admin", str(theirs.fileno()), self._log_level,
-                stdin=DEVNULL, pass_fds=(theirs.fileno(),),
+                stdin=DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True,  # Ctrl-C is for the extender
             )  # fmt: skip
             theirs.close()
             try:
@@ -55,7 +62,7 @@ class AdminProcess:
             finally:
                 ours.close()
                 code = await _ended(process)
-            log.warning("the admin process exited with code %d; it is started again in %.0f s", code, AGAIN_S)
+            return code
 
     async def _answer(self, ours: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=ours)

@@ -132,6 +132,26 @@ async def test_two_processes_of_one_name_have_two_identities(tmp_path: Path) -> 
             await asyncio.gather(*(process.wait() for process in processes))
 
 
+async def test_a_killed_extender_leaves_no_admin_rest_behind(tmp_path: Path) -> None:
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: "uid")
+    port, rest = free_port(), free_port()
+    async with server.serving(api) as url, httpx.AsyncClient() as http:
+        flags = [f"--kubeconfig={kubeconfigs.write(tmp_path, url)}", f"--listen=127.0.0.1:{port}"]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "extender", *flags, f"--admin-listen=127.0.0.1:{rest}"
+        )
+        await until_ready(http, f"http://127.0.0.1:{rest}/healthz")
+        process.kill()
+        await process.wait()
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    socket.create_connection(("127.0.0.1", rest)).close()
+                except ConnectionRefusedError:
+                    return
+                await asyncio.sleep(0.05)
+
+
 async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
     numbers = itertools.count(1)
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")

@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 
 from vgpu.errors import VgpuError
+
+MAX_DESCRIPTORS: Final = 8_192
 
 
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -19,10 +22,21 @@ def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]
     logging.basicConfig(
         level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    raise_descriptors()
     try:
         asyncio.run(_until_signalled(main))
     except (VgpuError, OSError) as error:
         sys.exit(f"{name}: {error}")
+
+
+def raise_descriptors() -> int:
+    """Raise the limit of file descriptors as far as it may be, to 8,192 at most; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 async def _until_signalled(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

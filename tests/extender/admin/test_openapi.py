@@ -66,8 +66,11 @@ async def probed(
     for _ in range(3):
         await world.bind(await world.create_pod(gpu_mem=1024), "n1")
     reports = SqlReports(engine, Prices(), lambda: time.time_ns() // 1_000_000)
-    async with served(opened, reports=reports) as port:
-        return await asyncio.to_thread(check_all, f"http://127.0.0.1:{port}", examples)
+    try:
+        async with served(opened, reports=reports) as port:
+            return await asyncio.to_thread(check_all, f"http://127.0.0.1:{port}", examples)
+    finally:
+        engine.dispose()
 
 
 @pytest.mark.slow
