@@ -2,9 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from extender.admin import frames
 from extender.admin.audit import AdminAction
@@ -27,6 +27,8 @@ from vgpu.request import PodRequest
 
 FRAME_S: Final = READY_S + 5.0  # the longest wait for the next frame
 PODS_PER_QUESTION: Final = 16
+
+T = TypeVar("T")
 
 
 class Link:
@@ -52,8 +54,7 @@ class Link:
 
     async def take(self) -> Snapshot:
         """Return a new snapshot. Raises NotReady; AdminProblem: 503, the extender does not answer."""
-        found: Snapshot = await self._undisturbed(self._take)
-        return found
+        return await self._undisturbed(self._take)
 
     async def reserved(self, pod: Pod) -> dict[str, Refusal]:
         """Return the refusals of nodes where cards are reserved for other pods."""
@@ -90,10 +91,10 @@ class Link:
             self._mirror.apply(frame)
         return self._mirror.take(frame)
 
-    async def _undisturbed(self, exchange: Any) -> Any:
+    async def _undisturbed(self, exchange: Callable[[], Awaitable[T]]) -> T:
         """Run an exchange to its end, also where the client has gone that caused it."""
 
-        async def alone() -> Any:
+        async def alone() -> T:
             async with self._lock:
                 try:
                     return await exchange()
