@@ -6,7 +6,7 @@ from pathlib import Path
 
 from extender.admin import audit as admin_audit
 from extender.admin.answering import Answers
-from extender.admin.messages import Start
+from extender.admin.messages import Listener, Start
 from extender.admin.process import AdminProcess
 from extender.admin.snapshots import Shown, Snapshots
 from extender.assembly import Observers
@@ -54,11 +54,7 @@ def admin_process(
 def _start(settings: Settings, address: tuple[str, int], user_agent: str) -> Start:
     host, port = address
     return Start(
-        host=host,
-        port=port,
-        is_loopback=is_loopback(host),
-        tls_cert=settings.admin_tls_cert,
-        tls_key=settings.admin_tls_key,
+        listener=Listener(host, port, is_loopback(host), settings.admin_tls_cert, settings.admin_tls_key),
         token=_token(settings.admin_token_file),
         has_reviews=settings.admin_auth == "kubernetes",
         kubeconfig=settings.kubeconfig,

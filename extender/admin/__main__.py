@@ -16,7 +16,6 @@ from extender.admin import assembly, frames, server
 from extender.admin.assembly import Parts
 from extender.admin.link import Link
 from extender.admin.messages import Start
-from extender.admin.server import Listener
 from extender.history import folder, prices
 from extender.history.reports import Reports
 from vgpu.adapters import process
@@ -51,7 +50,6 @@ async def serve(descriptor: int) -> None:
 
 async def _serve(start: Start, link: Link) -> None:
     kubeconfig = str(start.kubeconfig) if start.kubeconfig else None
-    listener = Listener(start.host, start.port, start.is_loopback, start.tls_cert, start.tls_key)
     async with await Client.connect(kubeconfig, user_agent=start.user_agent) as client:
         parts = Parts(
             source=link,
@@ -65,7 +63,7 @@ async def _serve(start: Start, link: Link) -> None:
             gpushare_unit_mib=start.gpushare_unit_mib,
         )
         async with assembly.opened(parts) as app:
-            await server.serve(listener, app, _now())
+            await server.serve(start.listener, app, _now())
 
 
 def _reports(start: Start) -> Reports | None:

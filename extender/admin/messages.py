@@ -12,15 +12,22 @@ from vgpu.placement.policies import DefaultPolicies
 
 
 @dataclass(frozen=True, slots=True)
+class Listener:
+    """Where to listen. Without files, an address other than loopback gets a certificate of its own (ADR 44)."""
+
+    host: str
+    port: int
+    is_loopback: bool
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """The first message to the process: its settings.
 
     Attributes:
-        host: address to listen on.
-        port: to listen on.
-        is_loopback: whether only this machine reaches the address.
-        tls_cert: certificate, PEM.
-        tls_key: its private key, PEM.
+        listener: where to listen.
         token: the static token; empty for none.
         has_reviews: whether the API server reviews tokens and rights; otherwise loopback or the static token counts.
         kubeconfig: credentials for the API server; None for the pod's own.
@@ -31,11 +38,7 @@ class Start:
         gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
     """
 
-    host: str
-    port: int
-    is_loopback: bool
-    tls_cert: Path | None
-    tls_key: Path | None
+    listener: Listener
     token: str = field(repr=False)
     has_reviews: bool
     kubeconfig: Path | None

@@ -2,30 +2,18 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from extender.admin import connections, serving_certificate
+from extender.admin.messages import Listener
 from vgpu.adapters import process
 
 KEEP_ALIVE_S: Final = 75
 GRACE_S: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Where to listen. Without files, an address other than loopback gets a certificate of its own (ADR 44)."""
-
-    host: str
-    port: int
-    is_loopback: bool
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
 
 
 async def serve(listener: Listener, app: ASGIApp, now: datetime) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from extender import admin_service
 from extender.admin import connections, server
-from extender.admin.server import Listener
+from extender.admin.messages import Listener
 from extender.settings import Settings
 from tests.extender.admin.conftest import Opened
 from vgpu.errors import UnusableSetting
