@@ -75,6 +75,7 @@ async def test_a_stream_shows_a_pod_that_is_created_and_ends_with_the_process(wo
         await until_answered(http)
         assert (await http.get("/api/v1/summary")).json()["gpus"] == 6
         async with http.stream("GET", "/api/v1/events?kind=pod") as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
             lines = stream.aiter_lines()
             assert await anext(lines) == "retry: 2000"
             await asyncio.sleep(0.2)
