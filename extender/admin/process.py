@@ -5,14 +5,14 @@ its file descriptors are its own. A failure there never ends the extender: the p
 """
 
 import asyncio
-import contextlib
 import logging
 import socket
 import sys
-from asyncio.subprocess import DEVNULL, Process
+from asyncio.subprocess import DEVNULL
 from collections.abc import Callable
 from typing import Final
 
+from extender import child_process
 from extender.admin import frames
 from extender.admin.answering import Answers
 from extender.admin.messages import Start
@@ -61,7 +61,7 @@ class AdminProcess:
                 log.exception("the admin process asked what cannot be answered")
             finally:
                 ours.close()
-                code = await _ended(process)
+                code = await child_process.ended(process, END_S)
             return code
 
     async def _answer(self, ours: socket.socket) -> None:
@@ -71,11 +71,3 @@ class AdminProcess:
             await self._answers().serve(reader, writer)
         finally:
             writer.transport.abort()
-
-
-async def _ended(process: Process) -> int:
-    """Let the process finish its requests; return its exit status."""
-    with contextlib.suppress(TimeoutError):
-        return await asyncio.wait_for(process.wait(), END_S)
-    process.kill()
-    return await process.wait()

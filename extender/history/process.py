@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from extender import child_process
 from extender.clocks import Clocks
 from extender.history import folder
 from extender.history.recorder import NO_RECORDER, Recorder, SpillRecorder
@@ -70,8 +71,4 @@ async def _end(process: Process) -> None:
         return
     assert process.stdin is not None  # noqa: S101 - it is a pipe
     process.stdin.close()
-    try:
-        await asyncio.wait_for(process.wait(), END_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+    await child_process.ended(process, END_S)
