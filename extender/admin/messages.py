@@ -84,7 +84,13 @@ class Acted:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a snapshot: of one of its mappings (`pods`, `views`, ...) what is new or changed, and what is gone."""
+    """A part of a snapshot: some changes of one of its mappings.
+
+    Attributes:
+        mapping: name of the mapping: `pods`, `gpunodes`, `views` or `decisions`.
+        changed: the objects that are new or changed, by their keys.
+        gone: the keys of the objects that no longer exist.
+    """
 
     mapping: str
     changed: Mapping[str, Any]
