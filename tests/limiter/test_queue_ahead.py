@@ -20,11 +20,6 @@ HELD_S = 0.3
 GRACE_NS = 1_000_000
 
 
-@pytest.fixture(autouse=True)
-def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VGPU_QUEUE_AHEAD", "1")
-
-
 @pytest.fixture
 def queuing(joined: Joined) -> Tenant:  # noqa: F811
     """A process that knows its kernel's time and has no turn, and an arbiter that gives none."""
@@ -185,8 +180,8 @@ def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined)
     session.answer()
 
 
-def test_nothing_is_queued_unless_the_environment_asks_for_it(joined: Joined, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.delenv("VGPU_QUEUE_AHEAD")
+def test_nothing_is_queued_where_the_environment_forbids_it(joined: Joined, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("VGPU_QUEUE_AHEAD", "0")
     session, _, container = joined()
     session("launches.feed(500, 0.3)")
     assert container.region().cards[0].activity.queued_launches == 0

@@ -180,9 +180,8 @@ def test_a_tenant_that_ends_in_its_turn_does_not_block_others(tenants: Tenants, 
 
 
 @pytest.fixture
-def queuing_tenants(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> tuple[Tenant, Tenant]:
+def queuing_tenants(tenants: Tenants) -> tuple[Tenant, Tenant]:
     """Two containers whose launches are queued ahead of their turns."""
-    monkeypatch.setenv("VGPU_QUEUE_AHEAD", "1")
     both = tenants.add(50, "burst"), tenants.add(50, "burst")
     assert reached(lambda: min(tenants.feed(*both, us=50, seconds=0.5)) > 0.1)
     assert all(queued_launches(each) for each in both)

@@ -51,7 +51,7 @@ static bool is_set(const char *name, const char *value) {
 
 static bool is_allowed(void) {
     return !is_set("CUDA_LAUNCH_BLOCKING", "1") && !is_set("CUDA_INJECTION64_PATH", NULL) &&
-           is_set("VGPU_QUEUE_AHEAD", "1");
+           !is_set("VGPU_QUEUE_AHEAD", "0");
 }
 
 static bool is_mps(CUdevice device) {

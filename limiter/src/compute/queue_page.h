@@ -11,7 +11,7 @@
 #include "driver/abi.h"
 
 /* Whether launches of the current context can be queued. The first call asks the driver and the environment, and the
- * first call in a context allocates its page; call it while no wait is closed. Only with VGPU_QUEUE_AHEAD=1 (ADR 88);
+ * first call in a context allocates its page; call it while no wait is closed. Not with VGPU_QUEUE_AHEAD=0 (ADR 88);
  * not under CUDA_LAUNCH_BLOCKING=1, where a launch waits for its kernel; not beside injected tools (profilers,
  * sanitizers), which may wait for each kernel; and not under MPS. */
 bool queue_page_is_usable(void);
