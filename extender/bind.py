@@ -80,8 +80,9 @@ class Binder:
             return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
         if waits := await self._gate.admit(pod, args.node):
             return waits
+        is_repeated = self._cluster.reservation(args.pod_uid, args.node) is not None
         chosen = self._reserve(pod, args.node)
-        return chosen if isinstance(chosen, str) else await self._post(args, chosen)
+        return chosen if isinstance(chosen, str) else await self._post(args, chosen, is_repeated=is_repeated)
 
     def _reserve(self, pod: Pod, node: str) -> Assignment | str:
         """Place and reserve in one step without awaiting. Returns a refusal as text."""
@@ -89,7 +90,7 @@ class Binder:
         if refusal:
             return refusal
         earlier = self._cluster.reservation(pod.uid, node)
-        if earlier is not None:  # its outcome is unknown, so only the same assignment may be posted again
+        if earlier is not None:  # it may be carried out, or was already, so only the same assignment is posted again
             return earlier.assignment
         chosen = self._filter.node(pod, node)
         if isinstance(chosen, Refusal):
@@ -98,9 +99,9 @@ class Binder:
             self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
         return chosen
 
-    async def _post(self, args: BindArgs, chosen: Assignment) -> str:
+    async def _post(self, args: BindArgs, chosen: Assignment, *, is_repeated: bool) -> str:
         path = f"{names.pod_path(args.pod_namespace, args.pod_name)}/binding"
-        is_repeated = self._poller.stop(args)
+        self._poller.stop(args)
         try:
             await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
@@ -111,8 +112,8 @@ class Binder:
     async def _resolve(self, args: BindArgs, chosen: Assignment, failure: KubernetesError, *, is_repeated: bool) -> str:
         """Find the outcome of a Binding that the API server did not accept.
 
-        Of a repeated Binding an earlier post may still be carried out although this one is refused; Conflict may mean
-        that the earlier one was.
+        Of a repeated Binding an earlier post may still be carried out although this one is refused, or was carried out
+        and no watch has shown it; Conflict may mean that the earlier one was.
         """
         is_final = failure.is_definite and not is_repeated
         try:

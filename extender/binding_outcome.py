@@ -68,10 +68,11 @@ class OutcomePoller:
         self.stop(args)
         self._tasks[args.pod_uid, args.node] = asyncio.create_task(self._poll(args, chosen))
 
-    def stop(self, args: BindArgs) -> bool:
-        """Stop polling, because the Binding is posted again; return whether an earlier outcome is unknown."""
+    def stop(self, args: BindArgs) -> None:
+        """Stop polling, because the Binding is posted again."""
         task = self._tasks.pop((args.pod_uid, args.node), None)
-        return task is not None and task.cancel()
+        if task is not None:
+            task.cancel()
 
     async def close(self, timeout_s: float) -> bool:
         """Wait for all outcomes, `timeout_s` seconds at most, then cancel; return whether all of them are known."""

@@ -77,6 +77,19 @@ async def test_a_refused_retry_keeps_the_reservation_of_the_first_attempt(world:
     await world.until(lambda: world.used_slices() == [0, 0])
 
 
+async def test_a_refused_retry_of_a_bound_pod_keeps_the_reservation_until_the_watch_shows_it(world: World) -> None:
+    pod = await world.create_pod()
+    world.stop_watching()
+    assert await world.bind(pod) == ""
+    world.client.faults, world.client.reads_fail = [("before", FORBIDDEN)], True
+    assert "Forbidden" in await world.bind(pod)
+    assert world.used_slices() == [4, 0]
+    world.client.reads_fail = False
+    world.clock.seconds += binding_outcome.REQUEST_EXPIRY_S
+    await asyncio.sleep(0.05)
+    assert world.used_slices() == [4, 0]
+
+
 async def test_a_retry_restarts_the_expiry(world: World) -> None:
     pod = await world.create_pod()
     world.client.faults = [("before", LOST), ("before", LOST)]
