@@ -187,7 +187,9 @@ class Gangs(RuleBasedStateMachine):
         is_open = current is not None and not current.node and not current.is_terminal
         if any((each.pod.uid, each.node) == (uid, name) for each in self.unknown):
             return  # posted again: only the outcome of the first one counts here
-        if outcome == "unknown":
+        if current is not None and (current.node, current.assignment) == (name, chosen):
+            self.extender.cluster.release_when_seen(uid, name)  # a Conflict, and the pod shows this very Binding
+        elif outcome == "unknown":
             self.unknown.append(Posted(pod, name, chosen))
         elif outcome == "commit" and is_open and current is not None:
             self.write(replace(current, node=name, assignment=chosen, has_started=True))
@@ -280,6 +282,15 @@ class Gangs(RuleBasedStateMachine):
                 self.part_since.pop(key, None)
             elif key not in self.complete:
                 self.part_since.setdefault(key, self.clock.seconds)
+
+
+def test_a_pod_that_is_bound_while_a_plan_is_made_is_asked_to_be_bound_again() -> None:
+    machine = Gangs()
+    machine.create(count=4, gang="", share={"gpu": 1}, size=2)
+    machine.create(count=2, gang="a", share={"gpu_mem": 1024, "gpu": 2}, size=2)
+    machine.schedule(outcomes=["commit"], rounds=1)
+    machine.no_card_holds_more_than_it_has()
+    machine.teardown()
 
 
 class ManyGangs(Gangs):
