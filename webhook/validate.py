@@ -101,10 +101,13 @@ def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> I
 
 
 def _nvidia_plugin(translated: translate.TranslatedPod) -> Iterator[Problem]:
-    """Yield a problem for each device of NVIDIA's plugin that stays after translation: it runs on other nodes."""
+    """Yield a problem for the devices of NVIDIA's plugin that stay after translation: it runs on other nodes.
+
+    An amount of 0 asks for none, and the scheduler ignores it.
+    """
     for path, _, container in request.containers_of(translated.pod):
         for name, amount in request.amounts(container).items():
-            if name.startswith(_NVIDIA_DEVICES):
+            if name.startswith(_NVIDIA_DEVICES) and quantity.whole_number(amount) != 0:
                 why = (
                     f"is given out by NVIDIA's device plugin, on other nodes; for whole cards ask for {names.GPU} alone"
                 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import event, given
 
 from tests.webhook import builders
-from vgpu import names, request
+from vgpu import aliases, names, request
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)
@@ -144,8 +144,9 @@ def test_a_mutated_valid_pod_is_admitted(pod: dict[str, Any]) -> None:
     pod["metadata"].pop("annotations", None)
     for container in [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]:
         container.pop("env", None)
+        is_translated = not aliases.HAMI.marker_names().isdisjoint(request.amounts(container))
         for amounts in container.get("resources", {}).values():
-            for name in names.KUBELET_RESOURCES:
+            for name in (*names.KUBELET_RESOURCES, *(() if is_translated else ("nvidia.com/gpu",))):
                 amounts.pop(name, None)
     after = mutate.mutate(pod, RULES)
     if after is pod:

@@ -45,6 +45,11 @@ def test_a_device_of_nvidias_plugin_beside_a_share_is_refused(name: str) -> None
     assert refused_fields(builders.pod({**SHARE, "nvidia.com/hostdev": "1"})) == []
 
 
+def test_no_device_of_nvidias_plugin_is_no_device() -> None:
+    beside = builders.container("init", {"nvidia.com/gpu": "0"})
+    assert refused_fields(builders.pod(SHARE, initContainers=[beside])) == []
+
+
 @pytest.mark.parametrize("text", ["16Gi", "-1", "1500m", "1e9", "0", "x", ""])
 def test_an_invalid_amount_is_refused_by_name(text: str) -> None:
     assert refused_fields(builders.pod({names.GPU_MEM: text})) == [f"{LIMITS}[{names.GPU_MEM}]"]
