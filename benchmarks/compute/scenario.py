@@ -28,7 +28,9 @@ class Goal:
     def __str__(self) -> str:
         if self.asked is not None:
             return f"{self.asked:g} within {self.most - self.asked:g}"
-        return f">= {self.least:g}" if self.least > -math.inf else f"<= {self.most:g}" if self.most < math.inf else ""
+        if self.least > -math.inf:
+            return f">= {self.least:.4g}"
+        return f"<= {self.most:.4g}" if self.most < math.inf else ""
 
 
 SHOWN = Goal()

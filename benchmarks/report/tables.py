@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks import accounting, arbiter, filter_latency, limiter_compute, limiter_races, live_diagnosis
 from benchmarks.compute.scenario import SHOWN, Scenario
+from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
 from benchmarks.placement import traces
 from benchmarks.record.result import Row, slug
@@ -199,6 +200,30 @@ COMPUTE: Final = Table(
     "part and scenario",
     {"goal": goal, "native": native(2), "median": median(2), "worst": worst(2)},
     tuple(_compute_lines(limiter_compute.scenarios((), SECONDS))),
+)
+
+
+def worst_of_goal(row: Row) -> str:
+    """Return the worst round of a figure that has a goal."""
+    return worst(2)(row) if row.goal else ""
+
+
+_TOGETHER: Final = {
+    "a step over alone: p50, p99": ("p50 over alone", "p99 over alone"),
+    "% of alone: first, second": ("first %", "second %"),
+    "both over alone, summed": ("sum of both",),
+}
+PROGRAMS: Final = Table(
+    "programs",
+    DETAILS,
+    "programs on one card",
+    {"native": native(2), "with vgpushare": median(2), "worst of a goal": worst_of_goal, "goal": goal},
+    tuple(
+        Line(f"{pair.name}; {label}", tuple(slug(part, pair.name, figure) for figure in figures))
+        for part, pairs in PAIRS.items()
+        for pair in pairs
+        for label, figures in _TOGETHER.items()
+    ),
 )
 
 ARBITER: Final = Table(
@@ -411,6 +436,7 @@ TABLES: Final = (
     COSTS,
     TORCH_STEP,
     COMPUTE,
+    PROGRAMS,
     ARBITER,
     SCHEDULE,
     HISTORY,
