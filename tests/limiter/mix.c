@@ -1,8 +1,8 @@
 /* A program whose threads make random calls concurrently. The limiter's sources are linked in, so that the sanitizers
- * see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays|pools]`.
+ * see all of it (test_sanitized.py builds it): `mix THREADS ROUNDS SEED [hostile|arrays|pools|launches]`.
  *
  * hostile: another thread writes random bytes to the region, except for its lock; then figures are not checked, only
- * that every call returns. arrays, pools: only such calls. Exit code 0, 1 with a line about the error, or the one of a
+ * that every call returns. arrays, pools, launches: only such calls. Exit code 0, 1 with a line about the error, or the one of a
  * sanitizer.
  *
  * resolve.c is not linked, because sanitizers do not work with its dlsym; the program calls the wrappers by name. */
@@ -96,6 +96,7 @@ static void choose(const char *mode) {
     is_hostile = strcmp(mode, "hostile") == 0;
     if (strcmp(mode, "arrays") == 0) one_step = array_step;
     if (strcmp(mode, "pools") == 0) one_step = pool_step;
+    if (strcmp(mode, "launches") == 0) one_step = launch_step;
 }
 
 int main(int count, char **arguments) {

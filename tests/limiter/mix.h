@@ -33,6 +33,7 @@ struct thread {
     struct pooled pools[KEPT];
     CUarray array[KEPT];
     CUmodule module[KEPT];
+    CUstream stream[KEPT];
 };
 
 extern CUcontext context; /* current in every thread */
@@ -48,9 +49,11 @@ void expect(const char *what, CUresult result);
 /* One call or a few, of any kind. */
 void step(struct thread *thread);
 
-/* An array made or destroyed; memory taken from the current pool, that pool changed, or one shared. */
+/* An array made or destroyed; memory taken from the current pool, that pool changed, or one shared; launches, in streams
+ * and contexts that come and go. */
 void array_step(struct thread *thread);
 void pool_step(struct thread *thread);
+void launch_step(struct thread *thread);
 
 void free_all(struct thread *thread);
 

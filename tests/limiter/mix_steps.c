@@ -173,11 +173,46 @@ static void use_graph(struct thread *thread) {
     DRIVER(cuGraphDestroy)(graph);
 }
 
-static void use_kernel(CUmodule module) {
+static void use_kernel(CUmodule module, CUstream stream) {
     CUfunction function;
     if (!module) return;
     expect("cuModuleGetFunction", cuModuleGetFunction(&function, module, "nothing"));
-    expect("cuLaunchKernel", cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    expect("cuLaunchKernel", cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+}
+
+static void use_other_context(void) {
+    CUcontext other;
+    CUmodule module = NULL;
+    CUresult result = cuCtxCreate_v2(&other, 0, 0);
+    expect("cuCtxCreate_v2", result);
+    if (result == CUDA_SUCCESS) {
+        expect("cuModuleLoadData", cuModuleLoadData(&module, PTX));
+        use_kernel(module, NULL);
+        expect("cuCtxDestroy_v2", cuCtxDestroy_v2(other));
+    }
+    DRIVER(cuCtxSetCurrent)(context);
+}
+
+void launch_step(struct thread *thread) {
+    unsigned place = next(thread, KEPT);
+    if (!thread->module[0]) expect("cuModuleLoadData", cuModuleLoadData(&thread->module[0], PTX));
+    switch (next(thread, 40)) {
+        case 0:
+            use_other_context();
+            return;
+        case 1:
+            use_graph(thread);
+            return;
+        case 2:
+            expect("cuCtxSynchronize", cuCtxSynchronize());
+            return;
+        case 3:
+            TOGGLE(thread->stream[place], cuStreamDestroy_v2(thread->stream[place]),
+                   cuStreamCreate(&thread->stream[place], CU_STREAM_NON_BLOCKING));
+            return;
+        default:
+            use_kernel(thread->module[0], thread->stream[place]);
+    }
 }
 
 /* The child has no context, and all locks that other threads hold at the fork must be free in it. */
@@ -248,7 +283,7 @@ void step(struct thread *thread) {
             use_graph(thread);
             return;
         case 7:
-            use_kernel(thread->module[place]);
+            use_kernel(thread->module[place], NULL);
             return;
         case 8:
             use_fork(thread);
@@ -269,6 +304,7 @@ void free_all(struct thread *thread) {
         if (thread->array[i]) expect("cuArrayDestroy", cuArrayDestroy(thread->array[i]));
         if (thread->mapped[i].address) use_mapped(&thread->mapped[i]);
         if (thread->pools[i].pool) use_pool(&thread->pools[i]);
+        if (thread->stream[i]) expect("cuStreamDestroy_v2", cuStreamDestroy_v2(thread->stream[i]));
         if (thread->module[i]) expect("cuModuleUnload", cuModuleUnload(thread->module[i]));
     }
 }

@@ -102,9 +102,14 @@ def test_concurrent_arrays_never_exceed_the_limit(
     assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= 16 << 20
 
 
+@pytest.mark.parametrize("arguments", [("4", "600", "1"), ("8", "1500", "2", "launches")], ids=["any", "launches"])
 @pytest.mark.parametrize("sanitized", ["mix", "racing_mix"])
 def test_threads_with_an_arbiter_are_clean(
-    container: Container, request: pytest.FixtureRequest, tmp_path: Path, sanitized: str
+    container: Container,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    sanitized: str,
+    arguments: tuple[str, ...],
 ) -> None:
     """The arbiter's pages change meanwhile, and it is closed and started again after the first message."""
     program = request.getfixturevalue(sanitized)
@@ -124,10 +129,12 @@ def test_threads_with_an_arbiter_are_clean(
 
     thread = threading.Thread(target=restart_repeatedly)
     thread.start()
-    run(container, program, "4", "600", "1", VGPU_ARBITER_SOCKET=str(path))
-    finished.set()
-    thread.join()
-    arbiters[-1].close()
+    try:
+        run(container, program, *arguments, VGPU_ARBITER_SOCKET=str(path))
+    finally:
+        finished.set()
+        thread.join()
+        arbiters[-1].close()
     assert has_messages()
 
 

@@ -169,24 +169,48 @@ static bool start_thread(struct gate *gate) {
     return gate->has_thread;
 }
 
-enum phase gate_queue_begin(struct gate *gate) {
-    if (!gate->has_thread && !start_thread(gate)) {
-        queue_page_refuse();
-        return SHUT;
-    }
+/* The events are used without LOCK_GATE, so the phase is CLOSING meanwhile. */
+static void collect(struct gate *gate) {
+    if (!gate->set_aside.is_valid || gate->launches_in_driver) return;
+    gate->phase = CLOSING;
+    gate_unlock(gate);
     gate_measure_collect(gate, true);
-    gate->segments.is_sealed = true;
-    gate->queued_since = gate->last_launch_at = clock_now();
-    gate->is_turn_wanted = gate->is_host_waiting = gate->has_ends = false;
-    gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
-    if (!turn_request_is_at_hand(&gate->request)) return QUEUING;
-    queue_pace_begin(gate, turn_request_take(&gate->request));
+    gate_lock(gate);
+}
+
+static bool ensure_thread(struct gate *gate) {
+    if (gate->has_thread) return true;
+    gate_unlock(gate);
+    bool has_thread = start_thread(gate);
+    if (!has_thread) queue_page_refuse();
+    gate_lock(gate);
+    return has_thread;
+}
+
+/* Takes the turn that is at hand. The caller holds LOCK_GATE, which is released meanwhile. */
+static enum phase take_at_once(struct gate *gate) {
+    gate_unlock(gate);
+    struct turn_limits limits = turn_request_take(&gate->request);
+    gate_lock(gate);
+    queue_pace_begin(gate, limits);
     return OPEN;
 }
 
-/* With more streams than the table has room for, a stream may wait twice for a segment. */
+enum phase gate_queue_begin(struct gate *gate) {
+    if (!ensure_thread(gate)) return SHUT;
+    collect(gate);
+    gate->segments.is_sealed = true;
+    gate->queued_since = gate->last_launch_at = clock_now();
+    gate->is_turn_wanted = gate->is_host_waiting = false;
+    gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
+    return turn_request_is_at_hand(&gate->request) ? take_at_once(gate) : QUEUING;
+}
+
+/* With more streams than the table has room for, a stream may wait twice for a segment. The entries of launches that
+ * are in the driver are in use. */
 static bool find_slot(struct gate *gate, const struct queued_launch *launch, struct launch_slot *slot) {
     if (turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot)) return true;
+    if (gate->launches_in_driver) return false;
     turn_events_reset(gate_events(gate));
     return turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot);
 }
@@ -211,7 +235,8 @@ enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *lau
     bool is_first = !segments_any_closed(segments);
     if (!has_short_launches(gate)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;
     bool is_open = gate->phase == OPEN && queue_pace_may_run(gate, launch->estimate, now);
-    if (!segments_has_room(segments, launch->estimate) || !find_slot(gate, launch, slot)) return VERDICT_TOO_DEEP;
+    if (!segments_has_room(segments, launch->estimate)) return VERDICT_TOO_DEEP;
+    if (!find_slot(gate, launch, slot)) return is_first ? VERDICT_UNMEASURED : VERDICT_TOO_DEEP;
     struct segment_place place = segments_add(segments, launch->estimate, queue_pace_segment(gate), is_open);
     fill_slot(gate, place, is_open, slot);
     queue_sample_note_launch(&gate->sample, launch, place, segments->opened, slot);
@@ -225,9 +250,12 @@ enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *lau
 
 void gate_queue_read_sample(struct gate *gate) {
     uint64_t measured;
-    if (!queue_sample_read(&gate->sample, &measured)) return;
+    bool is_over = queue_sample_read(&gate->sample, &measured);
     gate_lock(gate);
-    queue_sample_learn(&gate->sample, &gate->estimates, measured);
+    if (is_over)
+        queue_sample_learn(&gate->sample, &gate->estimates, measured);
+    else
+        queue_sample_note_unfinished(&gate->sample);
     gate_unlock(gate);
 }
 
@@ -287,7 +315,7 @@ void gate_queue_end_wait(const struct host_wait *wait) {
     if (!gate) return;
     gate_lock(gate);
     uint64_t now = clock_now();
-    struct region_activity *activity = __atomic_load_n(&gate->request.activity, __ATOMIC_RELAXED);
+    struct region_activity *activity = turn_request_activity(&gate->request);
     activity_count_synchronize(activity, now - wait->since);
     if (wait->ends_period) host_periods_note_waited(&gate->periods, now - wait->since);
     if (gate->phase == OPEN) {
@@ -302,26 +330,36 @@ void gate_queue_end_wait(const struct host_wait *wait) {
 /* The caller holds LOCK_GATE. */
 static bool is_queued(const struct gate *gate) { return segments_any_closed(&gate->segments); }
 
+/* While another thread asks for the turn or closes it, `request` and `turn` are its own. */
+static void open_all(struct gate *gate) {
+    bool may_charge = gate->phase == OPEN || (gate->phase == QUEUING && !gate->is_turn_awaited);
+    if (may_charge)
+        queue_pace_open_all(gate);
+    else
+        queue_pace_release_all(gate);
+}
+
 void gate_queue_flush(struct gate *gate) {
-    gate_lock(gate);
     uint64_t until = clock_now() + LOOK_INTERVAL;
     while (is_queued(gate) && clock_now() < until) {
         if (gate->phase == QUEUING) gate_queue_want_turn(gate);
         gate_await_change(gate, LOOK_INTERVAL / 100);
     }
-    queue_pace_open_all(gate);
+    open_all(gate);
     if (gate->phase == QUEUING) gate_set_phase(gate, SHUT);
-    gate_unlock(gate);
+}
+
+/* The caller holds LOCK_GATE. */
+static uint64_t time_to_drain(struct gate *gate) {
+    if (!is_queued(gate)) return 0;
+    gate_queue_flush(gate);
+    if (!gate_await_closed(gate)) return DRAIN_MAX;
+    return min_u64(turn_remaining(&gate->turn, clock_now()) + DRAIN_SLACK, DRAIN_MAX);
 }
 
 void gate_queue_drain(struct gate *gate) {
     gate_lock(gate);
-    bool is_needed = is_queued(gate);
+    uint64_t wait = time_to_drain(gate);
     gate_unlock(gate);
-    if (!is_needed) return;
-    gate_queue_flush(gate);
-    gate_lock(gate);
-    uint64_t rest = turn_remaining(&gate->turn, clock_now());
-    gate_unlock(gate);
-    nocancel_sleep(min_u64(rest + DRAIN_SLACK, DRAIN_MAX));
+    if (wait) nocancel_sleep(wait);
 }

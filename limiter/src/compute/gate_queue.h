@@ -20,10 +20,11 @@
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate);
 
 /* Whether launches are to be queued: they are short, only the arbiter limits the program, and the driver can do it. The
- * caller owns the gate; no segment is closed. */
+ * phase is OPENING, set by the caller; no segment is closed. May call the driver. */
 bool gate_queue_is_worth_it(const struct gate *gate);
 
-/* Begins to queue launches; returns the gate's next phase: OPEN if a turn is at hand. The caller owns the gate. */
+/* Begins to queue launches; returns the gate's next phase: OPEN if a turn is at hand. The phase is OPENING, set by the
+ * caller, who holds LOCK_GATE, which is released meanwhile. */
 enum phase gate_queue_begin(struct gate *gate);
 
 /* Adds a launch to a segment, or to the turn; VERDICT_FITS: it has its `slot`. Otherwise there is no room. The caller
@@ -60,7 +61,8 @@ void gate_queue_end_wait(const struct host_wait *wait);
  * s at most. Takes LOCK_GATE. */
 void gate_queue_drain(struct gate *gate);
 
-/* Opens what is queued, before a context ends; waits for the turn for one second at most. Takes LOCK_GATE. */
+/* Opens what is queued, before a context ends; waits for the turn for one second at most. The phase is not QUEUING
+ * afterwards. The caller holds LOCK_GATE, which is released while it waits. */
 void gate_queue_flush(struct gate *gate);
 
 #endif

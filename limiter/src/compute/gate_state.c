@@ -13,10 +13,9 @@
 #include "process/fork.h"
 #include "process/lock.h"
 
-/* CLAIM_TIMEOUT: how long gate_claim waits for a thread that closes the turn; LAUNCHES_TIMEOUT: how long
- * gate_await_launches waits. A launch may stay in the driver until the program makes another one, so both waits have a
- * bound. */
-#define CLAIM_TIMEOUT    (1000 * NS_PER_MS)
+/* CLOSED_TIMEOUT: how long gate_await_closed waits; LAUNCHES_TIMEOUT: how long gate_await_launches waits. A launch may
+ * stay in the driver until the program makes another one, so both waits have a bound. */
+#define CLOSED_TIMEOUT   (1000 * NS_PER_MS)
 #define LAUNCHES_TIMEOUT (100 * NS_PER_MS)
 
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
@@ -93,17 +92,22 @@ struct gate *gate_of_current_context(void) {
 
 bool gate_await_launches(struct gate *gate) {
     uint64_t until = clock_now() + LAUNCHES_TIMEOUT;
-    gate_lock(gate);
-    while (gate->launches_in_driver && clock_now() < until) gate_await_change(gate, NS_PER_MS);
-    bool is_clear = gate->launches_in_driver == 0;
-    gate_unlock(gate);
-    return is_clear;
+    while (gate->launches_in_driver && clock_now() < until) {
+        gate->are_launches_awaited = true;
+        gate_await_change(gate, NS_PER_MS);
+    }
+    return gate->launches_in_driver == 0;
 }
 
-bool gate_claim(struct gate *gate) {
-    uint64_t until = clock_now() + CLAIM_TIMEOUT;
+void gate_note_left_driver(struct gate *gate) {
+    gate->launches_in_driver--;
+    if (gate->launches_in_driver || !gate->are_launches_awaited) return;
+    gate->are_launches_awaited = false;
+    gate_note_change(gate);
+}
+
+bool gate_await_closed(struct gate *gate) {
+    uint64_t until = clock_now() + CLOSED_TIMEOUT;
     while (gate->phase == CLOSING && clock_now() < until) gate_await_change(gate, NS_PER_MS * 10);
-    if (gate->phase != OPEN) return false;
-    gate->phase = CLOSING;
-    return true;
+    return gate->phase != CLOSING;
 }

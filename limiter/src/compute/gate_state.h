@@ -14,9 +14,10 @@
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 
-/* SHUT: there is no turn. OPENING: a thread waits for the next turn. OPEN: launches are admitted. CLOSING: a thread
- * ends the turn. The thread that sets OPENING or CLOSING owns the gate, without the mutex, until it sets another phase.
- * Only `events` is not owned while the phase is OPENING: then any thread may detach it under the mutex.
+/* SHUT: there is no turn. OPENING: a thread waits for the next turn; meanwhile `request` is its own, without the mutex.
+ * OPEN: launches are admitted. CLOSING: a thread ends or measures a turn; meanwhile it owns `request`, `turn`,
+ * `estimates`, `events`, `set_aside` and what else it learns from them, without the mutex.
+ * Only the thread that sets OPENING or CLOSING sets the next phase.
  * QUEUING: there is no turn, and launches go to the card behind a closed wait (gate_queue.h). `request` then belongs to
  * the gate's thread. */
 enum phase { SHUT, OPENING, OPEN, CLOSING, QUEUING };
@@ -36,9 +37,10 @@ struct gate {
     uint32_t changes;      /* atomic; futex word, counts: the phase has changed, or a launch has left the driver */
     unsigned waiters;      /* threads that wait for a change */
     enum phase phase;      /* see above */
-    unsigned
-        launches_in_driver;  /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe */
-    uint64_t sample_key;     /* the estimates key of the launch that is timed alone in this turn */
+    unsigned launches_in_driver; /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe;
+                                    they use entries of `events` without the mutex */
+    bool are_launches_awaited;   /* a thread may wait until none is in the driver */
+    uint64_t sample_key;         /* the estimates key of the launch that is timed alone in this turn */
     unsigned sample_index;   /* which launch of the turn is timed alone, unless one without an estimate comes before */
     uint32_t random_state;   /* of the generator that draws `sample_index` */
     unsigned drain_timeouts; /* turns in a row whose work had not drained when their timeout was over */
@@ -99,13 +101,16 @@ struct gate *gate_ensure(int device);
 /* The gate of the device of the calling thread's context; NULL without a context, or as gate_ensure. */
 struct gate *gate_of_current_context(void);
 
-/* Waits until no admitted launch is inside the driver, for at most 100 ms; whether that was reached. Takes LOCK_GATE.
- */
+/* Waits until no admitted launch is inside the driver, for at most 100 ms; whether that was reached. The caller holds
+ * LOCK_GATE, which is released while it waits. */
 bool gate_await_launches(struct gate *gate);
 
-/* Makes the caller the owner of an open turn, whose phase is then CLOSING; false if no turn is open. Waits at most one
- * second for another thread that is closing the turn. The caller holds LOCK_GATE, which is released while it waits. */
-bool gate_claim(struct gate *gate);
+/* A launch, or a query of the probe, has left the driver. The caller holds LOCK_GATE. */
+void gate_note_left_driver(struct gate *gate);
+
+/* Waits until no thread is closing the turn, for at most one second; whether that was reached. The caller holds
+ * LOCK_GATE, which is released while it waits. */
+bool gate_await_closed(struct gate *gate);
 
 /* Waits for a change, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
 void gate_await_change(struct gate *gate, uint64_t ns);

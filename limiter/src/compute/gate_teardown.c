@@ -5,23 +5,31 @@
 
 #include "common/clock.h"
 #include "compute/arbiter_link.h"
+#include "compute/gate_measure.h"
 #include "compute/gate_queue.h"
 #include "compute/gate_state.h"
+#include "compute/queue_pace.h"
 #include "compute/queue_page.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
 #include "process/fork.h"
+#include "process/lock.h"
 
-static void record_stream_end(struct gate *gate, CUstream stream) {
-    gate_lock(gate);
+/* The caller holds LOCK_GATE, which is released meanwhile. */
+static void end_stream(struct gate *gate, CUstream stream) {
     if (gate->phase == QUEUING || gate->is_queue_turn) turn_events_drop_end(gate_events(gate), stream);
-    bool is_claimed = turn_events_has_unrecorded_end(gate_events(gate), stream) && gate_claim(gate);
+    if (gate->phase != OPEN || !turn_events_has_unrecorded_end(gate_events(gate), stream)) return;
+    gate->phase = CLOSING;
     gate_unlock(gate);
-    if (!is_claimed) return;
     turn_events_record_ends(gate_events(gate), stream);
     gate_lock(gate);
     gate_set_phase(gate, OPEN);
+}
+
+static void record_stream_end(struct gate *gate, CUstream stream) {
+    gate_lock(gate);
+    if (gate_await_closed(gate)) end_stream(gate, stream);
     gate_unlock(gate);
 }
 
@@ -32,9 +40,10 @@ void gate_teardown_stream(CUstream stream) {
 }
 
 /* Copies the events to the heap, because they take too much room for a thread's stack, and clears the originals. The
- * caller frees the copy of both; NULL if memory is out: then the CUDA events are leaked. The caller holds LOCK_GATE. */
+ * caller frees the copy of both. NULL, and the CUDA events are leaked, if memory is out or a launch that stays in the
+ * driver may use them. The caller holds LOCK_GATE, which is not released before the launches have left the driver. */
 static struct turn_events *detach_events(struct gate *gate) {
-    struct turn_events *copy = malloc(sizeof gate->events);
+    struct turn_events *copy = gate->launches_in_driver ? NULL : malloc(sizeof gate->events);
     if (copy) memcpy(copy, gate->events, sizeof gate->events);
     memset(gate->events, 0, sizeof gate->events);
     gate->set_aside.is_valid = gate->has_ends = false;
@@ -47,36 +56,71 @@ static void destroy_events(struct turn_events *events) {
     free(events);
 }
 
-/* The events that would measure the turn are destroyed with their contexts, so its launches are charged by their
- * estimates. */
-static void end_turn(struct gate *gate) {
-    gate_queue_flush(gate);
-    gate_lock(gate);
-    bool is_claimed = gate_claim(gate);
-    gate_unlock(gate);
-    if (is_claimed) gate_await_launches(gate);
-    gate_lock(gate);
-    struct turn_events *events = is_claimed || gate->phase != CLOSING ? detach_events(gate) : NULL;
+/* Keeps launches out: the phase is CLOSING then, and the caller its owner, or OPENING. Returns the phase before;
+ * CLOSING if another thread has been closing the turn for too long. The caller holds LOCK_GATE, which is released
+ * meanwhile. */
+static enum phase stop_launches(struct gate *gate) {
+    enum phase before;
+    do {
+        before = gate_await_closed(gate) ? gate->phase : CLOSING;
+        if (before != OPENING) gate->phase = CLOSING;
+        if (before != CLOSING) gate_await_launches(gate);
+    } while (before == OPENING && gate->phase != OPENING);
+    queue_pace_release_all(gate);
+    return before;
+}
+
+/* Takes away the events of a gate without launches. The caller holds LOCK_GATE, which is released meanwhile. */
+static void drop_events(struct gate *gate) {
+    struct turn_events *events = detach_events(gate);
     gate_unlock(gate);
     destroy_events(events);
-    if (!is_claimed) return;
+    gate_lock(gate);
+}
+
+/* The events that would measure the turns are destroyed with their contexts, so their launches are charged by their
+ * estimates. The caller owns the gate. */
+static void charge_by_estimates(struct gate *gate, bool is_open) {
+    gate_measure_collect(gate, false);
+    if (!is_open) return;
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
     turn_request_end(&gate->request, gate->turn.expected);
+}
+
+static void end_turn(struct gate *gate) {
     gate_lock(gate);
-    gate_set_phase(gate, SHUT);
+    gate_queue_flush(gate);
+    enum phase before = stop_launches(gate);
+    if (before == OPENING) drop_events(gate);
+    if (before != OPENING && before != CLOSING) {
+        gate_unlock(gate);
+        charge_by_estimates(gate, before == OPEN);
+        gate_lock(gate);
+        drop_events(gate);
+        gate_set_phase(gate, SHUT);
+    }
     gate_unlock(gate);
+}
+
+/* Other threads may have queued launches since the turns ended, behind words of these pages. Under a lock, because a
+ * page must not be written when another thread, which ends its context, has returned from here. */
+static void release_pages(void) {
+    lock_take(LOCK_HIDDEN_PAGES);
+    queue_page_hide();
+    for (int i = 0; i < GATES; i++) {
+        if (!gate_at(i)) continue;
+        gate_lock(gate_at(i)); /* no thread uses the pages any more */
+        gate_unlock(gate_at(i));
+    }
+    queue_page_open_hidden();
+    lock_release(LOCK_HIDDEN_PAGES);
 }
 
 void gate_teardown_contexts(void) {
     if (!gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) end_turn(gate_at(i));
-    queue_page_release();
-    for (int i = 0; i < GATES; i++) {
-        if (!gate_at(i)) continue;
-        gate_lock(gate_at(i)); /* no thread reads the page any more */
-        gate_unlock(gate_at(i));
-    }
+    release_pages();
 }
 
 static void forget(struct gate *gate) {

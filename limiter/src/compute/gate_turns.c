@@ -104,22 +104,29 @@ static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) 
     return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
+/* Measures the turn and gives it back. */
+static void measure_turn(struct gate *gate, enum verdict verdict) {
+    bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
+    if (gate->is_queue_turn) {
+        gate_queue_end_turn(gate, true, is_asked_to_yield);
+        return;
+    }
+    gate_measure_collect(gate, true);
+    bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
+    end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
+}
+
 /* A launch that stays in the driver may be waiting for another launch of this process, so the turn is extended instead
- * of closed. */
+ * of closed. The caller holds LOCK_GATE, which is released meanwhile. */
 static enum phase close_turn(struct gate *gate, enum verdict verdict) {
     if (!gate_await_launches(gate)) {
         gate->is_queue_turn = false;
         turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
-    bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
-    if (gate->is_queue_turn) {
-        gate_queue_end_turn(gate, true, is_asked_to_yield);
-        return SHUT;
-    }
-    gate_measure_collect(gate, true);
-    bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
-    end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
+    gate_unlock(gate);
+    measure_turn(gate, verdict);
+    gate_lock(gate);
     return SHUT;
 }
 
@@ -130,11 +137,32 @@ static void draw_sample(struct gate *gate) {
     gate->sample_index = gate->turn.launches ? (gate->random_state >> 8) % gate->turn.launches : 0;
 }
 
-static enum phase open_turn(struct gate *gate, bool is_queueable) {
+/* Launches of a turn that was queued may still be in the driver, with entries of the events that would be reset. One
+ * that stays there may be waiting for the launches of this turn, which is then not measured. The caller holds
+ * LOCK_GATE, which is released meanwhile. */
+static void prepare_events(struct gate *gate) {
     draw_sample(gate);
-    turn_events_reset(gate_events(gate));
-    if (is_queueable && gate_queue_is_worth_it(gate)) return gate_queue_begin(gate);
+    if (gate_await_launches(gate))
+        turn_events_reset(gate_events(gate));
+    else
+        turn_events_note_mixed(gate_events(gate));
+    gate->has_ends = false;
+}
+
+static bool is_to_be_queued(struct gate *gate) {
+    gate_unlock(gate);
+    bool is_worth_it = gate_queue_is_worth_it(gate);
+    gate_lock(gate);
+    return is_worth_it;
+}
+
+/* The caller holds LOCK_GATE, which is released while the turn is waited for. */
+static enum phase open_turn(struct gate *gate, bool is_queueable) {
+    prepare_events(gate);
+    if (is_queueable && is_to_be_queued(gate)) return gate_queue_begin(gate);
+    gate_unlock(gate);
     struct turn_limits limits = turn_request_take(&gate->request);
+    gate_lock(gate);
     bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn;
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
@@ -150,8 +178,7 @@ static bool query_probe(struct gate *gate, CUevent probe) {
     gate_unlock(gate);
     bool is_passed = turn_events_is_probe_passed(probe);
     gate_lock(gate);
-    gate->launches_in_driver--;
-    if (gate->phase == CLOSING) gate_note_change(gate);
+    gate_note_left_driver(gate);
     return is_passed;
 }
 
@@ -205,8 +232,5 @@ void gate_turns_step(struct gate *gate, enum verdict verdict) {
     }
     bool is_open = gate->phase == OPEN;
     gate->phase = is_open ? CLOSING : OPENING;
-    gate_unlock(gate);
-    enum phase next = is_open ? close_turn(gate, verdict) : open_turn(gate, verdict != VERDICT_UNMEASURED);
-    gate_lock(gate);
-    gate_set_phase(gate, next);
+    gate_set_phase(gate, is_open ? close_turn(gate, verdict) : open_turn(gate, verdict != VERDICT_UNMEASURED));
 }

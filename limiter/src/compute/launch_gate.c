@@ -29,7 +29,7 @@ static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, co
     gate->launches_in_driver++;
     host_periods_note_launch(&gate->periods, estimate, now);
     gate_queue_note_launch(gate, estimate);
-    activity_note_launch(gate->request.activity, now);
+    activity_note_launch(turn_request_activity(&gate->request), now);
 }
 
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
@@ -110,8 +110,7 @@ void launch_gate_leave(const struct launch_pass *pass) {
     if (!gate) return;
     turn_events_after_launch(&pass->slot);
     gate_lock(gate);
-    gate->launches_in_driver--;
-    if (gate->phase == CLOSING) gate_note_change(gate);
+    gate_note_left_driver(gate);
     gate_unlock(gate);
     pthread_setcancelstate(pass->cancel_state, NULL);
 }

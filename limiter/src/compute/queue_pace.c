@@ -104,6 +104,11 @@ void queue_pace_open_all(struct gate *gate) {
     while (segments_any_closed(&gate->segments)) open_next(gate, clock_now());
 }
 
+void queue_pace_release_all(struct gate *gate) {
+    while (segments_any_closed(&gate->segments))
+        queue_page_open(gate->index, (uint32_t)segments_open_next(&gate->segments));
+}
+
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now) {
     uint64_t rest = turn_remaining(&gate->turn, now), ahead = gate->turn.limits.depth;
     return rest > ahead + LOOK_MIN ? min_u64(rest - ahead, LOOK_MAX) : LOOK_MIN;

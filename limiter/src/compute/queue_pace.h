@@ -16,6 +16,9 @@ enum verdict queue_pace_step(struct gate *gate, uint64_t now);
 /* Opens all segments at once. */
 void queue_pace_open_all(struct gate *gate);
 
+/* Opens all segments at once, without a turn that they are charged to. */
+void queue_pace_release_all(struct gate *gate);
+
 /* The ns until queue_pace_step may open the next segment. */
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now);
 

@@ -14,6 +14,9 @@ enum { WORD_STRIDE = 64, GATE_STRIDE = 2 * WORD_STRIDE, PAGE_SIZE = GATE_STRIDE 
 /* Contexts whose streams can wait. In others, launches take turns without being queued. */
 enum { PAGES = 16 };
 
+/* More segments than are ever closed, and less than half of the cyclic range. */
+#define FAR_AHEAD (UINT32_C(1) << 30)
+
 enum state { UNKNOWN, PROBING, USABLE, UNUSABLE };
 
 static uint32_t state_word; /* atomic; enum state */
@@ -24,9 +27,12 @@ static struct page {
     CUdeviceptr device;
 } pages[PAGES];
 
+/* Of the pages that queue_page_hide took away; NULL = none. */
+static char *hidden[PAGES];
+
 /* The newest segment of each gate that was opened, guarded by the gate's lock: a launch that is under way may wait for
  * it in a new page. */
-static uint32_t opened[REGION_CARDS];
+static uint32_t opened[REGION_CARDS]; /* atomic */
 
 static uint32_t *open_word(char *host, unsigned gate) { return (uint32_t *)(host + (size_t)gate * GATE_STRIDE); }
 
@@ -116,11 +122,20 @@ bool queue_page_is_usable(void) {
 
 void queue_page_refuse(void) { set_state(UNUSABLE); }
 
-void queue_page_release(void) {
+void queue_page_hide(void) {
     for (int i = 0; i < PAGES; i++) {
+        hidden[i] = host_of(&pages[i]);
+        if (!hidden[i]) continue;
         __atomic_store_n(&pages[i].host, NULL, __ATOMIC_RELEASE);
         __atomic_store_n(&pages[i].context, NULL, __ATOMIC_RELEASE);
     }
+}
+
+void queue_page_open_hidden(void) {
+    for (int i = 0; i < PAGES; i++)
+        for (unsigned gate = 0; hidden[i] && gate < REGION_CARDS; gate++)
+            __atomic_store_n(open_word(hidden[i], gate), __atomic_load_n(&opened[gate], __ATOMIC_RELAXED) + FAR_AHEAD,
+                             __ATOMIC_RELEASE);
 }
 
 void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {

@@ -19,11 +19,14 @@ bool queue_page_is_usable(void);
 /* Whether the context has a page. */
 bool queue_page_has(CUcontext context);
 
-/* A context ends: no page is used from now on, and the next call of queue_page_is_usable allocates another one. No wait
- * is closed. Pages of other contexts stay allocated, because their streams may not have passed all operations. The
- * other functions use the pages under a gate's lock, so they are in use until the caller has taken and released the
- * lock of each gate. */
-void queue_page_release(void);
+/* A context ends: no page is used from now on, and the next call of queue_page_is_usable allocates another one. Pages
+ * of other contexts stay allocated, because their streams may not have passed all operations. The other functions use
+ * the pages under a gate's lock, so they are in use until the caller has taken and released the lock of each gate. The
+ * caller holds LOCK_HIDDEN_PAGES until it has called queue_page_open_hidden. */
+void queue_page_hide(void);
+
+/* Opens every wait for a word of a hidden page, for good: no later queue_page_open would. */
+void queue_page_open_hidden(void);
 
 /* Lets no stream wait from now on. */
 void queue_page_refuse(void);

@@ -21,17 +21,19 @@ static unsigned draw(struct queue_sample *sample, unsigned count) {
     return (sample->random >> 8) % count;
 }
 
-/* Events of a context that is no longer used are left to the driver, which frees them with the context. */
-static void begin_sample(struct queue_sample *sample, const struct queued_launch *launch, uint64_t segment) {
-    if (launch->context != sample->context) sample->begin = sample->end = NULL;
+static void begin_sample(struct queue_sample *sample, const struct queued_launch *launch, uint64_t segment,
+                         struct context_events *events) {
     sample->state = SAMPLE_FILLING;
     sample->index = draw(sample, sample->launches ? sample->launches : 1);
     sample->segment = segment;
-    sample->is_delayed = sample->is_stream_idle = false;
+    sample->is_delayed = false;
+    __atomic_store_n(&sample->is_stream_idle, false, __ATOMIC_RELAXED);
     sample->expected = 0;
     sample->launches = 0;
     sample->context = launch->context;
     sample->stream = launch->stream;
+    sample->begin = &events->segment_begin;
+    sample->end = &events->segment_end;
 }
 
 /* The segment is complete when a launch begins the next one in the same stream. If the segment was open by then, the
@@ -45,7 +47,7 @@ static bool is_measurable(const struct queue_sample *sample, const struct queued
 static void end_segment(struct queue_sample *sample, bool is_measured, struct launch_slot *slot) {
     sample->state = is_measured ? SAMPLE_RECORDED : SAMPLE_NONE;
     sample->is_launch |= !is_measured;
-    if (is_measured) slot->sample_end_before = &sample->end;
+    if (is_measured) slot->sample_end_before = sample->end;
 }
 
 /* Of an open segment only a launch is sampled, because the card may be idle between its launches. */
@@ -53,18 +55,19 @@ static void note_first_launch(struct queue_sample *sample, const struct queued_l
                               uint64_t opened, struct launch_slot *slot) {
     if (sample->state == SAMPLE_FILLING) end_segment(sample, is_measurable(sample, launch, opened), slot);
     slot->reads_sample = sample->state == SAMPLE_RECORDED && !slot->sample_end_before;
+    if (slot->reads_sample) sample->state = SAMPLE_READ;
     if (sample->state != SAMPLE_NONE || draw(sample, INTERVAL)) return;
-    begin_sample(sample, launch, segment);
+    begin_sample(sample, launch, segment, slot->context_events);
     sample->is_launch |= segment <= opened;
-    if (!sample->is_launch) slot->sample_begin = &sample->begin;
+    if (!sample->is_launch) slot->sample_begin = sample->begin;
 }
 
 static void sample_launch(struct queue_sample *sample, uint64_t key, bool is_open, struct launch_slot *slot) {
     sample->key = key;
     sample->state = SAMPLE_RECORDED;
     slot->sample_idle = is_open ? &sample->is_stream_idle : NULL;
-    slot->sample_begin = &sample->begin;
-    slot->sample_end_after = &sample->end;
+    slot->sample_begin = sample->begin;
+    slot->sample_end_after = sample->end;
 }
 
 void queue_sample_note_launch(struct queue_sample *sample, const struct queued_launch *launch,
@@ -88,7 +91,8 @@ void queue_sample_note_delay(struct queue_sample *sample, uint64_t number) {
 bool queue_sample_read(const struct queue_sample *sample, uint64_t *measured) {
     float ms = 0;
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
-    CUevent begin = sample->begin, end = sample->end;
+    CUevent begin = __atomic_load_n(sample->begin, __ATOMIC_ACQUIRE);
+    CUevent end = __atomic_load_n(sample->end, __ATOMIC_ACQUIRE);
     if (begin && end) CAPTURE_ALLOWS(result = REAL(cuEventElapsedTime)(&ms, begin, end));
     *measured = result == CUDA_SUCCESS && ms > 0 ? (uint64_t)((double)ms * 1e6) : 0;
     return result != CUDA_ERROR_NOT_READY;
@@ -100,11 +104,16 @@ static void learn_launch(const struct queue_sample *sample, struct estimates *es
     bool is_known = estimates_of(estimates, sample->key, &estimate);
     bool is_explained = is_known && measured >= estimate && measured < estimate + DELAY_MAX;
     if (!sample->is_delayed || !is_explained)
-        estimates_learn(estimates, sample->key, turn_sampled(measured, sample->is_stream_idle));
+        estimates_learn(estimates, sample->key,
+                        turn_sampled(measured, __atomic_load_n(&sample->is_stream_idle, __ATOMIC_RELAXED)));
+}
+
+void queue_sample_note_unfinished(struct queue_sample *sample) {
+    if (sample->state == SAMPLE_READ) sample->state = SAMPLE_RECORDED;
 }
 
 void queue_sample_learn(struct queue_sample *sample, struct estimates *estimates, uint64_t measured) {
-    if (sample->state != SAMPLE_RECORDED) return;
+    if (sample->state != SAMPLE_READ) return;
     if (measured && sample->is_launch)
         learn_launch(sample, estimates, measured);
     else if (measured && !sample->is_delayed)

@@ -9,9 +9,10 @@
 #include "compute/turn_events.h"
 
 enum sample_state {
-    SAMPLE_NONE,    /* the next sample may begin */
-    SAMPLE_FILLING, /* the sampled segment still takes launches */
-    SAMPLE_RECORDED /* the card has passed the events, or will */
+    SAMPLE_NONE,     /* the next sample may begin */
+    SAMPLE_FILLING,  /* the sampled segment still takes launches */
+    SAMPLE_RECORDED, /* the card has passed the events, or will */
+    SAMPLE_READ      /* a thread reads the events */
 };
 
 struct queue_sample {
@@ -27,7 +28,7 @@ struct queue_sample {
     uint64_t expected;   /* GPU time of the segment, by its estimates */
     CUcontext context;   /* of the stream and of both events */
     CUstream stream;
-    CUevent begin, end;
+    CUevent *begin, *end; /* atomic; where the events are */
 };
 
 /* A launch of known GPU time `estimate` into a stream; `key` as for the estimates. */
@@ -47,8 +48,11 @@ void queue_sample_note_launch(struct queue_sample *sample, const struct queued_l
 void queue_sample_note_delay(struct queue_sample *sample, uint64_t number);
 
 /* Whether the sample is over: then `measured` is the ns between its events, or 0 if they cannot be measured. Asks the
- * driver, does not wait. The caller holds no lock. */
+ * driver, does not wait. The caller holds no lock, and calls queue_sample_learn or queue_sample_note_unfinished. */
 bool queue_sample_read(const struct queue_sample *sample, uint64_t *measured);
+
+/* The sample is not over, and is to be read again. */
+void queue_sample_note_unfinished(struct queue_sample *sample);
 
 /* Teaches the estimates what queue_sample_read has measured; 0 teaches nothing. The next sample may begin. */
 void queue_sample_learn(struct queue_sample *sample, struct estimates *estimates, uint64_t measured);

@@ -78,9 +78,14 @@ void turn_events_drop_end(struct turn_events *events, CUstream stream) {
             }
 }
 
-static bool record(CUevent *event, CUstream stream) {
-    CUresult result = *event ? CUDA_SUCCESS : REAL(cuEventCreate)(event, CU_EVENT_DEFAULT);
-    return result == CUDA_SUCCESS && REAL(cuEventRecord)(*event, stream) == CUDA_SUCCESS;
+/* `place` is atomic: another thread may read a sample's events (queue_sample_read) while this one creates them. */
+static bool record(CUevent *place, CUstream stream) {
+    CUevent event = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+    if (!event) {
+        if (REAL(cuEventCreate)(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return false;
+        __atomic_store_n(place, event, __ATOMIC_RELEASE);
+    }
+    return REAL(cuEventRecord)(event, stream) == CUDA_SUCCESS;
 }
 
 static void record_sample_begin(struct context_events *context_events, CUstream stream, bool is_first) {
@@ -92,7 +97,8 @@ static void record_sample_begin(struct context_events *context_events, CUstream 
 static void record_before(const struct launch_slot *slot) {
     CUevent event = NULL;
     if (slot->sample_end_before) record(slot->sample_end_before, slot->end->stream);
-    if (slot->sample_idle) *slot->sample_idle = REAL(cuStreamQuery)(slot->end->stream) == CUDA_SUCCESS;
+    if (slot->sample_idle)
+        __atomic_store_n(slot->sample_idle, REAL(cuStreamQuery)(slot->end->stream) == CUDA_SUCCESS, __ATOMIC_RELAXED);
     if (slot->waits) queue_page_wait(slot->context, slot->end->stream, slot->gate, slot->segment);
     if (slot->marks) queue_page_mark(slot->context, slot->end->stream, slot->gate, slot->segment);
     if (slot->sample_begin) record(slot->sample_begin, slot->end->stream);
@@ -175,8 +181,11 @@ CUevent turn_events_probe(const struct turn_events *events) {
 
 void turn_events_drop_probe(struct turn_events *events) { __atomic_store_n(&events->probe, NULL, __ATOMIC_RELAXED); }
 
+void turn_events_note_mixed(struct turn_events *events) { events->is_mixed = true; }
+
 void turn_events_reset(struct turn_events *events) {
     turn_events_drop_probe(events);
+    events->is_mixed = false;
     for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
         events->contexts[i].count = 0;
         events->contexts[i].is_sampled = false;
@@ -219,13 +228,13 @@ static uint64_t length_of_context(const struct context_events *context_events) {
 
 uint64_t turn_events_measured_ns(const struct turn_events *events) {
     uint64_t length = 0;
-    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++)
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++)
         if (events->contexts[i].count) length += length_of_context(&events->contexts[i]);
     return length;
 }
 
 uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle) {
-    for (int i = 0; i < TURN_EVENTS_CONTEXTS; i++) {
+    for (int i = 0; i < TURN_EVENTS_CONTEXTS && !events->is_mixed; i++) {
         const struct context_events *context_events = &events->contexts[i];
         if (!context_events->count || !context_events->is_sampled) continue;
         *is_stream_idle = context_events->is_stream_idle;
@@ -245,6 +254,8 @@ void turn_events_destroy(const struct turn_events *events) {
         destroy(events->contexts[i].sample_begin);
         destroy(events->contexts[i].sample_end);
         destroy(events->contexts[i].probe);
+        destroy(events->contexts[i].segment_begin);
+        destroy(events->contexts[i].segment_end);
         for (int j = 0; j < TURN_EVENTS_STREAMS; j++) destroy(events->contexts[i].events[j].event);
     }
 }

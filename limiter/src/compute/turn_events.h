@@ -39,6 +39,8 @@ struct context_events {
     bool is_sampled;       /* `sample_end` was recorded in this turn */
     bool is_stream_idle;   /* the stream of the sampled launch had no work before it */
     CUevent probe;         /* after the last launch that was probed */
+    CUevent segment_begin; /* atomic; of a sample in the context (queue_sample.h) */
+    CUevent segment_end;   /* atomic; as segment_begin */
     unsigned count;        /* entries of `events` that are used in this turn */
     struct stream_event events[TURN_EVENTS_STREAMS];
 };
@@ -46,6 +48,7 @@ struct context_events {
 struct turn_events {
     struct context_events contexts[TURN_EVENTS_CONTEXTS];
     CUevent probe; /* atomic; the pending probe, NULL if there is none. The launching thread sets it */
+    bool is_mixed; /* holds launches of an earlier turn, too, so nothing is measured */
 };
 
 /* Where the events of an admitted launch go. */
@@ -113,15 +116,19 @@ bool turn_events_have_begun(const struct turn_events *events);
  * as passed. */
 bool turn_events_are_done(const struct turn_events *events);
 
-/* The ns from the first launch to the last end event, as the sum over the contexts; 0 if the driver does not say. */
+/* The ns from the first launch to the last end event, as the sum over the contexts; 0 if the driver does not say, or
+ * the events are mixed. */
 uint64_t turn_events_measured_ns(const struct turn_events *events);
 
-/* The ns of the sampled launch, and in `is_stream_idle` whether its stream had no work before it; 0 without a sample.
- */
+/* The ns of the sampled launch, and in `is_stream_idle` whether its stream had no work before it; 0 without a sample,
+ * or if the events are mixed. */
 uint64_t turn_events_sampled_ns(const struct turn_events *events, bool *is_stream_idle);
 
-/* Prepares for the next turn; keeps the CUDA events. */
+/* Prepares for the next turn; keeps the CUDA events. No launch of the turn before is in the driver. */
 void turn_events_reset(struct turn_events *events);
+
+/* Instead of turn_events_reset, if a launch of the turn before is still in the driver. */
+void turn_events_note_mixed(struct turn_events *events);
 
 /* Destroys the CUDA events, before the contexts that they belong to end. `events` is a copy that no launch can reach.
  */

@@ -36,7 +36,7 @@ static void resolve_row(struct turn_request *request) {
     struct region *region = container_region();
     int card = account_find_or_add_card(region, request->uuid);
     request->holder_id = holder_id_of(container_claim_slot(region));
-    request->card = card < 0 ? NULL : &region->cards[card];
+    __atomic_store_n(&request->card, card < 0 ? NULL : &region->cards[card], __ATOMIC_RELAXED);
     __atomic_store_n(&request->activity, activity_of(region, request->card), __ATOMIC_RELAXED);
 }
 
@@ -224,6 +224,11 @@ void turn_request_charge(struct turn_request *request, uint64_t cost) {
     syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void turn_request_count_wait(struct turn_request *request, uint64_t ns) {
-    if (request->card) token_bucket_count_wait(request->card, ns);
+void turn_request_count_wait(const struct turn_request *request, uint64_t ns) {
+    struct region_card *card = __atomic_load_n(&request->card, __ATOMIC_RELAXED);
+    if (card) token_bucket_count_wait(card, ns);
+}
+
+struct region_activity *turn_request_activity(const struct turn_request *request) {
+    return __atomic_load_n(&request->activity, __ATOMIC_RELAXED);
 }

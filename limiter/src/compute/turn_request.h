@@ -9,11 +9,11 @@
 #include "region/region.h"
 
 /* The fields belong to the thread that owns the gate (gate_state.h), or that holds LOCK_GATE while the gate is open.
- * `link` has a lock of its own; a thread that ends a wait of the host reads `activity` at any time. */
+ * `link` has a lock of its own; any thread reads what is atomic, at any time. */
 struct turn_request {
     uint8_t uuid[UUID_SIZE];  /* of the card; never changes */
-    struct region_card *card; /* the card's row in the region; NULL before the first turn, or if the region has no row
-                                 left */
+    struct region_card *card; /* atomic; the card's row in the region; NULL before the first turn, or if the region has
+                                 no row left */
     struct region_activity *activity; /* atomic; the card's counters in the region; NULL with `card` */
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
@@ -83,7 +83,10 @@ void turn_request_note_drained(struct turn_request *request);
 /* Waits for at most `ns` for a turn that turn_request_ask_next asked for; whether it is there. */
 bool turn_request_await_next(struct turn_request *request, uint64_t ns);
 
-/* Counts a launch that waited `ns` in the region's statistics. Takes no lock. */
-void turn_request_count_wait(struct turn_request *request, uint64_t ns);
+/* Counts a launch that waited `ns` in the region's statistics. Takes no lock; any thread may call it. */
+void turn_request_count_wait(const struct turn_request *request, uint64_t ns);
+
+/* The card's counters in the region; NULL as `activity`. Any thread may call it. */
+struct region_activity *turn_request_activity(const struct turn_request *request);
 
 #endif

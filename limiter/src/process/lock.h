@@ -8,6 +8,7 @@
 #define VGPU_PROCESS_LOCK_H
 
 enum lock {
+    LOCK_HIDDEN_PAGES,      /* compute/gate_teardown.c */
     LOCK_GATE,              /* compute/gate_state.h: one mutex for each card, in `struct gate` */
     LOCK_ARBITER_LINK,      /* compute/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
     LOCK_POOL_GUARD,        /* books/pool_guard.c: held while the driver destroys a pool */
