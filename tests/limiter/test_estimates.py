@@ -1,6 +1,7 @@
 """Estimates of GPU time by kernel: how they follow measurements, and how the table drops entries."""
 
 import ctypes
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,27 +9,75 @@ from hypothesis import strategies as st
 from tests.limiter.turn_structures import U64
 
 
-def test_estimates_follow_measurements_of_single_and_overlapping_kernels(compute: ctypes.CDLL) -> None:
-    room = ctypes.create_string_buffer(2048 * 24 + 24)
+class Estimates:
+    """A table of estimates.
 
-    def expected(key: int) -> int | None:
+    Args:
+        compute: the library's pure functions.
+    """
+
+    def __init__(self, compute: ctypes.CDLL) -> None:
+        self._compute = compute
+        self._room = ctypes.create_string_buffer(2048 * 24 + 24)
+
+    def learn(self, key: int, *samples: int) -> None:
+        for ns in samples:
+            self._compute.estimates_learn(self._room, U64(key), U64(ns))
+
+    def fit(self, expected: int, measured: int, *, is_dense: bool) -> None:
+        self._compute.estimates_fit(self._room, U64(expected), U64(measured), ctypes.c_bool(is_dense))
+
+    def expected(self, key: int) -> int | None:
         found = U64()
-        return found.value if compute.estimates_of(room, U64(key), ctypes.byref(found)) else None
+        return found.value if self._compute.estimates_of(self._room, U64(key), ctypes.byref(found)) else None
 
-    assert expected(5 << 32) is None
-    compute.estimates_learn(room, U64(5 << 32), U64(1000))
-    assert expected(5 << 32) == 1000
-    compute.estimates_learn(room, U64(5 << 32), U64(2000))
-    assert expected(5 << 32) == 1500
+
+KEY, OTHER = 5 << 32, 6 << 32
+
+
+def test_estimates_follow_measurements_of_single_and_overlapping_kernels(compute: ctypes.CDLL) -> None:
+    estimates = Estimates(compute)
+    assert estimates.expected(KEY) is None
+    estimates.learn(KEY, 1500)
+    assert estimates.expected(KEY) == 1500
     for _ in range(40):
-        compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(150), ctypes.c_bool(False))
-    assert 140 <= (expected(5 << 32) or 0) <= 160
+        estimates.fit(estimates.expected(KEY) or 0, 150, is_dense=False)
+    assert 140 <= (estimates.expected(KEY) or 0) <= 160
     for is_dense, most in ((True, 1875), (False, 1500)):
         for _ in range(40):
-            compute.estimates_fit(room, U64(expected(5 << 32) or 0), U64(9000), ctypes.c_bool(is_dense))
-        assert most - 20 <= (expected(5 << 32) or 0) <= most
-    compute.estimates_learn(room, U64(6 << 32), U64(2**64 - 1))
-    assert expected(6 << 32) is not None
+            estimates.fit(estimates.expected(KEY) or 0, 9000, is_dense=is_dense)
+        assert most - 20 <= (estimates.expected(KEY) or 0) <= most
+    estimates.learn(OTHER, 2**64 - 1)
+    assert estimates.expected(OTHER) is not None
+
+
+def test_a_sample_that_was_interrupted_hardly_changes_an_estimate(compute: ctypes.CDLL) -> None:
+    """The first samples of a kernel are taken while the former tenant's work still runs, with slices of 2 ms."""
+    estimates = Estimates(compute)
+    estimates.learn(KEY, 2_000_000, 70_000, 4_000_000, 71_000)
+    assert estimates.expected(KEY) == 70_000
+    estimates.learn(KEY, *[70_000] * 12, 4_000_000)
+    assert 70_000 < (estimates.expected(KEY) or 0) < 90_000
+
+
+def test_a_kernel_that_takes_much_longer_from_now_on_is_believed_at_the_second_sample(compute: ctypes.CDLL) -> None:
+    estimates = Estimates(compute)
+    estimates.learn(KEY, *[1000] * 20, 50_000)
+    assert (estimates.expected(KEY) or 0) < 2000
+    estimates.learn(KEY, 50_000)
+    assert estimates.expected(KEY) == 50_000
+
+
+@given(st.integers(1_000, 100_000), st.integers(1, 50), st.integers(0, 2**32))
+def test_the_estimate_of_a_kernel_of_two_lengths_is_near_their_average(
+    compute: ctypes.CDLL, short: int, times_as_long: int, seed: int
+) -> None:
+    estimates, random, seen = Estimates(compute), Random(seed), []
+    for _ in range(1000):
+        estimates.learn(KEY, random.choice((short, short * times_as_long)))
+        seen.append(estimates.expected(KEY) or 0)
+    average = sum(seen[100:]) / len(seen[100:])
+    assert 0.75 <= average / (short * (1 + times_as_long) / 2) <= 1.25
 
 
 @given(st.lists(st.integers(1, 2**64 - 1), min_size=1, max_size=3000, unique=True))

@@ -9,14 +9,16 @@
 
 /* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
  * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
- * in the average. CHANGED_FACTOR: a sample that is longer than the average by this factor starts a new one. */
+ * in the average. FIRST_SAMPLES: of so many the shortest is the average. OUTLIER_FACTOR: a sample that is longer than
+ * the average by this factor is an outlier. */
 enum {
     SLOTS_TRIED = 4,
     SCALE_ONE = 1024,
     SCALE_MIN = SCALE_ONE / 32,
     SCALE_MAX = SCALE_ONE * 5 / 4,
     COUNT_MAX = 16,
-    CHANGED_FACTOR = 4
+    FIRST_SAMPLES = 4,
+    OUTLIER_FACTOR = 4
 };
 
 uint64_t estimates_key(const void *what, const unsigned shape[6]) {
@@ -51,15 +53,28 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
     return row != NULL;
 }
 
-/* The time of a kernel depends on its arguments, so an average of many samples is kept. A sample four times as long as
- * the average means that the kernel does something else now, and the average begins with it. */
+/* The time of a kernel depends on its arguments, so an average of many samples is kept. */
+static uint64_t average_with(const struct estimate *row, uint64_t ns) {
+    if (row->count < FIRST_SAMPLES) return row->count ? min_u64(row->ns, ns) : ns;
+    uint64_t past = min_u64(row->count, COUNT_MAX - 1);
+    return (row->ns * past + ns) / (past + 1);
+}
+
+/* An outlier counts as if it were just short of one. A second one in a row means that the kernel does something else
+ * now, and a new average begins with it. */
+static uint64_t without_outlier(struct estimate *row, uint64_t ns) {
+    uint64_t longest = row->ns * OUTLIER_FACTOR;
+    bool is_outlier = row->count >= FIRST_SAMPLES && ns > longest, is_confirmed = is_outlier && row->is_outlier;
+    row->is_outlier = is_outlier && !is_confirmed;
+    if (is_confirmed) *row = (struct estimate){row->key, ns, FIRST_SAMPLES, false};
+    return row->is_outlier ? longest : ns;
+}
+
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     struct estimate *row = slot_for(estimates, key);
-    uint64_t bounded = ns < NS_MAX ? ns : NS_MAX;
     if (row->key != key) *row = (struct estimate){.key = key};
-    if (bounded / CHANGED_FACTOR > row->ns) row->count = row->count != 0;
+    row->ns = average_with(row, without_outlier(row, min_u64(ns, NS_MAX)));
     if (row->count < COUNT_MAX) row->count++;
-    row->ns = (row->ns * (row->count - 1) + bounded) / row->count;
 }
 
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound) {

@@ -10,9 +10,10 @@ enum { ESTIMATES = 2048 };
 
 struct estimates {
     struct estimate {
-        uint64_t key;   /* from estimates_key; 0 = the row is free */
-        uint64_t ns;    /* average GPU time of a launch */
-        uint64_t count; /* samples in the average, at most 16: then new ones have a weight of 1/16 */
+        uint64_t key;        /* from estimates_key; 0 = the row is free */
+        uint64_t ns;         /* average GPU time of a launch */
+        uint32_t count;      /* samples in the average, at most 16: then new ones have a weight of 1/16 */
+        uint32_t is_outlier; /* the last sample was much longer than the average */
     } rows[ESTIMATES];
     uint32_t scale; /* in 1/1024: the time of launches together, over the sum of their averages; 0 = not yet measured */
 };
@@ -25,7 +26,9 @@ uint64_t estimates_key(const void *what, const unsigned shape[6]);
 bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns);
 
 /* Adds a sample: a launch took `ns`. Samples have to be drawn at random from all launches; otherwise the average is not
- * theirs. */
+ * theirs. A sample can be too long, never too short: the time slices of another context, or the host, may interrupt
+ * it. So of the first samples the shortest counts, and a much longer one counts in full only when the next one confirms
+ * it. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Adapts `scale` to a turn whose launches were expected to take `expected` ns and took `measured` ns. A shorter time
