@@ -65,6 +65,21 @@ def test_work_that_waits_for_the_card_drains_later(compute: ctypes.CDLL) -> None
     assert remaining(compute, turn, START + 2 * MS) == 4 * MS
 
 
+@pytest.mark.parametrize(
+    ("measured", "is_interrupted"), [(8 * MS, False), (9 * MS + 1, True), (12 * MS, True), (13 * MS, False)]
+)
+def test_a_time_slice_of_another_container_is_told_from_long_kernels(
+    compute: ctypes.CDLL, measured: int, is_interrupted: bool
+) -> None:
+    turn = compute.turn_open(U64(START), TurnLimits(10 * MS, 5 * MS, 20 * MS))
+    for _ in range(8):
+        add(compute, turn, MS, START)
+    assert compute.turn_is_interrupted(ctypes.byref(turn), U64(measured)) == is_interrupted
+    alone = compute.turn_open(U64(START), TurnLimits(10 * MS, 2**64 - 1, 20 * MS))
+    add(compute, alone, 8 * MS, START)
+    assert not compute.turn_is_interrupted(ctypes.byref(alone), U64(measured))
+
+
 def apply_probe(compute: ctypes.CDLL, turn: Turn, *, passed: bool, now: int) -> None:
     compute.turn_apply_probe(ctypes.byref(turn), passed, U64(now))
 

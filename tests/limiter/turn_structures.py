@@ -42,7 +42,13 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "host_periods_ask_at",
     ):
         getattr(pure, name).restype = U64
-    for name in ("turn_is_to_be_probed", "turn_is_informative", "turn_is_fully_informative", "estimates_of"):
+    for name in (
+        "turn_is_interrupted",
+        "turn_is_to_be_probed",
+        "turn_is_informative",
+        "turn_is_fully_informative",
+        "estimates_of",
+    ):
         getattr(pure, name).restype = ctypes.c_bool
     for name in ("host_periods_note_host_wait", "host_periods_is_host_bound"):
         getattr(pure, name).restype = ctypes.c_bool

@@ -45,6 +45,14 @@ static void learn_estimates(struct gate *gate, const struct turn *turn, const st
         estimates_fit(&gate->estimates, turn->expected, measured, turn_is_fully_informative(turn));
 }
 
+/* An interrupted turn is charged its estimates, and they learn nothing from it. Two in a row mean that the kernels take
+ * longer than they are estimated. Returns 0 for a turn whose measured time is not to be used. */
+static uint64_t believable(struct gate *gate, const struct turn *turn, uint64_t measured) {
+    bool is_interrupted = turn_is_interrupted(turn, measured) && !gate->was_interrupted;
+    gate->was_interrupted = is_interrupted;
+    return is_interrupted ? 0 : measured;
+}
+
 static uint64_t drain_timeout(const struct gate *gate) {
     uint64_t expected = 2 * gate->turn.expected;
     uint64_t backed_off = DRAIN_TIMEOUT << (gate->drain_timeouts < 6 ? gate->drain_timeouts : 6);
@@ -59,7 +67,7 @@ uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
     activity_count_wait(gate->request.activity, REGION_WAIT_DRAIN, clock_now() - since);
     gate->drain_timeouts = is_done ? 0 : gate->drain_timeouts + 1;
     if (!is_done) return clock_now() - gate->turn.begun_at;
-    uint64_t measured = turn_events_measured_ns(gate_events(gate));
+    uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
     learn_estimates(gate, &gate->turn, gate_events(gate), gate->sample_key, measured);
     return cost ? cost : clock_now() - gate->turn.begun_at;
@@ -85,7 +93,7 @@ static uint64_t measured_cost(struct gate *gate) {
     const struct set_aside_turn *aside = &gate->set_aside;
     const struct turn_events *events = &gate->events[gate->open_events ^ 1];
     if (!await_events(events, aside->turn.drains_at, clock_now() + DRAIN_TIMEOUT)) return aside->turn.expected;
-    uint64_t measured = aside->has_ends ? turn_events_measured_ns(events) : 0;
+    uint64_t measured = aside->has_ends ? believable(gate, &aside->turn, turn_events_measured_ns(events)) : 0;
     learn_estimates(gate, &aside->turn, events, aside->sample_key, measured);
     return turn_cost(&aside->turn, measured, aside->ends_recorded_at);
 }

@@ -43,6 +43,7 @@ struct gate {
     uint64_t sample_key;         /* the estimates key of the launch that is timed alone in this turn */
     unsigned sample_index;   /* which launch of the turn is timed alone, unless one without an estimate comes before */
     uint32_t random_state;   /* of the generator that draws `sample_index` */
+    bool was_interrupted;    /* the last measured turn; see turn_is_interrupted */
     unsigned drain_timeouts; /* turns in a row whose work had not drained when their timeout was over */
     uint64_t next_check_at;  /* atomic; clock_ticks() at which `has_share` is to be refreshed, 0 = at once */
     bool has_share;          /* atomic; the container has a fixed share of the card, as of the last refresh */

@@ -5,6 +5,10 @@
 /* The assumed GPU time of a launch without an estimate. */
 #define UNKNOWN_ESTIMATE (5 * NS_PER_MS)
 
+/* How much longer than its estimates an interrupted turn takes: one or two of the card's time slices. */
+#define SLICES_MIN (1 * NS_PER_MS)
+#define SLICES_MAX (5 * NS_PER_MS)
+
 /* How long turn_extend keeps a turn open. */
 #define EXTENDED_AGE (20 * NS_PER_MS)
 
@@ -118,6 +122,12 @@ uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_rec
     uint64_t idle = turn->idle_ns + (ends_recorded_at ? idle_before(turn, ends_recorded_at) : 0);
     uint64_t busy = measured > idle ? measured - idle : 0;
     return is_device_bound(turn) && busy ? busy : min_u64(measured, turn->expected);
+}
+
+bool turn_is_interrupted(const struct turn *turn, uint64_t measured) {
+    bool may_be = turn->limits.depth != UINT64_MAX && !turn->is_unknown;
+    uint64_t known = turn->expected + turn->idle_ns;
+    return may_be && measured > known + SLICES_MIN && measured < known + SLICES_MAX;
 }
 
 /* A sample shorter than LAUNCH_LATENCY is estimated as half of its measured time. */

@@ -77,6 +77,11 @@ void turn_apply_probe(struct turn *turn, bool is_passed, uint64_t now);
  * launched is not charged. */
 uint64_t turn_cost(const struct turn *turn, uint64_t measured, uint64_t ends_recorded_at);
 
+/* Whether a time slice of another container explains why the turn took longer than its estimates: the arbiter limits
+ * the turn, and its last kernel still ran when the next turn had begun. The card then runs the contexts by turns of
+ * about 2 ms, and the measured time contains the other container's. */
+bool turn_is_interrupted(const struct turn *turn, uint64_t measured);
+
 /* The GPU time of the sampled launch. `measured`: between the events before and after it. `is_stream_idle`: its stream
  * had no work when it was launched, so `measured` includes the launch latency, which is subtracted. */
 uint64_t turn_sampled(uint64_t measured, bool is_stream_idle);
