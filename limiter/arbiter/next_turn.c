@@ -1,5 +1,7 @@
 #include "next_turn.h"
 
+#include "clients.h"
+#include "common/arithmetic.h"
 #include "ranking.h"
 #include "schedule_state.h"
 #include "tenant.h"
@@ -8,6 +10,9 @@
 /* The most GPU time, in ns of the whole card, that a tenant regains from tenants of its own rank after higher-ranked
  * tenants kept it waiting. */
 #define LAG_MAX (1000 * NS_PER_MS)
+
+/* How far, in ns of the card, a burst tenant may be behind another before it gets two turns in a row. */
+#define ALTERNATION_LAG (8 * NS_PER_MS)
 
 static bool is_best_effort_allowed(const struct schedule *schedule) {
     return watermark_allows_best_effort(&schedule->watermark);
@@ -20,6 +25,33 @@ static void update_tenant(struct schedule *schedule, struct tenant *tenant, uint
     tenant_bound_lag(tenant, schedule->virtual_time, tenant_virtual_time(LAG_MAX, FULL_CORES));
 }
 
+static bool is_burst(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BURST; }
+
+static bool had_last_turn(const struct schedule *schedule, int tenant) {
+    return clients_is_connected(schedule, schedule->last_client) &&
+           schedule->clients[schedule->last_client].tenant == tenant;
+}
+
+/* How far `tenant` is behind `other`, in ns of the card. */
+static uint64_t lag_behind(const struct tenant *tenant, const struct tenant *other) {
+    uint64_t virtual_lag = other->virtual_time > tenant->virtual_time ? other->virtual_time - tenant->virtual_time : 0;
+    return min_u64(virtual_lag, LAG_MAX) * tenant->demand.weight / FULL_CORES;
+}
+
+/* Whether the two take turns one after the other, whatever the order of their virtual times: a tenant that waits for
+ * two turns of another in a row would be late by one of them. */
+static bool is_alternating(const struct schedule *schedule, const struct tenant *last, const struct tenant *other) {
+    return is_burst(last) && is_burst(other) && ranking_is_equal(last, other, is_best_effort_allowed(schedule)) &&
+           lag_behind(last, other) <= ALTERNATION_LAG;
+}
+
+static bool is_before(const struct schedule *schedule, int candidate, int best) {
+    const struct tenant *first = &schedule->tenants[candidate], *second = &schedule->tenants[best];
+    if (had_last_turn(schedule, candidate) && is_alternating(schedule, first, second)) return false;
+    if (had_last_turn(schedule, best) && is_alternating(schedule, second, first)) return true;
+    return ranking_is_before(first, second, is_best_effort_allowed(schedule));
+}
+
 static int best_waiting(struct schedule *schedule, uint64_t now) {
     int best = SCHEDULE_NONE;
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
@@ -27,9 +59,7 @@ static int best_waiting(struct schedule *schedule, uint64_t now) {
         if (!is_waiting(tenant)) continue;
         update_tenant(schedule, tenant, now);
         if (ranking_class(tenant, is_best_effort_allowed(schedule)) == CLASS_OVER_WATERMARK) continue;
-        if (best == SCHEDULE_NONE ||
-            ranking_is_before(tenant, &schedule->tenants[best], is_best_effort_allowed(schedule)))
-            best = i;
+        if (best == SCHEDULE_NONE || is_before(schedule, i, best)) best = i;
     }
     return best;
 }
@@ -62,6 +92,20 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     int starved = most_starved(schedule, now);
     if (starved != SCHEDULE_NONE) return (struct next_turn){starved, true};
     return (struct next_turn){best_waiting(schedule, now), false};
+}
+
+uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
+    const struct tenant *own = &schedule->tenants[tenant];
+    uint64_t lag = 0;
+    bool is_shared = false;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *other = &schedule->tenants[i];
+        bool is_equal = i != tenant && is_waiting(other) && is_burst(own) && is_burst(other) &&
+                        ranking_is_equal(own, other, is_best_effort_allowed(schedule));
+        if (is_equal) lag = max_u64(lag, lag_behind(own, other));
+        is_shared |= is_equal;
+    }
+    return is_shared ? min_u64(max_u64(lag, budget * 3 / 4), budget * 5 / 4) : budget;
 }
 
 static bool is_best_effort(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BEST_EFFORT; }

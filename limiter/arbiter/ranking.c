@@ -20,12 +20,22 @@ bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, b
     return compare_ranks(tenant, other, is_best_effort_allowed) < 0;
 }
 
+/* Of two tenants of one rank. */
+static bool differ_in_sensitivity(const struct tenant *tenant, const struct tenant *other,
+                                  bool is_best_effort_allowed) {
+    return tenant_is_latency_sensitive(tenant) != tenant_is_latency_sensitive(other) &&
+           ranking_class(tenant, is_best_effort_allowed) == CLASS_WITHIN_GUARANTEE;
+}
+
+bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
+    return compare_ranks(tenant, other, is_best_effort_allowed) == 0 &&
+           !differ_in_sensitivity(tenant, other, is_best_effort_allowed);
+}
+
 bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
     int ranks = compare_ranks(tenant, other, is_best_effort_allowed);
     if (ranks != 0) return ranks < 0;
-    if (tenant_is_latency_sensitive(tenant) != tenant_is_latency_sensitive(other) &&
-        ranking_class(tenant, is_best_effort_allowed) == CLASS_WITHIN_GUARANTEE)
-        return tenant_is_latency_sensitive(tenant);
+    if (differ_in_sensitivity(tenant, other, is_best_effort_allowed)) return tenant_is_latency_sensitive(tenant);
     if (tenant->virtual_time != other->virtual_time) return tenant->virtual_time < other->virtual_time;
     return tenant->waiting_since < other->waiting_since;
 }

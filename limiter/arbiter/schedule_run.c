@@ -93,6 +93,7 @@ static void begin_next(struct schedule *schedule, uint64_t now) {
         schedule->last_floor_turn_at = now;
         budget = min_u64(budget, TENANT_FLOOR_BUDGET);
     }
+    if (!choice.is_starved) budget = next_turn_budget(schedule, choice.tenant, budget);
     struct expected_arrival soon = expected_arrivals_next(schedule, choice.tenant, now);
     bool is_near = !choice.is_starved && expected_arrivals_is_near(schedule, &soon, now);
     if (is_near)
