@@ -11,7 +11,9 @@
 #define SEGMENT_HOST_BOUND (600 * NS_PER_US)
 #define SEGMENT_MAX        (1000 * NS_PER_US)
 
-/* The most that is open ahead of the segment that the card works on, whatever the arbiter allows. */
+/* What is open ahead of the segment that the card works on is half of what may be in flight; not less than this, as far
+ * as the arbiter allows it, because the gate's thread wakes up to 0.1 ms late, and each look opens one segment. */
+#define OPEN_AHEAD_MIN (500 * NS_PER_US)
 #define OPEN_AHEAD_MAX (5 * NS_PER_MS)
 
 /* Longest and shortest sleep before the next look at how far the card is. */
@@ -33,8 +35,10 @@ uint64_t queue_pace_segment(const struct gate *gate) {
     return max_u64(SEGMENT_MIN, min_u64(gate->depth ? gate->depth / 2 : most, most));
 }
 
-/* Half of what may be in flight is open ahead of the segment that the card works on. */
-static uint64_t open_ahead(uint64_t depth) { return max_u64(SEGMENT_MIN, min_u64(depth / 2, OPEN_AHEAD_MAX)); }
+static uint64_t open_ahead(uint64_t depth) {
+    uint64_t least = min_u64(depth, OPEN_AHEAD_MIN);
+    return max_u64(SEGMENT_MIN, min_u64(max_u64(depth / 2, least), OPEN_AHEAD_MAX));
+}
 
 void queue_pace_begin(struct gate *gate, struct turn_limits limits) {
     uint64_t now = clock_now(), drains_at = gate->turn.drains_at;
