@@ -129,9 +129,10 @@ static bool handle_message(struct connection *connection, const void *bytes, siz
     struct schedule *schedule = connection->board->schedule;
     bool is_allowed = rate_limit_allows(&connection->rate, now) && rate_limit_allows(&connection->container->rate, now);
     if (size != sizeof *message || !is_allowed) return false;
-    if (message->kind == ARBITRATION_WANT)
+    if (message->kind == ARBITRATION_WANT) {
+        schedule_note_backlog(schedule, connection->client, message->ns);
         schedule_want(schedule, connection->client, now);
-    else if (message->kind == ARBITRATION_DONE)
+    } else if (message->kind == ARBITRATION_DONE)
         schedule_done(schedule, connection->client, message->turn, message->ns, now);
     else
         return false;

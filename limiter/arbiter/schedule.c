@@ -129,6 +129,10 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now) {
     current_turn_note_waiter(schedule, now);
 }
 
+void schedule_note_backlog(struct schedule *schedule, int client, uint64_t backlog) {
+    schedule->tenants[schedule->clients[client].tenant].backlog_ns = backlog;
+}
+
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) clients_publish_turn(schedule, client, 0, 0, 0);

@@ -58,6 +58,9 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now);
  * turn was reserved for it, it has arrived now. */
 void schedule_want(struct schedule *schedule, int client, uint64_t now);
 
+/* The client's host keeps `backlog` ns of GPU time launched ahead of the card; 0: unknown, or more than turns allow. */
+void schedule_note_backlog(struct schedule *schedule, int client, uint64_t backlog);
+
 /* The client has sent DONE for its turn `number`; its work drains in `rest` ns. May be called again for a turn with
  * less left than before. A turn that is not the client's is ignored. */
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);

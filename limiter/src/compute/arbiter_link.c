@@ -143,7 +143,8 @@ static void send_message(struct arbiter_link *link, struct arbitration_message m
 }
 
 void arbiter_link_want(struct arbiter_link *link) {
-    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT});
+    uint64_t backlog = __atomic_load_n(&link->backlog_ns, __ATOMIC_RELAXED);
+    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = backlog});
 }
 
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns) {

@@ -18,6 +18,7 @@ struct arbiter_link {
     uint64_t retry_at;                   /* when to connect again, CLOCK_MONOTONIC in ns */
     const struct arbitration_page *page; /* atomic, set once; a new connection maps its page at the same address */
     uint32_t last_returned;              /* atomic; number of the last turn that was given back, 0 = none */
+    uint64_t backlog_ns;                 /* atomic; sent with WANT (backlog.h) */
 };
 
 /* Advances the connection: connects if that is due, receives the welcome, notices that the arbiter has closed it; then

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "compute/backlog.h"
 #include "compute/estimates.h"
 #include "compute/host_periods.h"
 #include "compute/queue_sample.h"
@@ -55,6 +56,7 @@ struct gate {
     unsigned open_events;         /* index of the turn's events */
     struct set_aside_turn set_aside;
     struct host_periods periods;
+    struct backlog backlog;
     unsigned index;           /* CUDA device ordinal of the gate */
     struct segments segments; /* what was queued; closed ones in the phases QUEUING and OPEN only */
     struct queue_sample sample;
@@ -112,6 +114,10 @@ void gate_note_left_driver(struct gate *gate);
 /* Waits until no thread is closing the turn, for at most one second; whether that was reached. The caller holds
  * LOCK_GATE, which is released while it waits. */
 bool gate_await_closed(struct gate *gate);
+
+/* Tells the arbiter, with the next request, how much work this program's host keeps ahead of the card. The turn ends;
+ * the caller owns the gate. */
+void gate_publish_backlog(struct gate *gate);
 
 /* Waits for a change, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
 void gate_await_change(struct gate *gate, uint64_t ns);

@@ -26,6 +26,7 @@ static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, co
     if (slot->is_sampled) gate->sample_key = key;
     gate->last_launch_at = now;
     gate->is_host_waiting = false;
+    backlog_note_launch(&gate->backlog, turn_remaining(&gate->turn, now) + gate->segments.closed_ns);
     gate->launches_in_driver++;
     host_periods_note_launch(&gate->periods, estimate, now);
     gate_queue_note_launch(gate, estimate);
@@ -74,6 +75,11 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     return verdict;
 }
 
+/* How much work had to be ahead of the card for a launch to be held back. */
+static uint64_t depth_of(const struct gate *gate) {
+    return gate->phase == OPEN && !gate->is_queue_turn ? gate->turn.limits.depth : UINT64_MAX;
+}
+
 static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext context, CUstream stream,
                                struct launch_slot *slot) {
     uint64_t waiting_since = 0;
@@ -82,6 +88,7 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     gate_lock(gate);
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!waiting_since) waiting_since = clock_now();
+        if (verdict == VERDICT_TOO_DEEP) backlog_note_held_back(&gate->backlog, depth_of(gate));
         gate_turns_step(gate, verdict);
     }
     if (waiting_since) {
