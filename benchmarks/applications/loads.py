@@ -1,6 +1,5 @@
 """Pairs of C loads that behave like programs: short requests with pauses, and very long kernels beside short ones."""
 
-import functools
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +39,6 @@ def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], s
     return Scenario("loads", name, {**goals, "burner %": at_least(bounds[2])}, measure)
 
 
-@functools.cache
 def _alone(load: Timed, seconds: float) -> tuple[float, float]:
     return _percentiles(run_together([(load, native_env())], seconds)[0]["times_us"])
 

@@ -1,7 +1,7 @@
 """Two applications beside each other: each alone, both natively, and both in containers with shares.
 
-All processes of a part are started together, and each figure of a pair is measured in the same command, so that the
-comparisons do not depend on the machine's state of another day.
+All processes of a part are started together. Each round measures all of that once, and compares only figures of the
+round: the host's speed, on which a program with many launches depends, changes within minutes.
 """
 
 import math
@@ -104,6 +104,15 @@ class Side:
         return cls(statistics.median(times), cuts[98], answer["per_second"])
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Figures of a pair that were measured one after the other: of each alone, of the native pair, and of ours."""
+
+    alone: Sequence[Side]
+    native: Mapping[str, float]
+    ours: Mapping[str, float]
+
+
 @dataclass(slots=True)
 class Stage:
     """The processes of a part. `nodes` are ended with it."""
@@ -111,7 +120,6 @@ class Stage:
     stack: ExitStack
     native: dict[tuple[str, int], Application] = field(default_factory=dict)
     ours: dict[tuple[tuple[str, Asked], ...], tuple[list[Application], list[Env]]] = field(default_factory=dict)
-    alone: dict[tuple[str, str], Side] = field(default_factory=dict)
 
     def start(self, pairs: Sequence[Pair]) -> None:
         """Start every process that the pairs need, and wait until all are ready."""
@@ -138,10 +146,8 @@ class Stage:
         return application
 
     def alone_of(self, work: tuple[str, str], seconds: float) -> Side:
-        """Return what an application does alone, measured once."""
-        if work not in self.alone:
-            self.alone[work] = Side.of(together([(self.native[work[0], 0], work[1])], seconds)[0])
-        return self.alone[work]
+        """Return what an application does alone."""
+        return Side.of(together([(self.native[work[0], 0], work[1])], seconds)[0])
 
     def native_pair(self, pair: Pair, seconds: float) -> list[Side]:
         """Return what both do beside each other by the card's own time slices."""
@@ -156,6 +162,13 @@ class Stage:
         work = [(app, kind) for app, (_, kind) in zip(applications, pair.work, strict=True)]
         sides = [Side.of(answer) for answer in together(work, seconds)]
         return sides, _per_second(before, [_activity(env) for env in envs], seconds)
+
+    def round(self, pair: Pair, seconds: float) -> Round:
+        """Measure everything once."""
+        alone = [self.alone_of(work, seconds) for work in pair.work]
+        native = figures(alone, self.native_pair(pair, seconds))
+        sides, counters = self.our_pair(pair, seconds)
+        return Round(alone, native, figures(alone, sides) | counters)
 
 
 def modules(pair: Pair) -> tuple[str, ...]:
@@ -216,19 +229,21 @@ def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> It
         stage = Stage(stack)
         stage.start(pairs)
         for pair in pairs:
-            alone = [stage.alone_of(work, seconds) for work in pair.work]
-            native = figures(alone, stage.native_pair(pair, seconds))
-            ours = [stage.our_pair(pair, seconds) for _ in range(rounds)]
-            every = [figures(alone, sides) | counters for sides, counters in ours]
+            every = [stage.round(pair, seconds) for _ in range(rounds)]
+            native = {name: statistics.median(each.native[name] for each in every) for name in every[0].native}
             wanted = goals(pair, native)
-            yield from _alone_rows(part, pair, alone)
-            for name in every[0]:
-                values = [each[name] for each in every]
+            yield from _alone_rows(part, pair, [each.alone for each in every])
+            for name in every[0].ours:
+                values = [each.ours[name] for each in every]
                 goal = wanted.get(name, SHOWN)
                 yield Measurement(part, pair.name, name, goal, native.get(name), values, seconds, 0.0)
 
 
-def _alone_rows(part: str, pair: Pair, alone: Sequence[Side]) -> Iterator[Measurement]:
-    named = {"alone p50 ms": alone[0].p50, "alone p99 ms": alone[0].p99, "second alone p50 ms": alone[1].p50}
-    for name, value in named.items():
-        yield Measurement(part, pair.name, name, SHOWN, None, [value], 0.0, 0.0)
+def _alone_rows(part: str, pair: Pair, rounds: Sequence[Sequence[Side]]) -> Iterator[Measurement]:
+    named = {
+        "alone p50 ms": [first.p50 for first, _ in rounds],
+        "alone p99 ms": [first.p99 for first, _ in rounds],
+        "second alone p50 ms": [second.p50 for _, second in rounds],
+    }
+    for name, values in named.items():
+        yield Measurement(part, pair.name, name, SHOWN, None, values, 0.0, 0.0)

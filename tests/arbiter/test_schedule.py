@@ -12,6 +12,7 @@ from tests.arbiter.simulation import (
     HANDOVER,
     MS,
     SECOND,
+    U64,
     US,
     Demand,
     FalseClient,
@@ -60,6 +61,43 @@ def test_two_burst_tenants_lose_two_percent_together(make_world: MakeWorld, kern
     got = shares(world)
     assert got == pytest.approx((49.4, 49.4), abs=0.5)
     assert sum(got) >= 97.8
+
+
+@pytest.mark.parametrize("kernel", [MS * 81 // 20, 5 * MS, 7 * MS, 11 * MS])
+def test_a_burst_tenant_does_not_wait_for_two_turns_of_another_in_a_row(make_world: MakeWorld, kernel: int) -> None:
+    """Long kernels do not fill their turns, so the shares are kept equal by the lengths of the neighbour's turns."""
+    world = make_world()
+    for length in (kernel, MS // 10):
+        Process(world, world.tenant(demand(50, "burst")), length)
+    assert shares(world) == pytest.approx((49, 49), abs=1.5)
+    own = max(kernel, 5 * MS)  # still on the card when the next turn is asked for
+    longest = own + 20 * MS + 3 * HANDOVER  # a turn is 16 ms and a quarter at most
+    assert all(max(process.waits) < longest for process in world.processes.values())
+
+
+@pytest.mark.parametrize("backlog", [MS, 8 * MS])
+def test_turns_are_short_beside_a_program_that_waits_for_each_step(make_world: MakeWorld, backlog: int) -> None:
+    """Steps of 4 ms: each waits for one turn of about its own length, as natively, where time slices alternate."""
+    world = make_world()
+    steps = Process(world, world.tenant(demand(50, "burst")), 4 * MS)
+    other = Process(world, world.tenant(demand(50, "burst")), MS // 10)
+    world.run(SECOND)
+    world.library.schedule_note_backlog(world.schedule, steps.client, U64(backlog))
+    got = shares(world)
+    assert got == pytest.approx((47, 47), abs=1.5)
+    assert max(steps.waits) < 4 * MS + 5 * MS + 3 * HANDOVER  # from the end of its launches on
+    world.library.schedule_note_backlog(world.schedule, steps.client, U64(0))
+    assert sum(shares(world)) >= 97
+    assert max(other.waits) > 10 * MS
+
+
+def test_a_backlog_of_a_tenant_without_a_guarantee_shortens_no_turns(make_world: MakeWorld) -> None:
+    world = make_world()
+    first, _ = start_loads(world, demand(50, "burst"), demand(50, "burst"))
+    idle = IntermittentLoad(world, world.tenant(demand(0, "best-effort")))
+    world.library.schedule_note_backlog(world.schedule, idle.client, U64(MS))
+    world.library.schedule_note_backlog(world.schedule, first.client, U64(ANY))
+    assert sum(shares(world)[:2]) >= 96
 
 
 def test_an_idle_third_costs_nothing(make_world: MakeWorld) -> None:
