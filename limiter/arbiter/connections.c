@@ -6,6 +6,7 @@
 
 #include "card_board.h"
 #include "client_page.h"
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "demand.h"
@@ -28,6 +29,9 @@ enum {
 /* A limiter sends its hello directly after connecting. Checked every half second, so that a connection without a hello
  * lives for a second at most. */
 #define HELLO_TIMEOUT (NS_PER_SECOND / 2)
+
+/* How late a message may be received. */
+#define LATE_MAX (50 * NS_PER_MS)
 
 struct connection {
     struct event_source source;  /* first, so that a pointer to it is one to the connection */
@@ -124,16 +128,27 @@ static bool handle_hello(struct connection *connection, const void *bytes, size_
     return false;
 }
 
+/* When the work of the turn drains, after `now`. The message says how long that takes from when it was sent; on a busy
+ * machine it is received some ms later. The region says when it is. */
+static uint64_t rest_of_turn(const struct connection *connection, uint64_t announced, uint64_t now) {
+    struct card_board *board = connection->board;
+    struct tenancy *tenancy = container_tenancy(connection->container, board, now);
+    if (!tenancy) return announced;
+    uint64_t busy_until = container_use(connection->container, board->uuid, &tenancy->region_row).busy_until;
+    uint64_t drains_at = busy_until - min_u64(busy_until, ARBITRATION_BUSY_GRACE_NS);
+    if (drains_at + LATE_MAX < now) return announced;
+    return min_u64(announced, drains_at - min_u64(drains_at, now));
+}
+
 static bool handle_message(struct connection *connection, const void *bytes, size_t size, uint64_t now) {
     const struct arbitration_message *message = bytes;
     struct schedule *schedule = connection->board->schedule;
     bool is_allowed = rate_limit_allows(&connection->rate, now) && rate_limit_allows(&connection->container->rate, now);
     if (size != sizeof *message || !is_allowed) return false;
-    if (message->kind == ARBITRATION_WANT) {
-        schedule_note_backlog(schedule, connection->client, message->ns);
-        schedule_want(schedule, connection->client, now);
-    } else if (message->kind == ARBITRATION_DONE)
-        schedule_done(schedule, connection->client, message->turn, message->ns, now);
+    if (message->kind == ARBITRATION_WANT)
+        schedule_want(schedule, connection->client, message->ns, now);
+    else if (message->kind == ARBITRATION_DONE)
+        schedule_done(schedule, connection->client, message->turn, rest_of_turn(connection, message->ns, now), now);
     else
         return false;
     card_board_touch(connection->board);

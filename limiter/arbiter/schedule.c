@@ -108,11 +108,12 @@ static void note_activity(struct schedule *schedule, struct tenant *tenant, uint
 
 /* A client of a tenant that has the card to itself gets a turn without limits. A client that has the turn needs no
  * other; its WANT ends the wait of a reservation. */
-void schedule_want(struct schedule *schedule, int client, uint64_t now) {
+void schedule_want(struct schedule *schedule, int client, uint64_t backlog, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
     current_turn_account(schedule, now);
     note_activity(schedule, tenant, now);
+    tenant->backlog_ns = backlog;
     if (!tenant->is_contended) {
         clients_publish_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, UINT64_MAX);
         return;
@@ -127,10 +128,6 @@ void schedule_want(struct schedule *schedule, int client, uint64_t now) {
     }
     clients_enqueue(schedule, client, now);
     current_turn_note_waiter(schedule, now);
-}
-
-void schedule_note_backlog(struct schedule *schedule, int client, uint64_t backlog) {
-    schedule->tenants[schedule->clients[client].tenant].backlog_ns = backlog;
 }
 
 void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now) {

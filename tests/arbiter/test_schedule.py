@@ -12,7 +12,6 @@ from tests.arbiter.simulation import (
     HANDOVER,
     MS,
     SECOND,
-    U64,
     US,
     Demand,
     FalseClient,
@@ -82,11 +81,11 @@ def test_turns_are_short_beside_a_program_that_waits_for_each_step(make_world: M
     steps = Process(world, world.tenant(demand(50, "burst")), 4 * MS)
     other = Process(world, world.tenant(demand(50, "burst")), MS // 10)
     world.run(SECOND)
-    world.library.schedule_note_backlog(world.schedule, steps.client, U64(backlog))
+    steps.backlog = backlog
     got = shares(world)
     assert got == pytest.approx((47, 47), abs=1.5)
     assert max(steps.waits) < 4 * MS + 5 * MS + 3 * HANDOVER  # from the end of its launches on
-    world.library.schedule_note_backlog(world.schedule, steps.client, U64(0))
+    steps.backlog = 0
     assert sum(shares(world)) >= 97
     assert max(other.waits) > 10 * MS
 
@@ -95,8 +94,7 @@ def test_a_backlog_of_a_tenant_without_a_guarantee_shortens_no_turns(make_world:
     world = make_world()
     first, _ = start_loads(world, demand(50, "burst"), demand(50, "burst"))
     idle = IntermittentLoad(world, world.tenant(demand(0, "best-effort")))
-    world.library.schedule_note_backlog(world.schedule, idle.client, U64(MS))
-    world.library.schedule_note_backlog(world.schedule, first.client, U64(ANY))
+    idle.backlog, first.backlog = MS, ANY
     assert sum(shares(world)[:2]) >= 96
 
 

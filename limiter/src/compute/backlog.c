@@ -2,35 +2,48 @@
 
 #include "common/arithmetic.h"
 
+/* A host that launches nothing for this long, although it may, waits for the card or has nothing to launch. */
+#define PAUSE (500 * NS_PER_US)
+
 /* A program that would launch more although this much is in flight has a large backlog. */
 #define LARGE (5 * NS_PER_MS)
 
-/* DECAY: of an eighth a turn. FORGET_AFTER: turns in which nothing was seen of the backlog; in short turns the gate
- * holds back every program. */
-enum { DECAY = 8, FORGET_AFTER = 256 };
+/* KNOWN_AFTER: periods in a row that have to show the backlog; a busy host pauses now and then. DECAY: of an eighth a
+ * period. FORGET_AFTER: periods that showed nothing; in short turns the gate holds back every program. */
+enum { KNOWN_AFTER = 8, DECAY = 8, FORGET_AFTER = 256 };
 
-void backlog_note_launch(struct backlog *backlog, uint64_t outstanding) {
-    backlog->most_ns = max_u64(backlog->most_ns, outstanding);
+static void forget(struct backlog *backlog) { backlog->known_ns = backlog->seen = backlog->uninformative = 0; }
+
+static void learn(struct backlog *backlog) {
+    backlog->uninformative = 0;
+    if (backlog->seen < KNOWN_AFTER) backlog->seen++;
+    uint64_t past = backlog->known_ns - backlog->known_ns / DECAY;
+    if (backlog->seen == KNOWN_AFTER) backlog->known_ns = max_u64(backlog->most_ns, past);
+}
+
+static void end_period(struct backlog *backlog) {
+    if (backlog->is_large || backlog->uninformative > FORGET_AFTER)
+        forget(backlog);
+    else if (backlog->is_held_back)
+        backlog->uninformative++;
+    else if (backlog->launches)
+        learn(backlog);
+    backlog->most_ns = backlog->launches = 0;
+    backlog->is_held_back = backlog->is_large = false;
+}
+
+void backlog_note_arrival(struct backlog *backlog, uint64_t now) {
+    if (now > backlog->last_launch_at + PAUSE) end_period(backlog);
 }
 
 void backlog_note_held_back(struct backlog *backlog, uint64_t depth) {
-    if (depth >= LARGE)
-        backlog->is_held_back = true;
-    else
-        backlog->most_ns = 0;
+    if (backlog->launches == 0) return;
+    backlog->is_held_back = true;
+    backlog->is_large |= depth >= LARGE;
 }
 
-static bool is_forgotten(const struct backlog *backlog) {
-    return backlog->is_held_back || backlog->uninformative > FORGET_AFTER;
-}
-
-void backlog_end_turn(struct backlog *backlog) {
-    bool is_seen = backlog->most_ns && !backlog->is_held_back;
-    backlog->uninformative = is_seen ? 0 : backlog->uninformative + 1;
-    if (is_forgotten(backlog))
-        backlog->known_ns = backlog->uninformative = 0;
-    else if (is_seen)
-        backlog->known_ns = max_u64(backlog->most_ns, backlog->known_ns - backlog->known_ns / DECAY);
-    backlog->most_ns = 0;
-    backlog->is_held_back = false;
+void backlog_note_launch(struct backlog *backlog, uint64_t outstanding, uint64_t now) {
+    backlog->most_ns = max_u64(backlog->most_ns, outstanding);
+    backlog->last_launch_at = now;
+    backlog->launches++;
 }

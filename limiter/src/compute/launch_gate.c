@@ -26,7 +26,7 @@ static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, co
     if (slot->is_sampled) gate->sample_key = key;
     gate->last_launch_at = now;
     gate->is_host_waiting = false;
-    backlog_note_launch(&gate->backlog, turn_remaining(&gate->turn, now) + gate->segments.closed_ns);
+    backlog_note_launch(&gate->backlog, turn_remaining(&gate->turn, now) + gate->segments.closed_ns, now);
     gate->launches_in_driver++;
     host_periods_note_launch(&gate->periods, estimate, now);
     gate_queue_note_launch(gate, estimate);
@@ -75,8 +75,9 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     return verdict;
 }
 
-/* How much work had to be ahead of the card for a launch to be held back. */
-static uint64_t depth_of(const struct gate *gate) {
+/* How much work has to be in flight for a launch to be held back; 0: it waits for a turn. */
+static uint64_t depth_of(const struct gate *gate, enum verdict verdict) {
+    if (verdict != VERDICT_TOO_DEEP) return 0;
     return gate->phase == OPEN && !gate->is_queue_turn ? gate->turn.limits.depth : UINT64_MAX;
 }
 
@@ -86,9 +87,10 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     enum verdict verdict;
     gate_note_used();
     gate_lock(gate);
+    backlog_note_arrival(&gate->backlog, clock_now());
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!waiting_since) waiting_since = clock_now();
-        if (verdict == VERDICT_TOO_DEEP) backlog_note_held_back(&gate->backlog, depth_of(gate));
+        backlog_note_held_back(&gate->backlog, depth_of(gate, verdict));
         gate_turns_step(gate, verdict);
     }
     if (waiting_since) {

@@ -183,7 +183,9 @@ bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expe
     return request->arbiter_turn.budget_left == UINT64_MAX && has_tokens(request, expected);
 }
 
+/* The region says when the work drains, because the arbiter may receive the message late. */
 void turn_request_give_back(struct turn_request *request, uint64_t rest) {
+    turn_request_extend(request, clock_now() + rest + ARBITRATION_BUSY_GRACE_NS);
     arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest);
 }
 
