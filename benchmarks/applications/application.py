@@ -7,7 +7,9 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from benchmarks.compute.scenario import SkippedError
@@ -35,6 +37,12 @@ class Application:
     def await_ready(self) -> None:
         """Wait until it is set up."""
         self._answer(READY_TIMEOUT_S)
+
+    def pin(self, processors: Collection[int]) -> None:
+        """Run its threads, and those that they start, on these processors only."""
+        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+            with suppress(OSError):  # the thread has ended
+                os.sched_setaffinity(int(task.name), processors)
 
     def begin(self, kind: str, begin_ns: int, seconds: float) -> None:
         """Begin a phase."""
@@ -71,8 +79,21 @@ def framework(module: str) -> str:
     return "jax" if module.startswith("jax") else "torch"
 
 
-def together(work: Sequence[tuple[Application, str]], seconds: float) -> list[dict[str, Any]]:
-    """Let applications work at the same time, each on its kind; return what each measured."""
+def processors_of(tenant: int) -> list[int]:
+    """Return half of the processors, the first or the second; all of them where there are fewer than four."""
+    every = sorted(os.sched_getaffinity(0))
+    half = len(every) // 2
+    return every if half < 2 else every[tenant % 2 * half :][:half]  # noqa: PLR2004  # a program has helper threads
+
+
+def together(work: Sequence[tuple[Application, str]], seconds: float, place: int = 0) -> list[dict[str, Any]]:
+    """Let applications work at the same time, each on its kind; return what each measured.
+
+    The first has the processors of tenant `place`, so that its host is as fast alone as in a pair: two busy threads may
+    share a core.
+    """
+    for number, (application, _) in enumerate(work, place):
+        application.pin(processors_of(number))
     begin_ns = time.monotonic_ns() + WARM_NS
     for application, kind in work:
         application.begin(kind, begin_ns, seconds)

@@ -145,9 +145,10 @@ class Stage:
         self.stack.callback(application.end)
         return application
 
-    def alone_of(self, work: tuple[str, str], seconds: float) -> Side:
-        """Return what an application does alone."""
-        return Side.of(together([(self.native[work[0], 0], work[1])], seconds)[0])
+    def alone_of(self, pair: Pair, place: int, seconds: float) -> Side:
+        """Return what a tenant does alone."""
+        module, kind = pair.work[place]
+        return Side.of(together([(self.native[module, 0], kind)], seconds, place)[0])
 
     def native_pair(self, pair: Pair, seconds: float) -> list[Side]:
         """Return what both do beside each other by the card's own time slices."""
@@ -165,7 +166,7 @@ class Stage:
 
     def round(self, pair: Pair, seconds: float) -> Round:
         """Measure everything once."""
-        alone = [self.alone_of(work, seconds) for work in pair.work]
+        alone = [self.alone_of(pair, place, seconds) for place in range(len(pair.work))]
         native = figures(alone, self.native_pair(pair, seconds))
         sides, counters = self.our_pair(pair, seconds)
         return Round(alone, native, figures(alone, sides) | counters)
