@@ -176,6 +176,7 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
     charge_overrun(schedule, turn, ended);
     if (schedule->clients[turn->client].page.turn == turn->number)
         clients_publish_turn(schedule, turn->client, 0, 0, 0);
+    schedule->last_turn_ns = ended > turn->began_at ? ended - turn->began_at : 0;
     bool was_used = idle_since > turn->began_at;
     *turn = (struct current_turn){.tenant = SCHEDULE_NONE, .client = SCHEDULE_NONE};
     if (!clients_is_tenant_idle(schedule, tenant)) return;

@@ -94,18 +94,21 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
+/* What the tenant lacks, in ns of the card, beside the one that had the last turn and wants another: before that turn
+ * both had the same. Negative: what it had too much. */
+static int64_t lacks(const struct schedule *schedule, int tenant) {
     const struct tenant *own = &schedule->tenants[tenant];
-    uint64_t lag = 0;
-    bool is_shared = false;
-    for (int32_t i = 0; i < schedule->tenants_high; i++) {
-        const struct tenant *other = &schedule->tenants[i];
-        bool is_equal = i != tenant && is_waiting(other) && is_burst(own) && is_burst(other) &&
-                        ranking_is_equal(own, other, is_best_effort_allowed(schedule));
-        if (is_equal) lag = max_u64(lag, lag_behind(own, other));
-        is_shared |= is_equal;
-    }
-    return is_shared ? min_u64(max_u64(lag, budget * 3 / 4), budget * 5 / 4) : budget;
+    if (had_last_turn(schedule, tenant) || !clients_is_connected(schedule, schedule->last_client)) return 0;
+    const struct tenant *last = &schedule->tenants[schedule->clients[schedule->last_client].tenant];
+    if (!is_waiting(last) || !is_burst(own) || !is_burst(last)) return 0;
+    if (!ranking_is_equal(own, last, is_best_effort_allowed(schedule))) return 0;
+    uint64_t turn = min_u64(schedule->last_turn_ns, LAG_MAX) * own->demand.weight / last->demand.weight;
+    return (int64_t)lag_behind(own, last) - (int64_t)turn;
+}
+
+uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
+    int64_t lacking = lacks(schedule, tenant), most = (int64_t)budget / 4;
+    return (uint64_t)((int64_t)budget + max_i64(min_i64(lacking, most), -most));
 }
 
 static bool is_best_effort(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BEST_EFFORT; }

@@ -57,6 +57,7 @@ struct schedule {
     uint64_t last_floor_turn_at;          /* when the starvation floor last gave a turn */
     uint32_t last_turn_number;            /* numbers are not reused */
     int32_t last_client;                  /* the client that had the last turn */
+    uint64_t last_turn_ns;                /* how long it had it */
     int32_t preempting_tenant;            /* the tenant for which the current turn is ended early */
     int32_t preempted_tenant;             /* the tenant whose turn that is; valid while `preempting_tenant` is */
     unsigned active_tenants_at_refresh;   /* active tenants at the last contention_refresh */
