@@ -27,8 +27,10 @@
 #define DRAIN_MAX   (100 * NS_PER_MS)
 
 /* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
- * write for each kernel, and its host is ahead of the card in any case. */
-#define LAUNCH_MAX (80 * NS_PER_US)
+ * write for each kernel, and its host is ahead of the card in any case. A program that is queued remains so up to twice
+ * that, because an optimizer's launches are longer than those of the layers before, and each change costs a turn. */
+#define LAUNCH_MAX        (80 * NS_PER_US)
+#define LAUNCH_MAX_QUEUED (2 * LAUNCH_MAX)
 
 /* Weight of one launch in the average: 1 / AVERAGE_OVER. */
 enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 64 };
@@ -39,7 +41,9 @@ void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
     gate->launch_ns = (past * (AVERAGE_OVER - 1) + estimate) / AVERAGE_OVER;
 }
 
-static bool has_short_launches(const struct gate *gate) { return gate->launch_ns <= LAUNCH_MAX; }
+static bool has_short_launches(const struct gate *gate) {
+    return gate->launch_ns <= (gate->is_queue_turn ? LAUNCH_MAX_QUEUED : LAUNCH_MAX);
+}
 
 bool gate_queue_is_worth_it(const struct gate *gate) {
     return has_short_launches(gate) && container_share(gate->request.uuid) == 0 &&
