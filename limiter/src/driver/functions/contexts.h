@@ -92,4 +92,4 @@ PASSED(cuGreenCtxRecordEvent, ORDERS)
 HOOKED(cuGreenCtxStreamCreate, ALLOCATES)
 PASSED(cuGreenCtxWaitEvent, ORDERS)
 
-PASSED(cuInit, SETS)
+HOOKED(cuInit, SETS)
