@@ -94,8 +94,8 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-/* What the tenant lacks, in ns of the card, beside the one that had the last turn and wants another: before that turn
- * both had the same. Negative: what it had too much. */
+/* What the tenant lacks, in ns of the card, beside the one that had the last turn and wants another. Of two that
+ * alternate and have the same, each is half a turn ahead after its own turn. Negative: what it had too much. */
 static int64_t lacks(const struct schedule *schedule, int tenant) {
     const struct tenant *own = &schedule->tenants[tenant];
     if (had_last_turn(schedule, tenant) || !clients_is_connected(schedule, schedule->last_client)) return 0;
@@ -103,7 +103,7 @@ static int64_t lacks(const struct schedule *schedule, int tenant) {
     if (!is_waiting(last) || !is_burst(own) || !is_burst(last)) return 0;
     if (!ranking_is_equal(own, last, is_best_effort_allowed(schedule))) return 0;
     uint64_t turn = min_u64(schedule->last_turn_ns, LAG_MAX) * own->demand.weight / last->demand.weight;
-    return (int64_t)lag_behind(own, last) - (int64_t)turn;
+    return (int64_t)lag_behind(own, last) - (int64_t)turn / 2;
 }
 
 uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {

@@ -9,7 +9,7 @@ from tests.limiter.turn_structures import MS, START, U64
 
 US = 1000
 DEPTH, SHORT_DEPTH = 5 * MS, 3 * MS
-KNOWN_AFTER, FORGET_AFTER = 8, 256
+KNOWN_AFTER, LARGE_AFTER, FORGET_AFTER = 8, 4, 256
 
 
 class Backlog(ctypes.Structure):
@@ -19,6 +19,7 @@ class Backlog(ctypes.Structure):
         ("last_launch_at", U64),
         ("launches", ctypes.c_uint),
         ("seen", ctypes.c_uint),
+        ("large", ctypes.c_uint),
         ("uninformative", ctypes.c_uint),
         ("is_held_back", ctypes.c_bool),
         ("is_large", ctypes.c_bool),
@@ -82,7 +83,7 @@ def test_short_turns_do_not_hide_the_backlog_for_which_they_are_short(compute: c
     for _ in range(FORGET_AFTER):
         program.step_of_kernels(SHORT_DEPTH)
         assert program.known == 4 * MS
-    for _ in range(3):
+    for _ in range(2):
         program.step_of_kernels(SHORT_DEPTH)
     assert program.known == 0
 
@@ -96,10 +97,22 @@ def test_a_program_that_is_far_ahead_of_the_card_has_none(compute: ctypes.CDLL) 
         assert program.known == 0
     for _ in range(KNOWN_AFTER + 1):
         program.step_in_one_launch()
-    assert program.known == 4 * MS
-    program.train()
+    for _ in range(LARGE_AFTER):
+        assert program.known == 4 * MS
+        program.train()
     program.train()
     assert program.known == 0
+
+
+def test_two_steps_that_are_launched_at_once_are_no_large_backlog(compute: ctypes.CDLL) -> None:
+    """The host was late with the first of them."""
+    program = Program(compute)
+    for number in range(10 * KNOWN_AFTER):
+        program.step_in_one_launch()
+        if number > KNOWN_AFTER and number % 4 == 0:
+            program.launch(8 * MS, held_back=DEPTH)
+            program.now += 8 * MS
+        assert number <= KNOWN_AFTER or program.known >= 4 * MS
 
 
 def test_a_backlog_that_becomes_smaller_is_believed_little_by_little(compute: ctypes.CDLL) -> None:

@@ -13,6 +13,7 @@ struct backlog {
     uint64_t last_launch_at;
     unsigned launches;      /* in this period */
     unsigned seen;          /* periods in a row that showed the backlog, up to the number at which it is known */
+    unsigned large;         /* periods in a row that showed that it is large */
     unsigned uninformative; /* periods in a row that showed nothing */
     bool is_held_back;      /* in this period, the gate made a launch wait */
     bool is_large;          /* ... although much work was in flight */
