@@ -23,7 +23,7 @@ int main(void) {
     void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
     if (!cuda) return 1;
     ask("handle", cuda, "cuMemAlloc_v2");
-    ask("handle", cuda, "cuInit");
+    ask("handle", cuda, "cuDriverGetVersion");
     ask("handle", cuda, "cublasCreate");
     ask("default", RTLD_DEFAULT, "cuMemAlloc_v2");
     ask("next", RTLD_NEXT, "cuMemAlloc_v2");

@@ -63,7 +63,7 @@ def test_dlsym_finds_each_name_in_its_usual_library(world: World, shim: Path, pr
         "default cuMemAlloc_v2 nowhere",  # the driver is not loaded yet
         "next cuMemAlloc_v2 nowhere",
         f"handle cuMemAlloc_v2 {LIBRARY}",
-        "handle cuInit libcuda.so.1",
+        "handle cuDriverGetVersion libcuda.so.1",
         "handle cublasCreate nowhere",
         f"default cuMemAlloc_v2 {LIBRARY}",
         f"next cuMemAlloc_v2 {LIBRARY}",
