@@ -1,10 +1,11 @@
 """Writes tables in Markdown from the newest results, with their origin and marks at figures of changed code."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.record.result import Result, Row
-from benchmarks.report.tables import Cell, Line, Table
+from benchmarks.report.tables import Line, Table
 
 NOT_MEASURED = "not measured"
 MARK = "†"
@@ -43,7 +44,7 @@ def render(table: Table, figures: Figures) -> str:
     origins = list(dict.fromkeys(figure.origin for each in found for figure in each))
     heads = [table.head, *table.columns, *(["run"] if len(origins) > 1 else [])]
     lines = [_joined(heads), "|---" * len(heads) + "|"]
-    lines += [_joined(_cells(line, table.columns, figures, origins)) for line in table.lines]
+    lines += [_joined(_cells(line, table, figures, origins)) for line in table.lines]
     changed = sorted({folder for each in found for figure in each for folder in figure.changed})
     return "\n".join([*lines, "", *_notes(origins, changed)]).rstrip()
 
@@ -52,8 +53,20 @@ def _joined(cells: Iterable[str]) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
-def _cells(line: Line, columns: Mapping[str, Cell], figures: Figures, origins: Sequence[str]) -> list[str]:
+def _shown(line: Line, table: Table, figures: Figures) -> list[Figure | None]:
+    """Return the figures of a line; None for one that is not measured."""
     found = [figures.get(row_id) for row_id in line.ids]
+    known = [figure for figure in found if figure]
+    return [max(known, key=_distance)] if table.largest_only and len(known) == len(found) else found
+
+
+def _distance(figure: Figure) -> float:
+    """Return how far a figure is from zero: a failure is the furthest."""
+    return math.inf if figure.row.value is None else abs(figure.row.value)
+
+
+def _cells(line: Line, table: Table, figures: Figures, origins: Sequence[str]) -> list[str]:
+    columns, found = table.columns, _shown(line, table, figures)
     known = [figure for figure in found if figure]
     label = f"{line.label} {MARK}" if any(figure.changed for figure in known) else line.label
     if not known:

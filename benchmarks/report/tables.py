@@ -35,6 +35,7 @@ class Table:
         head: the head of the first column.
         columns: the head of each further column, and what it shows of a row.
         lines: its lines.
+        largest_only: of the figures of a line only the one furthest from zero is shown.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Table:
     head: str
     columns: dict[str, Cell]
     lines: tuple[Line, ...]
+    largest_only: bool = False
 
 
 def number(value: float | None, digits: int) -> str:
@@ -428,6 +430,46 @@ CURES: Final = Table(
     tuple(Line(each.program, (f"{each.id}.cured",)) for each in live_diagnosis.CASES if each.has_cure),
 )
 
+
+def error(row: Row) -> str:
+    """Return an error in percent with its sign, bold when its goal is missed."""
+    text = f"{round(row.value or 0, 1) + 0.0:+.1f}"  # + 0.0: no negative zero
+    return f"**{text}**" if row.fault else text
+
+
+def mebibytes(name: str) -> Cell:
+    """Return the cell of a size in the details, given in bytes."""
+    return lambda row: f"{row.details[name] / 2**20:,.0f}"
+
+
+_TRAINED: Final = ("momentum", "adamw", "adamw-fused")
+_KINDS: Final = ("flash", "flash checkpointing", "eager", "eager checkpointing")
+
+
+def _estimated() -> Iterator[tuple[str, list[str]]]:
+    """Yield the cases of estimate_accuracy in groups: a label, and the cases' names, which stand in row ids."""
+    yield "MLP, 64 and 1024 samples", [f"MLP b{batch} {each}" for batch in (64, 1024) for each in _TRAINED]
+    yield "ResNet-50, 16 and 64 images", [f"ResNet-50 b{batch} {each}" for batch in (16, 64) for each in _TRAINED]
+    for size in ("124M", "355M"):
+        runs = [f"GPT-2 {size} {dtype} b{batch}" for dtype in ("fp32", "bf16") for batch in (2, 8)]
+        for kind in _KINDS:
+            yield f"GPT-2 {size}, {kind}", [f"{run} {kind} {each}" for run in runs for each in _TRAINED]
+        yield f"GPT-2 {size}, decoding", [f"{run} decoding" for run in runs]
+
+
+ESTIMATE: Final = Table(
+    "estimate",
+    DETAILS,
+    "model, and what is compared",
+    {"largest error, %": error, "estimated MiB": mebibytes("estimated"), "measured MiB": mebibytes("measured")},
+    tuple(
+        Line(f"{label}: {what} of {len(cases)} runs", tuple(slug(case, what) for case in cases))
+        for label, cases in _estimated()
+        for what in ("peak", "NVML")
+    ),
+    largest_only=True,
+)
+
 TABLES: Final = (
     OUTAGES,
     HEADLINE,
@@ -448,5 +490,6 @@ TABLES: Final = (
     HOLD,
     DIAGNOSIS,
     CURES,
+    ESTIMATE,
     PACKING_VERBS,
 )

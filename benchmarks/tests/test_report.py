@@ -52,6 +52,13 @@ def test_a_missed_goal_is_bold_and_a_failure_says_so() -> None:
     assert both == "| both | | **1.50**, **failed** |"
 
 
+def test_a_line_may_show_only_the_figure_that_is_furthest_from_zero() -> None:
+    table = replace(TABLE, largest_only=True)
+    partly, whole = made_up.run(made_up.cost(0.5)), made_up.run(made_up.cost(0.5), made_up.cost(-1.2, "init"))
+    assert "| both | | -1.20 |" in render.render(table, render.newest([whole], {}))
+    assert "| 0.50, not measured |" in render.render(table, render.newest([partly], {}))
+
+
 def test_counts_say_of_how_many() -> None:
     row = Row(id="leaks", value=0, unit="faults", details={"of": 32})
     assert tables.median(1)(row) == "0 of 32"
