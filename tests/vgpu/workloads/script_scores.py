@@ -77,7 +77,7 @@ def score(scripts: Iterator[Labelled]) -> Score:
 def main() -> None:
     sets = {"seen": stored("seen"), "held out": stored("held_out")}
     if len(sys.argv) > 1:
-        sets |= {f"public, {which} set": public(Path(sys.argv[1]), which) for which in ("first", "second")}
+        sets |= {f"public, {which} set": public(Path(sys.argv[1]), which) for which in ("first", "second", "third")}
     for name, scripts in sets.items():
         found = score(scripts)
         sys.stdout.write(f"{name}: {found.hits} hits, precision {found.precision:.2f}, recall {found.recall:.2f}\n")
