@@ -12,7 +12,7 @@ from rich.console import Console
 
 import vgpu
 from limiter.host import Host
-from vgpu.cli import completion, outcome
+from vgpu.cli import completion, decimals, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view
 from vgpu.cli.cluster.endpoint import Choice
@@ -87,7 +87,9 @@ def _add_top(
         samples: Annotated[
             int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")
         ] = None,
-        refresh: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="time between samples")] = 1.0,
+        refresh: Annotated[
+            float, decimals.option(metavar="SECONDS", least=0.1, most=86_400, meaning="time between samples")
+        ] = 1.0,
         namespace: Annotated[
             str | None,
             typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),

@@ -10,7 +10,7 @@ import typer
 
 from limiter import launch, local_arbiter, local_state
 from limiter.host import Host
-from vgpu.cli import outcome
+from vgpu.cli import decimals, outcome
 from vgpu.cli.local import allocations, cards, log, set_limits
 from vgpu.cli.local import run as child
 from vgpu.cli.local.set_limits import Change
@@ -122,7 +122,8 @@ def _add_log(app: typer.Typer, environment: Mapping[str, str], host: Host, now: 
             str, typer.Option("--format", metavar="FORMAT", help="csv, csv,noheader, csv,noheader,nounits")
         ] = "csv",
         loop: Annotated[
-            float | None, typer.Option("-l", "--loop", metavar="SECONDS", min=0.1, help="repeat until Ctrl-C")
+            float | None,
+            decimals.option("-l", "--loop", metavar="SECONDS", least=0.1, most=86_400, meaning="repeat until Ctrl-C"),
         ] = None,
         count: Annotated[
             int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu.cli import outcome
+from vgpu.cli import decimals, outcome
 from vgpu.cli.cluster import endpoint, options, pod_diagnosis
 from vgpu.cli.cluster.endpoint import Choice
 from vgpu.cli.cluster.pod_diagnosis import Pod
@@ -41,7 +41,7 @@ def add(
             typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
         ] = None,
         needs: Annotated[
-            float, typer.Option(metavar="MB/S", min=0, help="with --data: the rate that the program needs")
+            float, decimals.option(metavar="MB/S", least=0, meaning="with --data: the rate that the program needs")
         ] = 200.0,
         job: Annotated[
             Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
@@ -54,7 +54,8 @@ def add(
             typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
         ] = None,
         seconds: Annotated[
-            float, typer.Option(metavar="SECONDS", min=2, max=3600, help="with POD or --live: how long to watch")
+            float,
+            decimals.option(metavar="SECONDS", least=2, most=3600, meaning="with POD or --live: how long to watch"),
         ] = 10.0,
         namespace: options.Namespace = None,
         state: State = None,

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.cli.local import allocations
 from vgpu.cli.local.top import Output
+from vgpu.errors import NvmlError
 from vgpu.workloads.hold.control import Mode, Settings
 from vgpu.workloads.hold.generator import Generator
 from vgpu.workloads.hold.session import SAMPLE_S, Report, Session
@@ -73,6 +75,13 @@ def chosen(nvml: Nvml, asked: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names[each] for each in asked)) or [each.card.uuid for each in gpus]
 
 
+def _nvml() -> Nvml:
+    try:
+        return Nvml()
+    except NvmlError as error:
+        raise CommandFailed(f"no GPU can be used on this machine: {error}", NOT_FOUND) from error
+
+
 def run(
     asked: Sequence[str],
     settings: Settings,
@@ -86,11 +95,12 @@ def run(
     duration_s: float | None,
 ) -> None:
     """Hold cards until SIGTERM, SIGINT or the end of the duration. Raises CommandFailed, CudaError and NvmlError."""
+    report = _reporter(_logger(log_file), output, now)
+    listening = _listening(metrics_listen) if metrics_listen else None
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    report = _reporter(_logger(log_file), output, now)
-    with Nvml() as nvml:
+    with _nvml() as nvml:
         gpus = chosen(nvml, asked)
         loads = {gpu: Generator(partial(LoopKernel, gpu), lambda: host.monotonic_ns() / 1e9) for gpu in gpus}
         try:
@@ -101,8 +111,8 @@ def run(
                 Session(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
                 for gpu, load in loads.items()
             ]
-            if metrics_listen:
-                _serve_metrics(metrics_listen, sessions, host)
+            if listening:
+                _serve_metrics(listening, sessions, host)
             _hold(sessions, list(loads.values()), host, stopping, duration_s)
         finally:
             for load in loads.values():
@@ -148,12 +158,17 @@ def _logger(file: Path | None) -> logging.Logger:
     logger = logging.getLogger("vgpu.hold")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    handler = (
-        RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1) if file else logging.StreamHandler()
-    )
+    handler = _log_file(file) if file else logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.handlers = [handler]
     return logger
+
+
+def _log_file(file: Path) -> logging.Handler:
+    try:
+        return RotatingFileHandler(file, maxBytes=LOG_BYTES, backupCount=LOG_FILES - 1)
+    except OSError as error:
+        raise CommandFailed(f"--log: {file}: {error.strerror}", WRONG_USAGE) from error
 
 
 def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime]) -> Callable[[Report], None]:
@@ -168,7 +183,18 @@ def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime
     return report
 
 
-def _serve_metrics(address: str, sessions: Sequence[Session], host: Host) -> None:
+def _listening(address: str) -> socket.socket:
+    from vgpu.adapters import metrics_server  # noqa: PLC0415 - needs the packages of a service
+
+    try:
+        return metrics_server.bound(address)
+    except ValueError as error:
+        raise CommandFailed(f"--metrics-listen: {address[:80]!r} is not IP:PORT", WRONG_USAGE) from error
+    except OSError as error:
+        raise CommandFailed(f"--metrics-listen: {address}: {os.strerror(error.errno or 0)}", WRONG_USAGE) from error
+
+
+def _serve_metrics(listening: socket.socket, sessions: Sequence[Session], host: Host) -> None:
     """Serve the metrics in a thread that ends with the process."""
     from vgpu.adapters import metrics_server  # noqa: PLC0415 - needs the packages of a service
     from vgpu.adapters.metrics import Family, Kind, Metric, Registry  # noqa: PLC0415
@@ -190,5 +216,5 @@ def _serve_metrics(address: str, sessions: Sequence[Session], host: Host) -> Non
 
     registry = Registry()
     registry.add(families)
-    serve = metrics_server.serve(registry, address, lambda: host.monotonic_ns() / 1e9)
+    serve = metrics_server.serve_on(listening, registry, lambda: host.monotonic_ns() / 1e9)
     threading.Thread(target=lambda: asyncio.run(serve), name="metrics", daemon=True).start()

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from limiter.host import Host
 from vgpu import idle
-from vgpu.cli import outcome
+from vgpu.cli import decimals, outcome
 from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
@@ -54,7 +54,8 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
             ),
         ] = None,
         params: Annotated[
-            float | None, typer.Option(metavar="N", min=1, max=1e14, help="parameters of a decoder, such as 7e9")
+            float | None,
+            decimals.option(metavar="N", least=1, most=1e14, meaning="parameters of a decoder, such as 7e9"),
         ] = None,
         layers: Annotated[
             int | None,
@@ -148,22 +149,27 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
 def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now: Callable[[], datetime]) -> None:
     @app.command("hold")
     def hold_(
-        target: Annotated[float, typer.Option(metavar="PERCENT", min=1, max=100, help="utilization to hold")] = 50,
+        target: Annotated[
+            float, decimals.option(metavar="PERCENT", least=1, most=100, meaning="utilization to hold")
+        ] = 50,
         gpu: Annotated[
             list[str] | None,
             typer.Option(metavar="GPU", help="a card, by index or UUID; may be repeated (default: all)"),
         ] = None,
         return_after: Annotated[
-            float, typer.Option(metavar="SECONDS", min=1, max=86_400, help="without others, before the load returns")
+            float,
+            decimals.option(metavar="SECONDS", least=1, most=86_400, meaning="without others, before the load returns"),
         ] = 5,
         idle_after: Annotated[
             str | None, typer.Option(metavar="TIME", help="without others, such as 30m, before --idle-target counts")
         ] = None,
         idle_target: Annotated[
-            float | None, typer.Option(metavar="PERCENT", min=1, max=100, help="utilization to hold from then on")
+            float | None,
+            decimals.option(metavar="PERCENT", least=1, most=100, meaning="utilization to hold from then on"),
         ] = None,
         duration: Annotated[
-            float | None, typer.Option(metavar="SECONDS", min=1, help="end after so long (default: at SIGTERM)")
+            float | None,
+            decimals.option(metavar="SECONDS", least=1, meaning="time after which to end (default: at SIGTERM)"),
         ] = None,
         log: Annotated[
             Path | None, typer.Option(metavar="FILE", help="log file, of 3 MB, with two older ones (default: stderr)")

@@ -107,6 +107,14 @@ def test_a_line_of_the_log_has_the_time_and_the_card(tmp_path: Path) -> None:
     [
         (["--idle-after=30m"], "give --idle-after with --idle-target"),
         (["--idle-after=soon", "--idle-target=60"], "'soon' is not a time from 1m to 720h"),
+        (["--target=nan"], "nan is not a number"),
+        (["--return-after=nan"], "nan is not a number"),
+        (["--duration=inf"], "inf is not a number"),
+        (["--log=/none/log"], "--log: /none/log: No such file or directory"),
+        (["--log=/"], "--log: /: Is a directory"),
+        (["--metrics-listen=9872"], "--metrics-listen: '9872' is not IP:PORT"),
+        (["--metrics-listen=127.0.0.1:65536"], "--metrics-listen: '127.0.0.1:65536' is not IP:PORT"),
+        (["--metrics-listen=192.0.2.1:80"], "--metrics-listen: 192.0.2.1:80: Cannot assign requested address"),
     ],
 )
 def test_wrong_options_are_refused(given: list[str], why: str) -> None:
@@ -114,3 +122,11 @@ def test_wrong_options_are_refused(given: list[str], why: str) -> None:
     done = CliRunner().invoke(program, ["hold", *given])
     assert done.exit_code == 2
     assert why in done.output
+
+
+def test_a_machine_without_a_driver(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "cards").unlink()
+    with holding(environment) as running:
+        assert running.wait(20) == 3
+        assert running.stderr is not None
+        assert b"vgpu hold: no GPU can be used on this machine: " in running.stderr.read()
