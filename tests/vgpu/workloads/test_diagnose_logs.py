@@ -64,8 +64,14 @@ def test_many_lines_are_one_finding_that_counts_them() -> None:
 
 @given(st.lists(st.text(alphabet="Channel 0[]:->viaNETWARN/\x1b\x00é", max_size=60), max_size=5))
 def test_any_lines_are_read(lines: list[str]) -> None:
-    for each in nccl_log.check([PREFIX + line for line in lines]):
+    for each in nccl_log.check([*HEALTHY, *(PREFIX + line for line in lines)]):
         assert each.seen.isprintable()
+
+
+@pytest.mark.parametrize("lines", [[], ["step 1 loss 0.5"], ["\x00\xff"]])
+def test_what_is_no_log_of_nccl(lines: list[str]) -> None:
+    with pytest.raises(MalformedError, match="no line is NCCL's"):
+        nccl_log.check(lines)
 
 
 def storage_codes(sample: Sample) -> list[str]:

@@ -86,7 +86,7 @@ def test_a_program_without_a_framework() -> None:
         (b"def f(:\n", "line 1: "),
         (b"\0", "null"),
         (b"import torch\nx = " + b"(" * 5000 + b")" * 5000, "parenthes"),
-        (b"# -*- coding: no-such-code -*-\n", "line 0: "),
+        (b"# -*- coding: no-such-code -*-\n", "^[^0]*unknown encoding: no-such-code"),
         (b"x" * (parsing.MAX_BYTES + 1), "more than 4 MiB"),
         (b"-" * 200_000 + b"1", "cannot be read|line"),
         (b"a." * 100_000 + b"a", "cannot be read|line"),
@@ -96,6 +96,30 @@ def test_a_program_without_a_framework() -> None:
 def test_a_script_that_cannot_be_read(text: bytes, says: str) -> None:
     with pytest.raises(MalformedScript, match=says):
         script.diagnose(text)
+
+
+def nested(head: str, body: str) -> str:
+    return "import torch\n" + "".join(f"{' ' * depth}{head}\n" for depth in range(90)) + " " * 90 + body + "\n"
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"a{each} = a{each + 1}\n" * 30 for each in range(9)) + "a9 = {}\nDataLoader(x, **a0)\n",
+        "import tensorflow\n" + "".join(f"a{each} = a{each + 1}\n" * 30 for each in range(9)) + "m.fit(a0)\n",
+        "".join(f"def f{each}():\n" + f"    return f{each + 1}()\n" * 9 for each in range(9))
+        + "import tensorflow\n"
+        + "m.fit(f0())\n" * 99,
+        nested("while a:", "f(" + "g()," * 10_000 + ")"),
+        nested("for batch in loader:", "f(" + "g()," * 10_000 + ")"),
+        nested("def f():", "f(" + "g()," * 10_000 + ")"),
+        "for batch in loader:\n" + f"    f{'()' * 900}\n" * 20,
+    ],
+    ids=["names of dictionaries", "names of pipelines", "functions", "while", "for", "def", "calls of calls"],
+)
+def test_the_time_for_a_hostile_script_is_bounded(text: str) -> None:
+    script.diagnose(f"import torch\n{text}".encode())
 
 
 @given(st.text(alphabet="abfor in:()[]{}=.,*\n 'import torch", max_size=80))

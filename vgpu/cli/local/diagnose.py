@@ -6,11 +6,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from rich.console import Console
 
 from limiter.host import Host
+from vgpu import given_file
 from vgpu.cli.local.top import Output
 from vgpu.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
@@ -27,20 +28,19 @@ _MAX_LINE: Final = 65536
 
 def of_script(path: Path) -> list[Finding]:
     """Diagnose a training script. Raises MalformedError."""
-    with _opened(path) as file:
-        text = file.read(parsing.MAX_BYTES + 1)
-    return script.diagnose(text)
+    with given_file.reading(path) as file:
+        return script.diagnose(file.read(parsing.MAX_BYTES + 1))
 
 
 def of_nccl_log(path: Path) -> list[Finding]:
     """Diagnose a log of NCCL. Raises MalformedError."""
-    with _opened(path) as file:
+    with given_file.reading(path) as file:
         return nccl_log.check(line.decode(errors="replace") for line in iter(lambda: file.readline(_MAX_LINE), b""))
 
 
 def of_job(path: Path, switch_label: str) -> list[Finding]:
     """Diagnose where the pods of jobs run. Raises MalformedError."""
-    with _opened(path) as file:
+    with given_file.reading(path) as file:
         return job.check(file.read(job.MAX_BYTES + 1), switch_label)
 
 
@@ -49,6 +49,8 @@ def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
     if not folder.is_dir():
         raise MalformedError(f"{folder}: not a folder")
     files = list(islice(_files(folder), _MAX_FILES))
+    if not files:
+        raise MalformedError(f"{folder}: has no file that can be seen")
     chosen = files[:: max(1, len(files) // _READ_FILES)][:_READ_FILES]
     begun = host.monotonic_ns()
     read = _read_all([path for path, _ in chosen])
@@ -112,22 +114,10 @@ def _read_one(path: str, most: int) -> int:
     """Read at most so many bytes of a file from its storage, past the page cache; return the bytes that were read."""
     total = 0
     try:
-        with _opened(Path(path)) as file:
+        with given_file.reading(Path(path)) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while total < most and (block := file.read(min(_BLOCK, most - total))):
                 total += len(block)
-    except (OSError, MalformedError):
+    except MalformedError:
         return total
     return total
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a regular file; opening any other kind of file could block. Raises MalformedError."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise MalformedError(f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise MalformedError(f"{path}: not a regular file")
-    return os.fdopen(handle, "rb")

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from vgpu.errors import MalformedError
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.finding import Finding, merged
 
@@ -24,6 +25,7 @@ MAX_LINES: Final = 5_000_000
 _MAX_LINE: Final = 4096  # characters of a line that are read
 _MAX_SHOWN: Final = 20  # lines that a finding names
 _OLDEST: Final = (2, 20)  # of January 2024
+_MARK: Final = "NCCL "  # in each line that NCCL writes
 
 _CHANNEL: Final = re.compile(r"Channel \d+(?:/\d+)? ?: \d+\[[0-9a-f]+\] -> \d+\[[0-9a-f]+\] (?:\[\w+\] )?via (\S+)")
 _VERSION: Final = re.compile(r"NCCL version (\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?")
@@ -41,14 +43,20 @@ _CAUSES: Final = {
 
 
 def check(lines: Iterable[str]) -> list[Finding]:
-    """Return what a log shows, one finding for each code; after 5 million lines the rest is not read."""
+    """Return what a log shows, one finding for each code; after 5 million lines the rest is not read.
+
+    Raises MalformedError where no line is NCCL's.
+    """
     counted: dict[Code, int] = {}
-    shown = []
+    shown, is_log = [], False
     for number, line in zip(range(1, MAX_LINES + 1), lines, strict=False):
+        is_log = is_log or _MARK in line
         for each in _of_line(number, line[:_MAX_LINE].rstrip()):
             counted[each.code] = counted.get(each.code, 0) + 1
             if counted[each.code] <= _MAX_SHOWN:
                 shown.append(each)
+    if not is_log:
+        raise MalformedError("no line is NCCL's; run the job with NCCL_DEBUG=INFO, and give its output")
     return [_with_count(each, counted[each.code]) for each in merged(shown)]
 
 

@@ -51,6 +51,16 @@ def test_nothing_found(tmp_path: Path) -> None:
     assert run("--script", str(path)) == (0, f"{path}: no findings\n")
 
 
+def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "old.py"
+    path.write_text("x = 1\nprint 'x'\n")
+    code, output = run("--script", str(path))
+    assert (code, output[: output.index(". Did")]) == (
+        2,
+        f"vgpu diagnose: {path}: line 2: Missing parentheses in call to 'print'",
+    )
+
+
 def test_a_data_set(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(1000):
@@ -63,6 +73,10 @@ def test_a_data_set(tmp_path: Path) -> None:
     assert "slow-storage" in run("--data", str(tmp_path / "data"), "--needs", "1e9")[1]
 
 
+def test_a_data_set_without_files(tmp_path: Path) -> None:
+    assert run("--data", str(tmp_path)) == (2, f"vgpu diagnose: {tmp_path}: has no file that can be seen\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,7 +84,10 @@ def test_a_data_set(tmp_path: Path) -> None:
         (["--script", "/none.py"], "/none.py: No such file or directory"),
         (["--nccl-log", "/dev/null"], "/dev/null: not a regular file"),
         (["--data", "/dev/null"], "/dev/null: not a folder"),
-        (["--job", "/etc/hostname"], "not JSON"),
+        (["--job", "/etc/hostname"], "/etc/hostname: not JSON"),
+        (["--nccl-log", "/etc/hostname"], "/etc/hostname: no line is NCCL's; run the job with NCCL_DEBUG=INFO"),
+        (["--script", "/proc/self/mem"], "/proc/self/mem: Input/output error"),
+        (["--data", "/", "--needs", "nan"], "nan is not a number"),
     ],
 )
 def test_wrong_usage(arguments: list[str], message: str) -> None:

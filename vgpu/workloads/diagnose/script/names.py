@@ -7,30 +7,33 @@ from typing import Final
 
 UNKNOWN: Final = object()  # a value that the script does not say
 _MAX_HOPS: Final = 8  # names that stand for names
+_MAX_VALUES: Final = 32  # that are kept of a name
+_MAX_LINKS: Final = 64  # attributes, calls and subscripts of one expression
 
 Keywords = Mapping[str, ast.expr]
 
 
 def dotted(node: ast.AST) -> str:
     """Return the names of an expression, joined by dots; calls and subscripts are left out."""
-    parts: list[str] = []
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        elif isinstance(node, (ast.Call, ast.Subscript)):
-            node = node.func if isinstance(node, ast.Call) else node.value
-        else:
-            return ".".join(reversed(parts))
-    return ".".join([node.id, *reversed(parts)])
+    links = _links(node)
+    parts = [each.attr for each in links if isinstance(each, ast.Attribute)]
+    first = [links[-1].id] if isinstance(links[-1], ast.Name) else []
+    return ".".join([*first, *reversed(parts)])
 
 
 def root(node: ast.AST) -> str:
     """Return the name with which an expression begins: `x` for `x[0].to(device)`; empty where there is none."""
-    first = dotted(node).partition(".")[0]
-    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+    first = _links(node)[-1]
+    return first.id if isinstance(first, ast.Name) else ""
+
+
+def _links(node: ast.AST) -> list[ast.AST]:
+    """Return an expression and what it is taken of, to its beginning: `x[0].to(d)`, `x[0].to`, `x[0]`, `x`."""
+    links = [node]
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)) and len(links) < _MAX_LINKS:
         node = node.func if isinstance(node, ast.Call) else node.value
-    return first if isinstance(node, ast.Name) else ""
+        links.append(node)
+    return links
 
 
 def last(call: ast.Call) -> str:
@@ -51,9 +54,9 @@ class Names:
     """What names and options stand for.
 
     Attributes:
-        assigned: the expressions that are assigned to each name, anywhere in the script.
+        assigned: the expressions that are assigned to each name, anywhere in the script, up to a bound.
         options: defaults of command line options, by the name of their attribute.
-        updates: dictionaries that are merged into a name by `name.update(...)`.
+        updates: dictionaries that are merged into a name by `name.update(...)`, up to a bound.
     """
 
     assigned: Mapping[str, tuple[ast.expr, ...]]
@@ -67,10 +70,10 @@ class Names:
         updates: dict[str, tuple[ast.expr, ...]] = {}
         for node in ast.walk(tree):
             for name, value in _assignments(node):
-                assigned[name] = (*assigned.get(name, ()), value)
+                assigned[name] = (*assigned.get(name, ()), value)[:_MAX_VALUES]
             if isinstance(node, ast.Call) and last(node) == "update" and len(node.args) == 1:
                 name = root(node.func)
-                updates[name] = (*updates.get(name, ()), node.args[0])
+                updates[name] = (*updates.get(name, ()), node.args[0])[:_MAX_VALUES]
         return cls(assigned, _options(tree), updates)
 
     def value(self, node: ast.expr | None) -> object:
@@ -95,30 +98,40 @@ class Names:
         for each in call.keywords:
             if each.arg is not None:
                 found[each.arg] = each.value
-            elif (merged := self._dictionary(each.value)) is not None:
+            elif (merged := self._dictionary(each.value, set())) is not None:
                 found.update(merged)
             else:
                 return None
         return found
 
-    def _dictionary(self, node: ast.expr, hops: int = 0) -> dict[str, ast.expr] | None:
-        """Return the entries of a dictionary. Of two branches the fuller one counts, which a card's program takes."""
-        if hops > _MAX_HOPS:
-            return None
+    def _dictionary(self, node: ast.expr, seen: set[str], hops: int = 0) -> dict[str, ast.expr] | None:
+        """Return the entries of a dictionary; None where they cannot be followed, as through a name that comes again.
+
+        Of two branches the fuller one counts, which a card's program takes. `seen` are the names so far.
+        """
         match node:
             case ast.Dict(keys=keys, values=values):
                 texts = [key.value if isinstance(key, ast.Constant) else None for key in keys]
                 return {str(key): value for key, value in zip(texts, values, strict=True) if key is not None}
             case ast.Call(func=ast.Name(id="dict"), args=[]):
                 return {each.arg: each.value for each in node.keywords if each.arg}
-            case ast.IfExp(body=body, orelse=other):
-                both = [self._dictionary(body, hops + 1), self._dictionary(other, hops + 1)]
+            case ast.IfExp(body=body, orelse=other) if hops < _MAX_HOPS:
+                both = [self._dictionary(body, seen, hops + 1), self._dictionary(other, seen, hops + 1)]
                 return max((each for each in both if each is not None), key=len, default=None)
-            case ast.Name(id=name) if name in self.assigned:
-                parts = [*self.assigned[name], *self.updates.get(name, ())]
-                read = [self._dictionary(each, hops + 1) for each in parts]
-                return None if None in read else {key: value for each in read if each for key, value in each.items()}
+            case ast.Name(id=name) if hops < _MAX_HOPS and name in self.assigned and name not in seen:
+                seen.add(name)
+                return self._merged([*self.assigned[name], *self.updates.get(name, ())], seen, hops + 1)
         return None
+
+    def _merged(self, parts: list[ast.expr], seen: set[str], hops: int) -> dict[str, ast.expr] | None:
+        """Return the entries of several dictionaries, of which later ones count; None where one is none."""
+        merged: dict[str, ast.expr] = {}
+        for each in parts:
+            found = self._dictionary(each, seen, hops)
+            if found is None:
+                return None
+            merged |= found
+        return merged
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -19,7 +19,7 @@ def parse(text: bytes) -> ast.Module:
             warnings.simplefilter("ignore")  # the script's own, such as invalid escapes
             tree = ast.parse(text)
     except SyntaxError as error:
-        raise MalformedScript(f"line {error.lineno or 0}: {error.msg}") from error
+        raise MalformedScript(f"line {error.lineno}: {error.msg}" if error.lineno else error.msg) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise MalformedScript(f"cannot be read as Python: {error or type(error).__name__}") from error
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:

@@ -8,7 +8,7 @@ exception's handler, or under a check for NaN run seldom and are left out.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +30,8 @@ _WRAPPERS: Final = frozenset(
 
 Loop = ast.For | ast.AsyncFor | ast.While
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,13 @@ class StepBody:
 def find(tree: ast.Module, loaders: frozenset[str]) -> list[StepBody]:
     """Return the bodies that run for each batch; `loaders` are names that hold DataLoaders."""
     inner = {id(loop): loop for loop in _loops(tree) if _is_inner(loop, loaders)}
-    bodies = [_of_loop(loop, inner.keys()) for loop in inner.values()]
+    counted = _counted(tree)
+    bodies = [_of_loop(loop, inner.keys(), counted.get(id(loop), ())) for loop in inner.values()]
+    functions = {id(each): each for each in _step_functions(tree, inner.keys())}
     return [
         *bodies,
         *map(_of_method, _framework_methods(tree)),
-        *map(_of_function, _step_functions(tree, inner.keys())),
+        *(_of_function(each, functions) for each in functions.values()),
     ]
 
 
@@ -76,31 +80,61 @@ def _loops(tree: ast.AST) -> Iterator[Loop]:
     return (node for node in ast.walk(tree) if isinstance(node, Loop))
 
 
+def _outside_loops(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield nodes and what is below them, down to the first loops."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, Loop):
+            waiting += ast.iter_child_nodes(node)
+
+
 def _framework_methods(tree: ast.Module) -> Iterator[Function]:
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     return (each for one in classes for each in one.body if isinstance(each, Function) and each.name in FRAMEWORK_STEPS)
 
 
-def _step_functions(tree: ast.Module, inner: Iterable[int]) -> Iterator[Function]:
-    """Yield functions that train for one step and that a loop calls, as programs of one batch do."""
-    loops = frozenset(inner)
-    called = {call.func.id for loop in _loops(tree) for call in names.calls(loop) if isinstance(call.func, ast.Name)}
-    for node in ast.walk(tree):
-        if isinstance(node, Function) and node.name in called and _trains_once(node, loops):
-            yield node
+def _step_functions(tree: ast.Module, inner: Collection[int]) -> list[Function]:
+    """Return the functions that train for one step and that a loop calls, as programs of one batch do."""
+    outermost = (node for node in _outside_loops([tree]) if isinstance(node, Loop))
+    called = {call.func.id for loop in outermost for call in names.calls(loop) if isinstance(call.func, ast.Name)}
+    with_loops, trains = set[int](), set[int]()
+    for node, functions in _within(tree, _FUNCTIONS):
+        if id(node) in inner:
+            with_loops.update(map(id, functions))
+        elif isinstance(node, ast.Call) and names.last(node) == "backward":
+            trains.update(map(id, functions))
+    wanted = trains - with_loops
+    return [
+        node for node in ast.walk(tree) if isinstance(node, Function) and id(node) in wanted and node.name in called
+    ]
 
 
-def _trains_once(function: Function, inner: frozenset[int]) -> bool:
-    has_loop = any(id(each) in inner for each in ast.walk(function))
-    return not has_loop and any(names.last(call) == "backward" for call in names.calls(function))
+def _counted(tree: ast.Module) -> dict[int, set[str]]:
+    """Return the names that the script adds something to in each loop, by the loop's identity."""
+    found: dict[int, set[str]] = {}
+    for node, loops in _within(tree, _LOOPS):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            for each in loops:
+                found.setdefault(id(each), set()).add(node.target.id)
+    return found
+
+
+def _within(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    """Yield every node with the nodes of these kinds around it."""
+    waiting: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
+    while waiting:
+        node, around = waiting.pop()
+        yield node, around
+        inside = (*around, node) if isinstance(node, kinds) else around
+        waiting += ((each, inside) for each in ast.iter_child_nodes(node))
 
 
 def _is_inner(loop: Loop, loaders: frozenset[str]) -> bool:
     if not isinstance(loop, ast.While) and _reads_batches(loop, loaders):
         return True
-    nested = {id(node) for each in _loops(loop) if each is not loop for node in ast.walk(each)}
-    own = [node for node in _in_scope(loop.body) if id(node) not in nested]
-    return any(isinstance(node, ast.Call) and _is_step(node) for node in own)
+    return any(isinstance(node, ast.Call) and _is_step(node) for node in _outside_loops(loop.body))
 
 
 def _reads_batches(loop: ast.For | ast.AsyncFor, loaders: frozenset[str]) -> bool:
@@ -118,9 +152,10 @@ def _is_step(call: ast.Call) -> bool:
     return bool(STEP_FUNCTION.search(method) or (MODEL.search(name) and not _PREPARES.search(method)))
 
 
-def _of_loop(loop: Loop, inner: Iterable[int]) -> StepBody:
+def _of_loop(loop: Loop, inner: Iterable[int], counted: Iterable[str]) -> StepBody:
+    """`counted`: names that the loop adds something to. They and its targets count the steps."""
     target = () if isinstance(loop, ast.While) else _names(loop.target)
-    nodes = tuple(_each_step(loop.body, _counters(loop), frozenset(inner)))
+    nodes = tuple(_each_step(loop.body, frozenset((*counted, *target)), frozenset(inner)))
     iterable = None if isinstance(loop, ast.While) else loop.iter
     return StepBody(loop.lineno, _derived(frozenset(target), nodes), nodes, iterable)
 
@@ -131,8 +166,8 @@ def _of_method(method: Function) -> StepBody:
     return StepBody(method.lineno, _derived(parameters, nodes), nodes)
 
 
-def _of_function(function: Function) -> StepBody:
-    nodes = tuple(_each_step(function.body, frozenset(), frozenset()))
+def _of_function(function: Function, others: Iterable[int]) -> StepBody:
+    nodes = tuple(_each_step(function.body, frozenset(), frozenset(others)))
     return StepBody(function.lineno, _derived(frozenset(), nodes), nodes)
 
 
@@ -145,18 +180,8 @@ def _derived(batch: frozenset[str], nodes: tuple[ast.AST, ...]) -> frozenset[str
     return frozenset(found)
 
 
-def _counters(loop: Loop) -> frozenset[str]:
-    """Names that count steps: targets of the loop, and what the script adds 1 to in it."""
-    counted = {
-        node.target.id
-        for node in ast.walk(loop)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-    }
-    return frozenset(counted | (set() if isinstance(loop, ast.While) else set(_names(loop.target))))
-
-
 def _each_step(body: Iterable[ast.stmt], counters: frozenset[str], inner: frozenset[int]) -> Iterator[ast.AST]:
-    """Yield what runs at each step, from the outside in; nested inner loops are bodies of their own."""
+    """Yield what runs at each step, from the outside in; `inner` loops and functions are bodies of their own."""
     waiting: list[ast.AST] = list(reversed(list(body)))
     while waiting:
         node = waiting.pop()
@@ -179,10 +204,6 @@ def _is_seldom(test: ast.expr, counters: frozenset[str]) -> bool:
             case ast.Name(id=name) | ast.Attribute(attr=name) if _SELDOM.search(name):
                 return True
     return False
-
-
-def _in_scope(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    return (node for each in body for node in ast.walk(each))
 
 
 def _names(node: ast.AST) -> list[str]:

@@ -12,22 +12,23 @@ from vgpu.workloads.diagnose.script.program import Program
 _SOURCES: Final = frozenset(
     {"from_tensor_slices", "from_generator", "list_files", "TFRecordDataset", "TextLineDataset"}
 )
-_MAX_HOPS: Final = 8
+_MAX_NAMES: Final = 100  # that are followed of a pipeline
 
 
 def check(program: Program) -> Iterator[Finding]:
     """Judge the pipelines of a TensorFlow script."""
     if "tensorflow" not in program.frameworks:
         return
+    pipelines = _Pipelines(program)
     for call in program.calls():
         if _is_serial_map(call):
             yield Finding(Code.NO_WORKERS, (_line(call),), "map without num_parallel_calls")
-        elif names.last(call) == "fit" and len(call.args) == 1 and _lacks_prefetch(program, call.args[0]):
+        elif names.last(call) == "fit" and len(call.args) == 1 and pipelines.lacks_prefetch(call.args[0]):
             yield Finding(Code.NO_PREFETCH, (call.lineno,), "fit reads a pipeline without prefetch")
         elif names.last(call) == "ModelCheckpoint" and _saves_each_batch(program, call):
             yield Finding(Code.SAVE_EACH_STEP, (call.lineno,), "ModelCheckpoint writes after every batch")
     for body in program.bodies:
-        if body.iterable is not None and _lacks_prefetch(program, step_loops.unwrapped(body.iterable)):
+        if body.iterable is not None and pipelines.lacks_prefetch(step_loops.unwrapped(body.iterable)):
             yield Finding(Code.NO_PREFETCH, (body.line,), "the loop reads a pipeline without prefetch")
 
 
@@ -51,32 +52,36 @@ def _saves_each_batch(program: Program, call: ast.Call) -> bool:
     return isinstance(frequency, int) and frequency == 1
 
 
-def _lacks_prefetch(program: Program, source: ast.expr) -> bool:
-    """Whether a pipeline begins in this script, and no part of it prefetches."""
-    links = list(_links(program, source, 0))
-    return bool(_SOURCES.intersection(links)) and "prefetch" not in links
+class _Pipelines:
+    """What pipelines consist of, through the names and functions of the script that stand for them."""
 
+    def __init__(self, program: Program) -> None:
+        self._assigned = program.names.assigned
+        self._functions: dict[str, list[ast.FunctionDef]] = {}
+        for node in ast.walk(program.tree):
+            if isinstance(node, ast.FunctionDef):
+                self._functions.setdefault(node.name, []).append(node)
 
-def _links(program: Program, node: ast.expr, hops: int) -> Iterator[str]:
-    """Yield the methods of a pipeline, through names that it was assigned to and functions that return it."""
-    while hops <= _MAX_HOPS:
-        match node:
-            case ast.Call(func=ast.Attribute(value=receiver, attr=name)):
-                yield name
-                node = receiver
-            case ast.Call(func=ast.Name(id=name)):
-                for value in _returned(program, name):
-                    yield from _links(program, value, hops + 1)
-                return
-            case ast.Name(id=name):
-                for value in program.names.assigned.get(name, ()):
-                    yield from _links(program, value, hops + 2)
-                return
-            case _:
-                return
+    def lacks_prefetch(self, source: ast.expr) -> bool:
+        """Whether a pipeline begins in this script, and no part of it prefetches."""
+        links = self._links(source)
+        return bool(_SOURCES.intersection(links)) and "prefetch" not in links
 
+    def _links(self, source: ast.expr) -> set[str]:
+        """Return the methods of a pipeline, of all values of the names and functions in it, up to a bound."""
+        links, waiting, seen = set[str](), [source], set[tuple[str, bool]]()
+        while waiting and len(seen) < _MAX_NAMES:
+            node = waiting.pop()
+            while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                links.add(node.func.attr)
+                node = node.func.value
+            called = isinstance(node, ast.Call)
+            name = node.func if isinstance(node, ast.Call) else node
+            if isinstance(name, ast.Name) and (name.id, called) not in seen:
+                seen.add((name.id, called))
+                waiting += self._returned(name.id) if called else self._assigned.get(name.id, ())
+        return links
 
-def _returned(program: Program, name: str) -> Iterator[ast.expr]:
-    for node in ast.walk(program.tree):
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
+    def _returned(self, name: str) -> Iterator[ast.expr]:
+        for function in self._functions.get(name, ()):
+            yield from (each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value)
