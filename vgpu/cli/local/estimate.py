@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,15 +17,33 @@ from vgpu.workloads.estimate.report import Fit, Report
 from vgpu.workloads.estimate.source import Source
 
 _MAX_LAYERS = 10_000
+_OPTIONS = {
+    "parameters": "--params",
+    "layers": "--layers",
+    "hidden": "--hidden",
+    "heads": "--heads",
+    "kv_heads": "--kv-heads",
+    "feed_forward": "--ffn",
+    "vocabulary": "--vocab",
+}
 
 
 def read(model: Path | None, mlp: str | None, numbers: Numbers) -> Source:
-    """Return what the options say about a model. Raises ValueError and MalformedModel."""
-    if model is not None and mlp is not None:
-        raise ValueError("--mlp: give it or a file, not both")
+    """Return what the options say about a model. Raises ValueError and MalformedError."""
+    if mlp is not None and (model is not None or numbers != Numbers()):
+        raise ValueError("--mlp: give it alone, without a file and the sizes of a decoder")
     if mlp is not None:
         return Source("MLP", widths=_widths(mlp))
-    return Source("decoder", numbers=numbers) if model is None else source.read(model)
+    return Source("decoder", numbers=numbers) if model is None else _from_file(source.read(model), numbers)
+
+
+def _from_file(found: Source, numbers: Numbers) -> Source:
+    """Add sizes that the options give to weights without a config.json, whose file says only how many they are."""
+    says_all = found.shape is not None or found.graph is not None
+    known = [option for field, option in _OPTIONS.items() if getattr(numbers, field) is not None]
+    if known and (says_all or numbers.parameters is not None):
+        raise ValueError(f"{known[0]}: {found.name} says that itself")
+    return replace(found, numbers=numbers)
 
 
 def compute_dtype(weights: Dtype) -> Dtype:
@@ -34,6 +53,10 @@ def compute_dtype(weights: Dtype) -> Dtype:
 
 def report(found: Source, plan: Plan, sizes: Sequence[str]) -> Report:
     """Estimate a model. Raises ValueError and MalformedModel."""
+    if sizes and found.graph is None:
+        raise ValueError("--dim: only an ONNX file has sizes by name")
+    if plan.zero and plan.data_parallel == 1:
+        raise ValueError("--zero: splits over GPUs; give --data-parallel 2 or more too")
     return Report.of(found.build(plan, _sizes(sizes)), plan)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu.workloads.estimate.readers.numbers import MAX_COUNT
 from vgpu.workloads.estimate.transformer import Transformer
 
 _ASPECT: Final = 128  # hidden size / layers, of GPT-3 and LLaMA from 7 to 175 billion parameters
@@ -31,6 +32,8 @@ def decoder(numbers: Numbers) -> tuple[Transformer, tuple[str, ...]]:
     vocabulary = numbers.vocabulary or 32_000
     hidden = numbers.hidden or _hidden(numbers, vocabulary)
     layers = numbers.layers or max(1, round(_in_blocks(numbers, vocabulary, hidden) / (_BLOCK * hidden**2)))
+    if layers > MAX_COUNT:
+        raise ValueError(f"--hidden: {hidden} is too small for {numbers.parameters:,} parameters: {layers:,} blocks")
     head_size = hidden // numbers.heads if numbers.heads else 128 if hidden >= _LARGE else 64
     heads = numbers.heads or _multiple(hidden // head_size, numbers.kv_heads or 1)
     if numbers.heads and hidden % heads:

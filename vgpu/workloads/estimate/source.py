@@ -1,13 +1,12 @@
 """Where a model comes from: a file or folder of a model, widths of a perceptron, or numbers."""
 
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-from vgpu.errors import MalformedModel
+from vgpu import given_file
+from vgpu.errors import MalformedError
 from vgpu.workloads.estimate import convolution, from_numbers, graph, perceptron, transformer
 from vgpu.workloads.estimate.from_numbers import Numbers
 from vgpu.workloads.estimate.plan import Dtype, Plan
@@ -34,11 +33,19 @@ class Source:
     numbers: Numbers = field(default_factory=Numbers)
     dtype: Dtype | None = None
 
+    @property
+    def is_transformer(self) -> bool:
+        """Whether the model has blocks that can be computed again, and layers that GPUs can share."""
+        return self.graph is None and not self.widths and not isinstance(self.shape, convolution.ResNet)
+
     def build(self, plan: Plan, sizes: Mapping[str, int]) -> Model:
         """Return the model for a plan; `sizes` are those that an ONNX file only names.
 
         Raises MalformedModel and ValueError.
         """
+        if not self.is_transformer and (plan.tensor_parallel > 1 or plan.checkpointing):
+            option = "--checkpointing" if plan.checkpointing else "--tensor-parallel"
+            raise ValueError(f"{option}: only known of transformers, not of {self.name}")
         if self.graph is not None:
             return graph.build(self.graph, plan, self.name, sizes)
         if self.widths:
@@ -67,26 +74,28 @@ def _with_parameters(model: Model, total: int) -> Model:
 
 
 def read(path: Path) -> Source:
-    """Read a file of a model, or a folder with config.json and safetensors. Raises MalformedModel."""
+    """Read a file of a model, or a folder with config.json and safetensors. Raises MalformedError, with the file."""
     if path.is_dir():
         return _folder(path)
     if path.suffix == ".safetensors":
         return _folder_of(path.name, path.parent / _CONFIG, [path])
     if path.suffix == ".onnx":
-        with _opened(path) as file:
+        with given_file.reading(path) as file:
             found = onnx_file.read(file)
         return Source(path.name, graph=found, dtype=found.dtype)
     if path.suffix == ".json":
         return _config(path)
-    raise MalformedModel(f"{path}: not a folder, config.json, .safetensors or .onnx")
+    if not path.exists():
+        raise MalformedError(f"{path}: No such file or directory")
+    raise MalformedError(f"{path}: not a folder, config.json, .safetensors or .onnx")
 
 
 def _folder(path: Path) -> Source:
     files = sorted(path.glob("*.safetensors"))
     if not files and not (path / _CONFIG).exists():
-        raise MalformedModel(f"{path}: has no config.json and no .safetensors")
+        raise MalformedError(f"{path}: has no config.json and no .safetensors")
     if len(files) > _MAX_FILES:
-        raise MalformedModel(f"{path}: more than {_MAX_FILES} files of safetensors")
+        raise MalformedError(f"{path}: more than {_MAX_FILES} files of safetensors")
     return _folder_of(path.resolve().name, path / _CONFIG, files)
 
 
@@ -100,25 +109,12 @@ def _folder_of(name: str, config: Path, files: Sequence[Path]) -> Source:
 
 
 def _config(path: Path) -> Source:
-    with _opened(path) as file:
+    with given_file.reading(path) as file:
         data = file.read(transformers_config.MAX_BYTES + 1)
-    shape = transformers_config.read(data)
-    return Source(shape.name, shape=shape, dtype=transformers_config.dtype(data))
+        shape = transformers_config.read(data)
+        return Source(shape.name, shape=shape, dtype=transformers_config.dtype(data))
 
 
 def _weights(path: Path) -> Weights:
-    with _opened(path) as file:
+    with given_file.reading(path) as file:
         return safetensors.read(file)
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a regular file; opening any other kind of file could block. Raises MalformedModel."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        file = os.fdopen(handle, "rb")
-    except OSError as error:
-        raise MalformedModel(f"{path}: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        file.close()
-        raise MalformedModel(f"{path}: not a regular file")
-    return file

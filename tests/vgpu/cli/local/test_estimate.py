@@ -60,7 +60,15 @@ def test_a_file_as_json(tmp_path: Path) -> None:
         (["--mlp", "1,²"], "--mlp: '1,²' is not a list"),
         (["--mlp", "1,2", "--measure"], "--measure needs a command"),
         (["--params", "1e9", "--kv-heads", "5", "--heads", "16"], "--kv-heads: 5 does not divide 16 heads"),
-        (["model.bin"], "model.bin: not a folder, config.json"),
+        (["model.bin"], "model.bin: No such file"),
+        (["/etc/hostname"], "/etc/hostname: not a folder, config.json"),
+        (["--params", "nan"], "nan is not a number"),
+        (["--params", "1e14", "--hidden", "1"], "--hidden: 1 is too small for 100,000,000,000,000 parameters"),
+        (["--params", "7e9", "--zero", "3"], "--zero: splits over GPUs; give --data-parallel 2 or more too"),
+        (["--params", "7e9", "--dim", "N=3"], "--dim: only an ONNX file has sizes by name"),
+        (["--mlp", "8,4", "--hidden", "8"], "--mlp: give it alone"),
+        (["--mlp", "8,4", "--tensor-parallel", "2"], "--tensor-parallel: only known of transformers, not of MLP"),
+        (["--mlp", "8,4", "--checkpointing"], "--checkpointing: only known of transformers, not of MLP"),
         (["a.json"], "a.json: No such file"),
         (["--params", "1e9", "--batch", "0"], "--batch"),
     ],
@@ -75,8 +83,19 @@ def test_a_hostile_file_names_the_field(tmp_path: Path) -> None:
     path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
     assert run(str(path)) == (
         2,
-        f"vgpu estimate: safetensors header: a length of {2**63} bytes, more than 104857600: not such a file\n",
+        f"vgpu estimate: {path}: safetensors header: a length of {2**63} bytes, more than 16777216: not such a file\n",
     )
+
+
+def test_sizes_are_given_only_where_the_file_does_not_say_them(tmp_path: Path) -> None:
+    config, weights = tmp_path / "config.json", tmp_path / "other" / "a.safetensors"
+    config.write_text('{"model_type": "gpt2"}')
+    assert run(str(config), "--layers", "3") == (2, "vgpu estimate: --layers: gpt2 says that itself\n")
+    weights.parent.mkdir()
+    header = b'{"a": {"dtype": "F32", "shape": [1000000, 100]}}'
+    weights.write_bytes(struct.pack("<Q", len(header)) + header)
+    assert "3 layers of 1024, 8 heads" in run(str(weights), "--layers", "3", "--hidden", "1024", "--heads", "8")[1]
+    assert run(str(weights), "--params", "1e9") == (2, "vgpu estimate: --params: a.safetensors says that itself\n")
 
 
 def test_measuring_a_command_that_uses_no_card_or_fails() -> None:

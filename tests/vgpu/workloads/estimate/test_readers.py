@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vgpu.workloads.estimate import onnx_bytes
-from vgpu.errors import MalformedModel
+from vgpu.errors import MalformedError, MalformedModel
 from vgpu.workloads.estimate import graph, memory, perceptron, source
 from vgpu.workloads.estimate.plan import Dtype, Plan
 from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config
@@ -88,6 +88,7 @@ LLAMA: dict[str, object] = {
         ({"hidden_size": "64"}, "hidden_size: '64' is not a whole number"),
         ({"hidden_size": 10**12}, "hidden_size: 1000000000000 is not a whole number from 1 to 100000000"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers: 1000000 is not"),
+        ({"model_type": "gpt2", "n_embd": 4, "n_head": 8}, "heads: 8 heads of a hidden size of 4"),
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide 4 heads"),
         ({"hidden_act": "swoosh"}, "activation: 'swoosh' is unknown"),
         ({"tie_word_embeddings": "yes"}, "tie_word_embeddings: 'yes' is not true or false"),
@@ -151,6 +152,12 @@ def test_onnx_that_cannot_be_read(data: bytes, says: str) -> None:
         onnx_graph(data)
 
 
+def test_onnx_with_more_text_than_is_kept() -> None:
+    long = [onnx_bytes.node("Add", ["x" * 4000] * 100, []) for _ in range(200)]
+    with pytest.raises(MalformedModel, match="names of more than 64 MiB"):
+        onnx_graph(onnx_bytes.model(*long))
+
+
 @given(st.binary(max_size=64))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     header = struct.pack("<Q", len(data)) + data
@@ -174,12 +181,15 @@ def test_a_folder_with_weights_counts_these(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_of_a_model(tmp_path: Path) -> None:
-    with pytest.raises(MalformedModel, match=r"has no config\.json"):
+    with pytest.raises(MalformedError, match=r"has no config\.json"):
         source.read(tmp_path)
-    with pytest.raises(MalformedModel, match="No such file"):
+    with pytest.raises(MalformedError, match="No such file"):
         source.read(tmp_path / "config.json")
-    with pytest.raises(MalformedModel, match=r"not a folder, config\.json"):
+    with pytest.raises(MalformedError, match=r"model\.bin: No such file"):
+        source.read(tmp_path / "model.bin")
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(MalformedError, match=r"model\.bin: not a folder, config\.json"):
         source.read(tmp_path / "model.bin")
     os.mkfifo(tmp_path / "config.json")
-    with pytest.raises(MalformedModel, match="not a regular file"):
+    with pytest.raises(MalformedError, match="not a regular file"):
         source.read(tmp_path / "config.json")

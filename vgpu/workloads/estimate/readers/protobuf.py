@@ -13,6 +13,7 @@ from vgpu.errors import MalformedModel
 
 MAX_FIELDS: Final = 2_000_000  # of one file
 MAX_TEXT: Final = 4096  # bytes of a name
+MAX_TEXTS: Final = 64 << 20  # bytes of all names of one file
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _FIXED: Final = {_EIGHT: 8, _FOUR: 4}
 _MAX_VARINT: Final = 10  # bytes
@@ -40,6 +41,7 @@ class Message:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._left = MAX_FIELDS
+        self._text_left = MAX_TEXTS
         self.whole = Span(0, file.seek(0, os.SEEK_END))
 
     def fields(self, span: Span) -> Iterator[Field]:
@@ -56,11 +58,15 @@ class Message:
     def text(self, field: Field) -> str:
         """Return a name, with only printable characters. Raises MalformedModel."""
         span = _span(field)
-        if span.end - span.begin > MAX_TEXT:
-            raise MalformedModel(f"ONNX: a name of {span.end - span.begin} bytes, more than {MAX_TEXT}")
+        size = span.end - span.begin
+        if size > MAX_TEXT:
+            raise MalformedModel(f"ONNX: a name of {size} bytes, more than {MAX_TEXT}")
+        self._text_left -= size
+        if self._text_left < 0:
+            raise MalformedModel(f"ONNX: names of more than {MAX_TEXTS >> 20} MiB")
         self._file.seek(span.begin)
-        decoded = self._file.read(span.end - span.begin).decode(errors="replace")
-        return "".join(each if each.isprintable() else "?" for each in decoded)
+        decoded = self._file.read(size).decode(errors="replace")
+        return decoded if decoded.isprintable() else "".join(each if each.isprintable() else "?" for each in decoded)
 
     def message(self, field: Field) -> Iterator[Field]:
         """Yield the fields of a message inside of a field. Raises MalformedModel."""

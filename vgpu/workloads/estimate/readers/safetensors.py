@@ -14,8 +14,8 @@ from vgpu.errors import MalformedModel
 from vgpu.workloads.estimate.plan import Dtype
 from vgpu.workloads.estimate.readers import json_text, numbers
 
-MAX_HEADER: Final = 100 << 20  # bytes; the format's own limit
-MAX_TENSORS: Final = 1_000_000
+MAX_HEADER: Final = 16 << 20  # bytes: some 100,000 tensors; the format's own limit of 100 MB takes a minute to read
+MAX_TENSORS: Final = 200_000
 _MAX_DIMENSIONS: Final = 16
 _LENGTH: Final = struct.Struct("<Q")
 _METADATA: Final = "__metadata__"

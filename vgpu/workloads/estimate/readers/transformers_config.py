@@ -44,6 +44,8 @@ def _checked(shape: Transformer) -> Transformer:
         raise MalformedModel(
             f"activation: {shape.activation[:40]!r} is unknown; known are {', '.join(sorted(ACTIVATIONS))}"
         )
+    if not shape.head_size:
+        raise MalformedModel(f"heads: {shape.heads} heads of a hidden size of {shape.hidden}")
     if shape.heads % shape.kv_heads:
         raise MalformedModel(f"num_key_value_heads: {shape.kv_heads} does not divide {shape.heads} heads")
     return shape
