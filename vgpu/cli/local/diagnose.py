@@ -12,6 +12,7 @@ from rich.console import Console
 
 from limiter.host import Host
 from vgpu import given_file
+from vgpu.adapters import file_systems
 from vgpu.cli.local.top import Output
 from vgpu.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
@@ -55,7 +56,8 @@ def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
     begun = host.monotonic_ns()
     read = _read_all([path for path, _ in chosen])
     taken = host.monotonic_ns() - begun
-    sample = Sample([size for _, size in files], len(files) < _MAX_FILES, read, taken)
+    sizes = [size for _, size in files]
+    sample = Sample(sizes, len(files) < _MAX_FILES, read, taken, file_systems.type_at(folder) or "")
     return list(storage.check(sample, needed_mb_per_s))
 
 

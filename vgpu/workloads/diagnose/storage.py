@@ -21,12 +21,14 @@ class Sample:
         is_all: whether these are all files.
         read_bytes: bytes that were read.
         read_ns: what reading them took.
+        file_system: type of the file system, such as nfs4; empty where it is not known.
     """
 
     sizes: Sequence[int]
     is_all: bool
     read_bytes: int
     read_ns: int
+    file_system: str = ""
 
     @property
     def mb_per_s(self) -> float:
@@ -41,5 +43,7 @@ def check(sample: Sample, needed_mb_per_s: float) -> Iterator[Finding]:
         count = f"{len(sample.sizes):,} files" if sample.is_all else f"more than {len(sample.sizes):,} files"
         yield Finding(Code.SMALL_FILES, (), f"{count}, the median of {median >> 10} KiB")
     if sample.read_bytes and sample.mb_per_s < needed_mb_per_s:
-        seen = f"one reader got {sample.mb_per_s:,.0f} MB/s, less than the {needed_mb_per_s:,.0f} MB/s that are needed"
+        medium = f" from {sample.file_system}" if sample.file_system else ""
+        needed = f"less than the {needed_mb_per_s:,.0f} MB/s that are needed"
+        seen = f"one reader got {sample.mb_per_s:,.0f} MB/s{medium}, {needed}"
         yield Finding(Code.SLOW_STORAGE, (), seen)
