@@ -12,22 +12,27 @@ from typing import Final
 
 _MAX_PROCESSES: Final = 4096  # of a tree
 _TICKS_AT: Final = (11, 12)  # utime and stime in /proc/PID/stat, after the name
+_THREADS_AT: Final = 17
 _NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
-    """Totals since the process began.
+    """Totals since the process began, and its threads now.
 
     Attributes:
         cpu_ns: processor time.
         read_bytes: by read(2) and its like, from the page cache too.
         written_bytes: by write(2) and its like.
+        storage_bytes: that were read from storage, because the page cache did not have them.
+        threads: number of threads.
     """
 
     cpu_ns: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
+    storage_bytes: int = 0
+    threads: int = 0
 
 
 def of_trees(pids: Collection[int], root: Path = Path("/proc")) -> dict[int, HostUse]:
@@ -46,6 +51,8 @@ def between(before: Mapping[int, HostUse], after: Mapping[int, HostUse]) -> Host
         sum(max(0, new.cpu_ns - old.cpu_ns) for new, old in pairs),
         sum(max(0, new.read_bytes - old.read_bytes) for new, old in pairs),
         sum(max(0, new.written_bytes - old.written_bytes) for new, old in pairs),
+        sum(max(0, new.storage_bytes - old.storage_bytes) for new, old in pairs),
+        sum(new.threads for new, _ in pairs),
     )
 
 
@@ -87,4 +94,5 @@ def _one(process: Path) -> HostUse:
     fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
     ticks = sum(int(fields[place]) for place in _TICKS_AT)
     counters = dict(line.split(": ") for line in (process / "io").read_text().splitlines())
-    return HostUse(ticks * _NS // os.sysconf("SC_CLK_TCK"), int(counters["rchar"]), int(counters["wchar"]))
+    read, written, fetched = (int(counters[name]) for name in ("rchar", "wchar", "read_bytes"))
+    return HostUse(ticks * _NS // os.sysconf("SC_CLK_TCK"), read, written, fetched, int(fields[_THREADS_AT]))

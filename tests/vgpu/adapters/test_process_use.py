@@ -23,11 +23,22 @@ def test_a_process_and_its_descendants_are_counted() -> None:
     assert sum(each.written_bytes for each in found.values()) >= 100_000
     own = process_use.of_trees([os.getpid()])[os.getpid()]
     assert own.cpu_ns > 0
+    assert own.threads >= 1
 
 
 def test_what_ends_counts_for_nothing_and_what_begins_counts_in_full() -> None:
     before = {1: HostUse(10, 20, 30), 2: HostUse(5, 5, 5)}
-    assert process_use.between(before, {1: HostUse(11, 22, 33), 3: HostUse(100, 0, 7)}) == HostUse(101, 2, 10)
+    after = {1: HostUse(11, 22, 33, 4, threads=5), 3: HostUse(100, 0, 7, 8, threads=2)}
+    assert process_use.between(before, after) == HostUse(101, 2, 10, 12, threads=7)
+
+
+def test_the_fields_of_a_process(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    numbers = " ".join(map(str, range(3, 53)))  # number 14 is utime, 15 stime, 20 the number of threads
+    (tmp_path / "7" / "stat").write_text(f"7 (a) b) {numbers}")
+    (tmp_path / "7" / "io").write_text("rchar: 100\nwchar: 20\nsyscr: 1\nsyscw: 1\nread_bytes: 60\nwrite_bytes: 9\n")
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    assert process_use.of_trees([7], tmp_path) == {7: HostUse((14 + 15) * tick_ns, 100, 20, 60, threads=20)}
 
 
 def test_a_process_is_found_by_its_own_pid_namespace() -> None:

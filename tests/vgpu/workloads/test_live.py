@@ -160,3 +160,13 @@ def test_the_bound_is_that_of_the_card_or_of_free_processors() -> None:
     (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=HostSeen(2.0, 16, 0, 0)))
     assert (finding.code, finding.bound) == (Code.DATA_BOUND, 8.0)
     assert finding.as_json()["at_most_times_as_fast"] == 8.0
+
+
+def test_the_text_says_how_the_host_works_and_what_came_from_storage() -> None:
+    host = HostSeen(1.2, 16, 4e8, 0, storage_per_s=1e8, threads=9)
+    (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=host))
+    assert finding.seen.endswith(", while 400 MB/s were read, 25% of it from storage, by 1.2 CPUs in 9 threads")
+    (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=replace(host, cpus=3, read_per_s=0)))
+    assert finding.seen.endswith(", while data were prepared by 3.0 CPUs in 9 threads")
+    (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=None))
+    assert finding.seen.endswith(": it launches, waits for results, or does something else")

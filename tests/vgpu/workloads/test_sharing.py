@@ -29,3 +29,18 @@ def test_nothing_is_said_where_the_use_is_limited_or_unknown() -> None:
 
 def test_small_kernels_take_the_time_and_not_the_card() -> None:
     assert "few multiprocessors" in sharing.advice(seen(1.0), frozenset({Code.ONE_KERNEL}))
+
+
+def test_programs_that_fit_together() -> None:
+    fit = sharing.together({"a": 0.6, "b": 0.35, "c": 0.3, "d": 0.7})
+    assert fit == {"a": ["b", "c"], "b": ["a", "c"], "c": ["a", "b"], "d": []}
+    assert sharing.advice(seen(0.35), beside=fit["b"]).endswith("up to 60% together fit beside it, such as a, c")
+    assert sharing.advice(seen(0.1), beside="abcde").endswith("such as a, b, c")
+
+
+def test_a_program_that_is_busy_or_limited_is_nobodys_neighbour() -> None:
+    assert sharing.may_share(seen(0.7), frozenset({Code.DATA_BOUND}))
+    for each in (Code.ONE_KERNEL, Code.SHARE_USED_UP, Code.WAITS_FOR_TURNS):
+        assert not sharing.may_share(seen(0.1), frozenset({each}))
+    assert not sharing.may_share(seen(0.8), frozenset())
+    assert not sharing.may_share(seen(None), frozenset())

@@ -98,19 +98,26 @@ def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host)
         driver = _Driver({gpu for _, gpu in before.cards}, stack)
         looks = _watch(driver, seconds, host)
         after, ns = _look(directories, name), host.monotonic_ns() - begun_ns
-        found = [
-            _diagnosis(f"{after.cards[key][0].name} on {key[1]}", seen)
-            for key, seen in _periods(before, after, ns, driver, looks)
-            if seen.is_known
-        ]
+        seen = {
+            f"{after.cards[key][0].name} on {key[1]}": each
+            for key, each in _periods(before, after, ns, driver, looks)
+            if each.is_known
+        }
+    found = _diagnoses(seen)
     if not found:
         raise CommandFailed(f"--live: {name[:80]}: {NOT_MEASURED}", NOT_FOUND)
     return found
 
 
-def _diagnosis(subject: str, seen: Period) -> Diagnosis:
-    findings = list(live.check(seen))
-    return Diagnosis(subject, findings, sharing.advice(seen, frozenset(each.code for each in findings)))
+def _diagnoses(seen: Mapping[str, Period]) -> list[Diagnosis]:
+    """Diagnose programs, by name, and say which of them fit together on a card."""
+    findings = {name: list(live.check(each)) for name, each in seen.items()}
+    codes = {name: frozenset(each.code for each in found) for name, found in findings.items()}
+    fit = sharing.together({name: each.used for name, each in seen.items() if sharing.may_share(each, codes[name])})
+    return [
+        Diagnosis(name, found, sharing.advice(seen[name], codes[name], fit.get(name, ())))
+        for name, found in findings.items()
+    ]
 
 
 def _watch(driver: _Driver, seconds: float, host: Host) -> int:
@@ -155,7 +162,14 @@ def _host_seen(
         return None
     used, seconds = process_use.between(old, new), ns / _NS
     available = len(os.sched_getaffinity(0))
-    return HostSeen(used.cpu_ns / ns, available, used.read_bytes / seconds, used.written_bytes / seconds)
+    return HostSeen(
+        used.cpu_ns / ns,
+        available,
+        used.read_bytes / seconds,
+        used.written_bytes / seconds,
+        used.storage_bytes / seconds,
+        used.threads,
+    )
 
 
 def _look(directories: Sequence[Path], name: str) -> _Look:

@@ -69,9 +69,10 @@ def _cause(seen: Period) -> tuple[Code, str]:
     if host and host.written_per_s / seen.idle >= _FILES_PER_IDLE_S and host.written_per_s > host.read_per_s:
         return Code.CHECKPOINT_DIPS, f", while {host.written_per_s / 1e6:,.0f} MB/s were written"
     if host and host.read_per_s / seen.idle >= _FILES_PER_IDLE_S:
-        return Code.DATA_BOUND, f", while {host.read_per_s / 1e6:,.0f} MB/s were read by {host.cpus:.1f} CPUs"
+        stored = f"{min(1.0, host.storage_per_s / host.read_per_s):.0%} of it from storage"
+        return Code.DATA_BOUND, f", while {host.read_per_s / 1e6:,.0f} MB/s were read, {stored}, {_work(host)}"
     if host and host.cpus >= _WORKERS:
-        return Code.DATA_BOUND, f", while {host.cpus:.1f} CPUs computed"
+        return Code.DATA_BOUND, f", while data were prepared {_work(host)}"
     return _by_gaps(seen, host)
 
 
@@ -82,8 +83,7 @@ def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
     the cause only where they take much of the time; where they are short, the host was late with its launches.
     """
     if seen.gap_ns is None:
-        cpus = f" by {host.cpus:.1f} CPUs" if host else ""
-        return Code.HOST_BOUND, f": it launches, waits for results, or does something else{cpus}"
+        return Code.HOST_BOUND, f": it launches, waits for results, or does something else {_work(host)}".rstrip()
     seconds = seen.ns / _NS
     often = f", in {seen.activity.host_gaps / seconds:,.0f} gaps a second"
     if seen.gap_ns >= _LONG_GAP_NS:
@@ -93,6 +93,12 @@ def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
         waits = f"{seen.activity.synchronizes / seconds:,.0f} times a second, {seen.awaited:.0%} of the time"
         return Code.SYNC_BOUND, f"{often}; the program waited for it {waits}"
     return Code.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
+
+
+def _work(host: HostSeen | None) -> str:
+    """Return with how much of the host a program works."""
+    threads = f" in {host.threads} threads" if host and host.threads else ""
+    return f"by {host.cpus:.1f} CPUs{threads}" if host else ""
 
 
 def _waits_take_the_time(seen: Period) -> bool:

@@ -42,12 +42,16 @@ class HostSeen:
         available: processors that the program may use.
         read_per_s: bytes a second.
         written_per_s: bytes a second.
+        storage_per_s: bytes a second that were read from storage, because the page cache did not have them.
+        threads: of all these processes.
     """
 
     cpus: float
     available: int
     read_per_s: float
     written_per_s: float
+    storage_per_s: float = 0.0
+    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from vgpu.adapters.nvml.activity import CardActivity
 from vgpu.adapters.process_use import HostUse
 from vgpu.cli import app
 from vgpu.cli.local import live
-from vgpu.workloads.diagnose.period import CardSeen
+from vgpu.region import Activity
+from vgpu.workloads.diagnose.period import CardSeen, Period
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 CARDS = [replace(each, context_mib=500) for each in state_directory.make_cards(1)]
@@ -112,11 +113,21 @@ def test_without_counters_the_share_is_that_of_the_samples() -> None:
 
 def test_what_the_host_does_is_a_rate() -> None:
     old = {7: HostUse(10, 100, 1000)}
-    new = {7: HostUse(2_000_000_010, 300, 1000), 8: HostUse(1_000_000_000, 0, 500)}
+    new = {7: HostUse(2_000_000_010, 300, 1000, 60, threads=3), 8: HostUse(1_000_000_000, 0, 500, threads=1)}
     seen = live._host_seen(old, new, 2_000_000_000)
     assert seen is not None
     assert (seen.cpus, seen.read_per_s, seen.written_per_s) == (1.5, 100.0, 250.0)
+    assert (seen.storage_per_s, seen.threads) == (30.0, 4)
     assert live._host_seen({}, new, 1) is None
+
+
+def test_programs_that_are_watched_together_are_said_to_fit() -> None:
+    seen = Period(10**10, 0, Activity(), has_launched=False, cores=30)
+    watched = {name: replace(seen, card=CardSeen(busy)) for name, busy in (("a", 0.3), ("b", 0.5), ("c", 0.9))}
+    a, b, c = live._diagnoses(watched)
+    assert a.sharing.endswith("up to 65% together fit beside it, such as b")
+    assert b.sharing.endswith("up to 45% together fit beside it, such as a")
+    assert c.sharing.endswith("do not share the card")
 
 
 def test_a_program_that_does_not_run_is_named(tmp_path: Path) -> None:
