@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import limiter
-from simgpu import build, state_directory
+from simgpu import build, state_directory, usage
 from vgpu.cli import app
 from vgpu.cli.local import hold
 from vgpu.cli.local.top import Output
@@ -57,22 +57,31 @@ def until(check: Callable[[], bool], within_s: float) -> None:
 def test_it_raises_the_load_sleeps_while_others_work_and_ends_at_sigterm(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    log = tmp_path / "log"
-    with holding(environment, "--target=60", "--gpu=0", "--return-after=2", f"--log={log}", "-o", "json") as running:
-        until(lambda: any(each["message"] == "Adjusted speed: boost" for each in entries(log)), 20)
-        assert {each["gpu"] for each in entries(log)} == {CARDS[0].uuid}
+    log, (first, second) = tmp_path / "log", (each.uuid for each in CARDS)
+
+    def of(gpu: str) -> list[dict[str, Any]]:
+        return [each for each in entries(log) if each["gpu"] == gpu]
+
+    def is_raised(gpu: str) -> bool:
+        return any(each["message"] == "Adjusted speed: boost" for each in of(gpu))
+
+    with holding(environment, "--target=60", "--return-after=2", f"--log={log}", "-o", "json") as running:
+        until(lambda: is_raised(first) and is_raised(second), 20)
         assert all(each["synthetic"] for each in entries(log))
         probe = [str(build.ensure() / "gpuprobe"), "spin", "500"]
         with subprocess.Popen(probe, env=environment, stdout=subprocess.DEVNULL) as other:
-            until(lambda: entries(log)[-1]["mode"] == Mode.SLEEP, 5)
+            until(lambda: of(first)[-1]["mode"] == Mode.SLEEP, 5)
             time.sleep(3)
-            assert entries(log)[-1]["mode"] == Mode.SLEEP
+            assert of(first)[-1]["mode"] == Mode.SLEEP
             other.kill()
-        until(lambda: entries(log)[-1]["mode"] == Mode.RUN, 10)
+        until(lambda: of(first)[-1]["mode"] == Mode.RUN, 10)
+        assert {each["mode"] for each in of(second)} == {Mode.RUN}
+        assert usage.bytes_by_card(tmp_path).keys() == {first, second}
         begun = time.monotonic()
         running.send_signal(signal.SIGTERM)
         assert running.wait(10) == 0
         assert time.monotonic() - begun < 2
+    assert usage.bytes_by_card(tmp_path) == {}
 
 
 @pytest.mark.slow
