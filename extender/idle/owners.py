@@ -6,7 +6,7 @@ pods, so that the right to create a pod is not enough to stop an owner.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -28,6 +28,7 @@ PLURALS: Final = {
     ("kubeflow.org", "Notebook"): "notebooks",
 }
 STOPPED_BY: Final = "kubeflow-resource-stopped"  # Kubeflow's notebook controller stops a Notebook that has it
+_BELOW: Final = "ReplicaSet"  # without a Deployment above it, it is nothing that the extender may scale
 _LONGEST_CHAIN: Final = 2  # from the pod's controller to what controls that
 
 
@@ -108,21 +109,17 @@ async def find(client: Client, pod: Pod) -> Owner | None:
     found = await _read(client, names.pod_path(pod.namespace, pod.name), pod.uid)
     owner: Owner | None = None
     for _ in range(_LONGEST_CHAIN):
-        reference = _controller(found)
-        if reference is None:
+        if (reference := _controller(found)) is None:
             break
         above = Owner(reference.api_version, reference.kind, pod.namespace, reference.name, reference.uid)
         found = await _read(client, above.path, reference.uid)
         if found is None:
             return None
         template = _template(found)
-        asked = template if template != NOTHING_SET or owner is None else owner.template
-        owner = Owner(*_identity(above), asked, STOPPED_BY in (found.metadata.annotations or {}))
-    return owner
-
-
-def _identity(owner: Owner) -> tuple[str, str, str, str, str]:
-    return owner.api_version, owner.kind, owner.namespace, owner.name, owner.uid
+        if template == NOTHING_SET and owner is not None:
+            template = owner.template
+        owner = replace(above, template=template, is_stopped=STOPPED_BY in (found.metadata.annotations or {}))
+    return owner if owner is not None and owner.kind != _BELOW else None
 
 
 def _controller(found: _Object | None) -> Reference | None:

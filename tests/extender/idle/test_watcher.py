@@ -293,6 +293,17 @@ async def test_nobody_scales_an_owner_by_a_pod_alone(idle: Idle) -> None:
     assert "IdleActionFailed" in await idle.reasons()
 
 
+async def test_a_replica_set_without_a_deployment_is_left_alone(idle: Idle) -> None:
+    """The extender has no right to scale it, and the pod's Event says what would be possible."""
+    await keep_sizes(idle)
+    spec = {"replicas": 1, "template": {"metadata": {"annotations": SCALE}}}
+    replica_set = json.loads(await idle.world.client.post(REPLICA_SETS, {"metadata": {"name": "bare"}, "spec": spec}))
+    await idle.idle(40, await idle.run_pod(SCALE, ownerReferences=[reference(replica_set)]))
+    kept = json.loads(await idle.world.client.get(f"{MAPS}/{sizes.NAME}"))
+    assert not kept.get("data")
+    assert "IdleActionFailed" in await idle.reasons()
+
+
 async def test_without_the_memory_of_sizes_nothing_is_scaled(idle: Idle) -> None:
     stateful_set, controller = await owned(idle, "StatefulSet", SCALE, 1)
     await idle.idle(40, await idle.run_pod(SCALE, ownerReferences=[controller]))
