@@ -1,13 +1,14 @@
 """`vgpu hold`: holds cards at a utilization, and gets out of the way of others."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -31,6 +32,7 @@ from vgpu.workloads.hold.session import SAMPLE_S, Report, Session
 LOG_BYTES: Final = 3_000_000
 LOG_FILES: Final = 3
 STOP_S: Final = 1.5
+_NS: Final = 1e9
 _LABELS: Final = ("gpu_uuid", "synthetic")
 
 
@@ -100,23 +102,33 @@ def run(
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with _nvml() as nvml:
-        gpus = chosen(nvml, asked)
-        loads = {gpu: Generator(partial(LoopKernel, gpu), lambda: host.monotonic_ns() / 1e9) for gpu in gpus}
-        try:
-            for load in loads.values():
-                load.start()
-            folder = _limiter_folder(environment)
-            sessions = [
-                Session(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
-                for gpu, load in loads.items()
-            ]
-            if listening:
-                _serve_metrics(listening, sessions, host)
-            _hold(sessions, list(loads.values()), host, stopping, duration_s)
-        finally:
-            for load in loads.values():
-                load.stop(STOP_S)
+    with _nvml() as nvml, _loads(chosen(nvml, asked), host) as loads:
+        folder = _limiter_folder(environment)
+        sessions = [
+            Session(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
+            for gpu, load in loads.items()
+        ]
+        if listening:
+            _serve_metrics(listening, sessions, host)
+        _hold(sessions, list(loads.values()), host, stopping, duration_s)
+
+
+@contextlib.contextmanager
+def _loads(gpus: Sequence[str], host: Host) -> Iterator[Mapping[str, Generator]]:
+    """Start a load on each card; at the end stop them all, within `STOP_S`. Raises CudaError."""
+    started: dict[str, Generator] = {}
+    try:
+        for gpu in gpus:
+            load = Generator(partial(LoopKernel, gpu), lambda: host.monotonic_ns() / _NS)
+            load.start()
+            started[gpu] = load
+        yield started
+    finally:
+        for load in started.values():
+            load.ask_to_stop()
+        end_s = host.monotonic_ns() / _NS + STOP_S
+        for load in started.values():
+            load.stop(max(0.0, end_s - host.monotonic_ns() / _NS))
 
 
 def _hold(
@@ -133,7 +145,7 @@ def _hold(
             each.sample(now_ns)
         for load in loads:
             load.check()
-        if duration_s is not None and now_ns - begun_ns >= duration_s * 1e9:
+        if duration_s is not None and now_ns - begun_ns >= duration_s * _NS:
             return
 
 
@@ -216,5 +228,5 @@ def _serve_metrics(listening: socket.socket, sessions: Sequence[Session], host: 
 
     registry = Registry()
     registry.add(families)
-    serve = metrics_server.serve_on(listening, registry, lambda: host.monotonic_ns() / 1e9)
+    serve = metrics_server.serve_on(listening, registry, lambda: host.monotonic_ns() / _NS)
     threading.Thread(target=lambda: asyncio.run(serve), name="metrics", daemon=True).start()

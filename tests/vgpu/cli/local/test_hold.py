@@ -92,6 +92,15 @@ def test_a_card_that_is_not_there_is_named(environment: dict[str, str]) -> None:
         assert b"--gpu: no card 7" in running.stderr.read()
 
 
+def test_a_card_that_cannot_be_opened_ends_it(environment: dict[str, str], tmp_path: Path) -> None:
+    """The second one has no load yet, and is not waited for."""
+    state_directory.inject_faults(tmp_path, ("cuDevicePrimaryCtxRetain", 46))
+    with holding(environment) as running:
+        assert running.wait(20) == 125
+        assert running.stderr is not None
+        assert running.stderr.read().startswith(b"vgpu hold: cuDevicePrimaryCtxRetain")
+
+
 def test_the_log_has_three_files_of_3_mb(tmp_path: Path) -> None:
     logger, line = hold._logger(tmp_path / "log"), "x" * 100_000
     for _ in range(120):
