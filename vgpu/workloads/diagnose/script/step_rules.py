@@ -29,17 +29,19 @@ def check(program: Program) -> Iterator[Finding]:
     """Judge every inner loop of a script."""
     for body in program.bodies:
         for call in _calls(body):
-            if program.uses_card and (what := _wait(program, call)):
-                yield Finding(Code.SYNC_EACH_STEP, (call.lineno,), f"{what} in the loop of line {body.line}")
-            if _prints(program, call):
-                yield Finding(
-                    Code.PRINT_EACH_STEP, (call.lineno,), f"{names.dotted(call.func)} in the loop of line {body.line}"
-                )
-            if _saves(call):
-                yield Finding(
-                    Code.SAVE_EACH_STEP, (call.lineno,), f"{names.dotted(call.func)} in the loop of line {body.line}"
-                )
+            for code, what in _defects(program, call):
+                yield Finding(code, (call.lineno,), f"{what} in the loop of line {body.line}")
     yield from copies(program, blocking_only=True)
+
+
+def _defects(program: Program, call: ast.Call) -> Iterator[tuple[Code, str]]:
+    """Yield what a call at each step costs, and what was seen."""
+    if program.uses_card and (what := _wait(program, call)):
+        yield Code.SYNC_EACH_STEP, what
+    if _is_output(program, call):
+        yield Code.PRINT_EACH_STEP, names.dotted(call.func)
+    if _saves(call):
+        yield Code.SAVE_EACH_STEP, names.dotted(call.func)
 
 
 def copies(program: Program, *, blocking_only: bool = False) -> Iterator[Finding]:
@@ -105,10 +107,6 @@ def _is_output(program: Program, call: ast.Call) -> bool:
         return True
     owner, _, method = names.dotted(call.func).rpartition(".")
     return method in _LEVELS and bool(_LOGGER.search(owner)) and owner != "self"
-
-
-def _prints(program: Program, call: ast.Call) -> bool:
-    return _is_output(program, call)
 
 
 def _saves(call: ast.Call) -> bool:
