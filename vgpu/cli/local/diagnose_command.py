@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -19,6 +19,8 @@ from vgpu.cli.local import allocations
 from vgpu.cli.local.commands import State
 from vgpu.cli.local.top import Output
 from vgpu.workloads.diagnose.finding import Diagnosis
+
+_ALONE: Final = "POD stands alone, without --live, --script, --nccl-log, --data, --job"
 
 
 def add(
@@ -79,25 +81,23 @@ def add(
             (data, lambda path: diagnose.of_data(path, needs, host)),
             (job, lambda path: diagnose.of_job(path, switch_label)),
         ]
-        given = [*(path for path, _ in checks), live, pod]
-        outcome.require(given, "diagnose: give POD, --live, --script, --nccl-log, --data or --job")
+        here = [*(path for path, _ in checks), live]
+        outcome.require([*here, pod], "diagnose: give POD, --live, --script, --nccl-log, --data or --job")
         if pod is not None:
-            if any(each is not None for each in given[:-1]):
-                outcome.fail(
-                    "diagnose: POD stands alone, without --live, --script, --nccl-log, --data, --job", outcome.USAGE
-                )
-            text, code = outcome.or_fail(
-                "diagnose", lambda: _of_pod(pod, namespace, chosen, environment, home, seconds, output)
-            )
+            if any(each is not None for each in here):
+                outcome.fail(f"diagnose: {_ALONE}", outcome.USAGE)
+            watch = partial(_of_pod, pod, namespace, chosen, environment, home, seconds, output)
+            text, code = outcome.or_fail("diagnose", watch)
             typer.echo(text, nl=False)
             raise typer.Exit(code)
-        asked = [(path, check) for path, check in checks if path is not None]
-        found = [Diagnosis(str(path), outcome.or_fail("diagnose", partial(check, path))) for path, check in asked]
+        found = [
+            Diagnosis(str(path), outcome.or_fail("diagnose", partial(check, path)))
+            for path, check in checks
+            if path is not None
+        ]
         if live is not None:
-            found += outcome.or_fail(
-                "diagnose",
-                lambda: running.diagnose(allocations.state_directories(environment, state), live, seconds, host),
-            )
+            directories = outcome.or_fail("diagnose", lambda: allocations.state_directories(environment, state))
+            found += outcome.or_fail("diagnose", lambda: running.diagnose(directories, live, seconds, host))
         for made in found:
             diagnose.show(made, output, console())
         if any(made.findings for made in found):
