@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,46 +86,49 @@ def test_a_document_without_markers_is_refused() -> None:
         report.fill("no table", [TABLE], {})
 
 
-def run_report(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    folders = ("--results", str(tmp_path / "results"), "--documents", str(tmp_path))
-    command = [sys.executable, "-m", "benchmarks.report", *folders, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def documents(tmp_path: Path) -> Path:
-    """A folder with copies of the documents, whose tables are up to date without results."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command over copies of the documents, whose tables are up to date without results: exit code and errors."""
     (tmp_path / "results").mkdir()
-    for name in ("benchmarks", "docs"):
-        (tmp_path / name).mkdir()
     for name in (tables.HEADLINES, tables.DETAILS, tables.OPERATIONS):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
-    assert run_report(tmp_path).returncode == 0
-    return tmp_path
+
+    def made(*arguments: str) -> tuple[int, str]:
+        folders = ("--results", str(tmp_path / "results"), "--documents", str(tmp_path))
+        monkeypatch.setattr(sys, "argv", ["report", *folders, *arguments])
+        return report.main(), capsys.readouterr().err
+
+    assert made() == (0, "")
+    return made
 
 
-def test_check_fails_until_the_tables_are_made_again(documents: Path) -> None:
-    assert run_report(documents, "--check").returncode == 0
-    recorder.write(documents / "results" / "a.json", made_up.run(made_up.cost(1.987)))
-    before = (documents / tables.DETAILS).read_text()
-    done = run_report(documents, "--check")
-    assert done.returncode == 1
-    assert "benchmarks/README.md: its tables are not up to date" in done.stderr
-    assert "run `python -m benchmarks.report`" in done.stderr
-    assert (documents / tables.DETAILS).read_text() == before
-    assert run_report(documents).returncode == 0
-    assert "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (documents / tables.DETAILS).read_text()
-    assert run_report(documents, "--check").returncode == 0
+def test_check_fails_until_the_tables_are_made_again(run: Run, tmp_path: Path) -> None:
+    assert run("--check") == (0, "")
+    recorder.write(tmp_path / "results" / "a.json", made_up.run(made_up.cost(1.987)))
+    before = (tmp_path / tables.DETAILS).read_text()
+    code, errors = run("--check")
+    assert code == 1
+    assert "benchmarks/README.md: its tables are not up to date" in errors
+    assert "run `python -m benchmarks.report`" in errors
+    assert (tmp_path / tables.DETAILS).read_text() == before
+    assert run() == (0, "")
+    assert "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (tmp_path / tables.DETAILS).read_text()
+    assert run("--check") == (0, "")
 
 
-def test_simulated_results_are_used_only_when_asked(documents: Path) -> None:
-    recorder.write(documents / "results" / "a.json", made_up.run(made_up.cost(1.987), simulated=True))
-    assert run_report(documents, "--check").returncode == 0
-    assert run_report(documents, "--check", "--simulated").returncode == 1
+def test_simulated_results_are_used_only_when_asked(run: Run, tmp_path: Path) -> None:
+    recorder.write(tmp_path / "results" / "a.json", made_up.run(made_up.cost(1.987), simulated=True))
+    assert run("--check")[0] == 0
+    assert run("--check", "--simulated")[0] == 1
 
 
-def test_a_file_that_is_no_result_is_named(documents: Path) -> None:
-    (documents / "results" / "old.json").write_text('{"leaks": []}')
-    done = run_report(documents, "--check")
+def test_a_file_that_is_no_result_is_named(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"leaks": []}')
+    command = [sys.executable, "-m", "benchmarks.report", "--check", "--results", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "old.json: version: must be 1, is None" in done.stderr
