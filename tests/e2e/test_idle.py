@@ -85,25 +85,33 @@ class Owners:
 
 
 @pytest.fixture
-def owners(namespace: PodNamespace) -> Iterator[Owners]:
-    """Nodes that report every five seconds, and an extender with a short grace time."""
-    cluster = namespace.cluster
+def notebooks(namespace: PodNamespace) -> Iterator[Owners]:
+    """The namespace's workloads, in a cluster that knows Kubeflow's Notebooks."""
+    cluster, made = namespace.cluster, Owners(namespace)
     cluster.api.create(CRDS, NOTEBOOKS_CRD)
-    made = Owners(namespace)
+    try:
+        wait.until(lambda: cluster.api.find(made.path("notebooks")), "Notebooks are served", 30)
+        yield made
+    finally:
+        cluster.api.delete(f"{CRDS}/notebooks.kubeflow.org")
+        wait.until(lambda: cluster.api.find(f"{CRDS}/notebooks.kubeflow.org") is None, "no Notebooks", 60)
+
+
+@pytest.fixture
+def owners(notebooks: Owners) -> Iterator[Owners]:
+    """Nodes that report every five seconds, and an extender with a short grace time."""
+    namespace, cluster = notebooks.namespace, notebooks.namespace.cluster
     try:
         for plugin in cluster.plugins:
             plugin.restart(f"--usage-period={PERIOD_S}")
-        wait.until(lambda: cluster.api.find(made.path("notebooks")), "Notebooks are served", 30)
         with cluster.extender_with(idle_grace=str(GRACE_S)):
             wait.until(lambda: nodes_are_usable(cluster), "the extender has seen the device plugins", 60)
-            yield made
+            yield notebooks
     finally:
-        cluster.api.delete(made.path("statefulsets"))
+        cluster.api.delete(notebooks.path("statefulsets"))
         cluster.api.delete(f"{namespace.path.replace('/api/v1', '/apis/policy/v1')}/poddisruptionbudgets")
-        cluster.api.delete(f"{CRDS}/notebooks.kubeflow.org")
         for plugin in cluster.plugins:
             plugin.restart()
-        wait.until(lambda: cluster.api.find(f"{CRDS}/notebooks.kubeflow.org") is None, "no Notebooks", 60)
 
 
 def nodes_are_usable(cluster: Cluster) -> bool:
@@ -246,20 +254,22 @@ def test_a_running_pod_may_opt_out_and_other_annotations_stay(namespace: PodName
         patch(f"{namespace.pods_path}/p", {"metadata": {"annotations": {names.IDLE_AFTER: "x"}}})
 
 
-def test_the_extenders_account_may_only_stop_notebooks(owners: Owners) -> None:
-    owners.namespace.cluster.api.create(
-        owners.path("notebooks"),
+def test_the_extenders_account_may_only_stop_notebooks(notebooks: Owners) -> None:
+    notebooks.namespace.cluster.api.create(
+        notebooks.path("notebooks"),
         {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "nb"}, "spec": {"image": "a"}},
     )
-    extender, path = client_of(owners.namespace.cluster, "vgpu-extender"), owners.path("notebooks", "nb")
+    extender, path = client_of(notebooks.namespace.cluster, "vgpu-extender"), notebooks.path("notebooks", "nb")
     with pytest.raises(api.Refused, match="no field of a Notebook"):
         extender.patch(path, {"spec": {"image": "b"}})
     with pytest.raises(api.Refused, match="no annotation of a Notebook"):
         extender.patch(path, {"metadata": {"annotations": {"other": "x"}}})
     extender.patch(path, {"metadata": {"annotations": {"kubeflow-resource-stopped": "2026-01-01T00:00:00Z"}}})
-    owners.workload("deployments", "batch", "report", 0)
+    notebooks.workload("deployments", "batch", "report", 0)
     with pytest.raises(api.Refused, match="forbidden"):
-        extender.patch(owners.path("deployments", "batch"), {"spec": {"paused": True}})
+        extender.patch(notebooks.path("deployments", "batch"), {"spec": {"paused": True}})
     with pytest.raises(api.Refused, match="forbidden"):
-        extender.patch(f"/api/v1/namespaces/{owners.namespace.name}/configmaps/kube-root-ca.crt", {"data": {"a": "b"}})
+        extender.patch(
+            f"/api/v1/namespaces/{notebooks.namespace.name}/configmaps/kube-root-ca.crt", {"data": {"a": "b"}}
+        )
     extender.close()
