@@ -19,8 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from extender.settings import Settings
 from tests import kubeconfigs, strategies
 from vgpu import names
+from vgpu.adapters import settings
 from vgpu.simulator.api import server
 
 POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}
@@ -185,10 +187,19 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
     ],
     ids=["open", "no address", "half of TLS", "no names", "unknown policy"],
 )
-async def test_an_invalid_setting_is_named(flags: list[str], words: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "extender", *flags, stderr=asyncio.subprocess.PIPE
-    )
+def test_an_invalid_setting_is_named(
+    flags: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["extender", *flags])
+    with pytest.raises(SystemExit) as ended:
+        settings.read(Settings)
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+async def test_an_invalid_setting_ends_the_process() -> None:
+    flags = ["-m", "extender", "--listen=nonsense"]
+    process = await asyncio.create_subprocess_exec(sys.executable, *flags, stderr=asyncio.subprocess.PIPE)
     _, stderr = await process.communicate()
     assert process.returncode == 2
-    assert words in stderr.decode()
+    assert b"listen" in stderr
