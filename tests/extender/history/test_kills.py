@@ -14,7 +14,7 @@ from extender.history.events import Start
 from extender.history.prices import Prices
 from extender.history.sql_reports import SqlReports
 
-EVENTS = 300
+EVENTS = 200
 WRITER = """
 import sys
 from pathlib import Path
@@ -56,12 +56,6 @@ def write_until_killed(home: Path, first: int, seconds: float) -> int:
     return recorded
 
 
-def drain_until_killed(url: str, home: Path, seconds: float) -> None:
-    with start_drain(url, home) as process:
-        time.sleep(seconds)
-        process.kill()
-
-
 def start_drain(url: str, home: Path) -> "subprocess.Popen[bytes]":
     environment = os.environ | {"VGPU_HISTORY_DIR": str(home), "VGPU_HISTORY_URL": url}
     return subprocess.Popen([sys.executable, "-m", "extender.history"], stdin=subprocess.PIPE, env=environment)
@@ -85,8 +79,11 @@ def test_kills_at_any_moment_lose_nothing_and_double_nothing(url: str, tmp_path:
     rng = random.Random(7)
     recorded = 0
     while recorded < EVENTS:
-        recorded = write_until_killed(tmp_path, recorded, rng.uniform(0, 0.3))
-        drain_until_killed(url, tmp_path, rng.uniform(0.3, 2.5))
+        with start_drain(url, tmp_path) as drain:
+            end = time.monotonic() + rng.uniform(0.3, 2.5)
+            recorded = write_until_killed(tmp_path, recorded, rng.uniform(0, 0.3))
+            time.sleep(max(0.0, end - time.monotonic()))
+            drain.kill()
     engine = database.engine(url)
     database.migrate(engine)
     with start_drain(url, tmp_path) as last:

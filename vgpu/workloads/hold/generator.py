@@ -45,14 +45,10 @@ class Generator:
         self._iterations = iterations
         (self._has_load.set if iterations else self._has_load.clear)()
 
-    def ask_to_stop(self) -> None:
-        """Begin to end the load, which takes as long as a kernel and the release of the card."""
-        self._is_stopping.set()
-        self._has_load.set()
-
     def stop(self, timeout_s: float) -> bool:
         """End the load, and release the card; return whether that took less than the timeout."""
-        self.ask_to_stop()
+        self._is_stopping.set()
+        self._has_load.set()
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
