@@ -125,7 +125,7 @@ def _loads(gpus: Sequence[str], host: Host) -> Iterator[Mapping[str, Generator]]
         yield started
     finally:
         for load in started.values():
-            load.ask_to_stop()
+            load.stop(0)  # each takes as long as a kernel and the release of its card
         end_s = host.monotonic_ns() / _NS + STOP_S
         for load in started.values():
             load.stop(max(0.0, end_s - host.monotonic_ns() / _NS))
