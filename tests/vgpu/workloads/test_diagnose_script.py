@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vgpu.workloads import script_scores
+from tests.vgpu.workloads import mutations, script_scores
 from vgpu.errors import MalformedScript
 from vgpu.workloads.diagnose import script
 from vgpu.workloads.diagnose.script import parsing
@@ -126,3 +126,13 @@ def test_the_time_for_a_hostile_script_is_bounded(text: str) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(MalformedScript):
         script.diagnose(b"import torch\n" + text.encode())
+
+
+SCRIPTS = [each.text for folder in ("seen", "held_out") for each in script_scores.stored(folder)]
+
+
+@given(mutations.of(*SCRIPTS))
+def test_a_damaged_script_is_read_or_refused(text: bytes) -> None:
+    with contextlib.suppress(MalformedScript):
+        for each in script.diagnose(text):
+            assert each.lines

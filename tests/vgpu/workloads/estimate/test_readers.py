@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.vgpu.workloads import mutations
 from tests.vgpu.workloads.estimate import onnx_bytes
 from vgpu.errors import MalformedError, MalformedModel
 from vgpu.workloads.estimate import graph, memory, perceptron, source
-from vgpu.workloads.estimate.plan import Dtype, Plan
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan
 from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config
 from vgpu.workloads.estimate.readers.safetensors import Weights
+from vgpu.workloads.estimate.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,6 +171,46 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for read in readers:
         with contextlib.suppress(MalformedModel):
             read()
+
+
+CONFIGS = [
+    json.dumps(LLAMA | change).encode()
+    for change in (
+        {},
+        {"model_type": "mixtral", "sliding_window": 4096},
+        {"model_type": "gpt2", "n_embd": 64},
+        {"model_type": "bert", "max_position_embeddings": 512},
+        {"model_type": "resnet", "hidden_sizes": [256, 512], "depths": [3, 4]},
+    )
+]
+PLANS = st.builds(
+    Plan,
+    training=st.booleans(),
+    batch=st.sampled_from([1, MAX_WIDTH]),
+    sequence=st.sampled_from([1, MAX_WIDTH]),
+    dtype=st.sampled_from(Dtype),
+)
+
+
+@given(mutations.of(*CONFIGS), PLANS)
+def test_a_damaged_config_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+    with contextlib.suppress(MalformedModel):
+        found = Source("a", shape=transformers_config.read(data))
+        assert memory.estimate(found.build(plan, {}), plan).total > 0
+
+
+@given(mutations.of(file_of({"a": tensor([40, 96]), "b": tensor([3], "F32")})), PLANS)
+def test_a_damaged_header_of_safetensors_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+    with contextlib.suppress(MalformedModel):
+        found = Source("a", weights=safetensors.read(io.BytesIO(data)))
+        assert memory.estimate(found.build(plan, {}), plan).total > 0
+
+
+@given(mutations.of(onnx_bytes.perceptron()), PLANS)
+def test_a_damaged_graph_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+    with contextlib.suppress(MalformedModel):
+        found = Source("a", graph=onnx_graph(data))
+        assert memory.estimate(found.build(plan, {}), plan).total > 0
 
 
 def test_a_folder_with_weights_counts_these(tmp_path: Path) -> None:
