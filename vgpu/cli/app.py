@@ -57,7 +57,7 @@ def build(
     workload_commands.add(app, environment, host, home, lambda: _console(environment), now)
     about_cluster.add(app, environment, host, home)
     for command in app.registered_commands:
-        command.help = help_text(inspect.getdoc(command.callback) or "")
+        command.help = help_text(inspect.getdoc(command.callback) or command.help or "")
     return app
 
 

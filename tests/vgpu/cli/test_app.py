@@ -58,7 +58,7 @@ def test_help_is_short_and_says_units_and_defaults() -> None:
     """A value has a metavar, which names its unit, or a list of choices, and its help is not longer than two lines."""
     program = typer.main.get_command(app.build({}, limiter.this_host(), Path("/none"), NOW))
     for words, command in commands(program):
-        assert len(command.get_short_help_str(200)) <= 110, words
+        assert 0 < len(command.get_short_help_str(200)) <= 110, words
         for option in command.params:
             where, text = f"{words} {option.name}", getattr(option, "help", None) or ""
             assert 0 < len(text) <= 150, where
