@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from rich.console import Console
 
@@ -25,6 +25,7 @@ _READ_FILES: Final = 200  # of these that are read
 _READ_BYTES: Final = 256 << 20
 _BLOCK: Final = 1 << 20
 _MAX_LINE: Final = 65536
+_LOG_BYTES: Final = 1 << 30  # of a log of NCCL that are read, in seconds
 
 
 def of_script(path: Path) -> list[Finding]:
@@ -34,9 +35,9 @@ def of_script(path: Path) -> list[Finding]:
 
 
 def of_nccl_log(path: Path) -> list[Finding]:
-    """Diagnose a log of NCCL. Raises MalformedError."""
+    """Diagnose a log of NCCL, of which at most 1 GiB is read. Raises MalformedError."""
     with given_file.reading(path) as file:
-        return nccl_log.check(line.decode(errors="replace") for line in iter(lambda: file.readline(_MAX_LINE), b""))
+        return nccl_log.check(_lines_of(file, _LOG_BYTES))
 
 
 def of_job(path: Path, switch_label: str) -> list[Finding]:
@@ -85,6 +86,13 @@ def _lines(made: Diagnosis) -> Iterator[str]:
 
 def _bound(finding: Finding) -> str:
     return "" if finding.bound is None else f"at most {finding.bound:.1f} times as fast: "
+
+
+def _lines_of(file: BinaryIO, most: int) -> Iterator[str]:
+    """Yield the lines in about the first `most` bytes of a file; a line of more than 64 KiB comes in parts."""
+    while most > 0 and (line := file.readline(_MAX_LINE)):
+        most -= len(line)
+        yield line.decode(errors="replace")
 
 
 def _files(folder: Path) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import limiter
 from vgpu.cli import app
+from vgpu.cli.local import diagnose
 
 LOOP = "import torch\nmodel.to('cuda')\nfor batch in loader:\n    loss = model(batch)\n    loss.backward()\n"
 
@@ -50,6 +51,17 @@ def test_nothing_found(tmp_path: Path) -> None:
     path = tmp_path / "healthy.py"
     path.write_text(LOOP)
     assert run("--script", str(path)) == (0, f"{path}: no findings\n")
+
+
+def test_a_part_of_a_huge_log_is_read(tmp_path: Path) -> None:
+    """A line that does not end is read in parts."""
+    path = tmp_path / "log"
+    path.write_bytes(b"NCCL version 2.4.7\n" * 9)
+    with path.open("rb") as file:
+        assert [*diagnose._lines_of(file, 20)] == ["NCCL version 2.4.7\n"] * 2
+    path.write_bytes(bytes(200_000))
+    with path.open("rb") as file:
+        assert [len(each) for each in diagnose._lines_of(file, 150_000)] == [65536] * 3
 
 
 def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_hostile_file_names_the_field(tmp_path: Path) -> None:
     path.write_bytes(struct.pack("<Q", 2**63) + b"{}")
     assert run(str(path)) == (
         2,
-        f"vgpu estimate: {path}: safetensors header: a length of {2**63} bytes, more than 16777216: not such a file\n",
+        f"vgpu estimate: {path}: safetensors header: a length of {2**63} bytes, not 1 to 16777216: not such a file\n",
     )
 
 

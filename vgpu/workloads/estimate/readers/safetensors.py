@@ -57,7 +57,7 @@ def _header(file: BinaryIO) -> dict[str, object]:
         raise MalformedModel("safetensors header: the file is shorter than 8 bytes")
     (length,) = _LENGTH.unpack(first)
     if not 0 < length <= MAX_HEADER:
-        raise MalformedModel(f"safetensors header: a length of {length} bytes, more than {MAX_HEADER}: not such a file")
+        raise MalformedModel(f"safetensors header: a length of {length} bytes, not 1 to {MAX_HEADER}: not such a file")
     data = file.read(length)
     if len(data) != length:
         raise MalformedModel(f"safetensors header: {len(data)} of {length} bytes")
