@@ -17,6 +17,7 @@
 #include "pool.h"
 #include "stream_capture.h"
 #include "stream_waits.h"
+#include "vmm_addresses.h"
 
 #include <sys/mman.h>
 
@@ -210,10 +211,20 @@ EXPORTED CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUd
     LEAVE(CUDA_SUCCESS);
 }
 
+/* Memory that this driver does not know has no type; it is the host's, and not pinned. */
+static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const Allocation *found) {
+    REQUIRE(type != NULL && (found != NULL || mapping_holds(ptr, 1)), CUDA_ERROR_INVALID_VALUE);
+    *type = found != NULL && found->kind == KIND_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    LEAVE(CUDA_SUCCESS);
+}
+
 /* Needs no current context, as on a real card. Only some attributes are simulated. */
 EXPORTED CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     ENTER();
     const Allocation *found = allocation_holding(ptr);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+        return get_memory_type(data, ptr, found);
+    }
     REQUIRE(data != NULL && found != NULL, CUDA_ERROR_INVALID_VALUE);
     switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:

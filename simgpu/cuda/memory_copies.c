@@ -28,6 +28,33 @@ static CUresult touch_both(CUdeviceptr to, CUdeviceptr from, size_t size) {
     return touch(to, size);
 }
 
+/* An address that is no memory of CUDA's is the host's, as far as this driver knows. */
+static bool may_copy(CUdeviceptr address, size_t size) {
+    return is_valid_range(address, size) || (address != 0 && allocation_holding(address) == NULL);
+}
+
+static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(size == 0 || (may_copy(to, size) && may_copy(from, size)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORTED CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    ENTER();
+    stream_waits_await_open();
+    return copy_any(dst, src, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
+    return copy_any(dst, src, ByteCount);
+}
+
 EXPORTED CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
     ENTER();
     stream_waits_await_open();

@@ -15,6 +15,9 @@ PER_THREAD_FORM(cuMemAllocFromPoolAsync, _ptsz,
 PER_THREAD_FORM(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream))
 PER_THREAD_FORM(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream),
                 (mapInfoList, count, hStream))
+PER_THREAD_FORM(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount))
+PER_THREAD_FORM(cuMemcpyAsync, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream),
+                (dst, src, ByteCount, hStream))
 PER_THREAD_FORM(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
                 (dstDevice, srcHost, ByteCount))
 PER_THREAD_FORM(cuMemcpyDtoH_v2, _ptds, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
