@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING
 
 import pynvml
 
-from tests.cuda_calls import arrays, captures, external, graphs, green, ipc, kernels, launches, multicast, pools, vmm
+from tests.cuda_calls import (
+    arrays,
+    captures,
+    copies,
+    external,
+    graphs,
+    green,
+    ipc,
+    kernels,
+    launches,
+    multicast,
+    pools,
+    vmm,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = (
     "arrays",
     "captures",
+    "copies",
     "external",
     "graphs",
     "green",

@@ -94,6 +94,11 @@ struct gate *gate_of_current_context(void) {
     return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? gate_ensure(device) : NULL;
 }
 
+struct region_activity *gate_activity(void) {
+    const struct gate *gate = gate_is_used() ? gate_of_current_context() : NULL;
+    return gate ? turn_request_activity(&gate->request) : NULL;
+}
+
 bool gate_await_launches(struct gate *gate) {
     uint64_t until = clock_now() + LAUNCHES_TIMEOUT;
     while (gate->launches_in_driver && clock_now() < until) {

@@ -104,6 +104,10 @@ struct gate *gate_ensure(int device);
 /* The gate of the device of the calling thread's context; NULL without a context, or as gate_ensure. */
 struct gate *gate_of_current_context(void);
 
+/* The counters of the card of the calling thread's context; NULL as gate_of_current_context, or as long as no launch of
+ * this process has needed a turn. Takes no lock. */
+struct region_activity *gate_activity(void);
+
 /* Waits until no admitted launch is inside the driver, for at most 100 ms; whether that was reached. The caller holds
  * LOCK_GATE, which is released while it waits. */
 bool gate_await_launches(struct gate *gate);

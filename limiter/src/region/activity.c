@@ -36,6 +36,12 @@ void activity_count_synchronize(struct region_activity *activity, uint64_t ns) {
     add(&activity->synchronize_ns, ns);
 }
 
+void activity_count_pageable_copy(struct region_activity *activity, uint64_t bytes) {
+    if (!activity) return;
+    add(&activity->pageable_copies, 1);
+    add(&activity->pageable_bytes, bytes);
+}
+
 void activity_note_launch(struct region_activity *activity, uint64_t now) {
     if (activity) __atomic_store_n(&activity->last_launch_at, now, __ATOMIC_RELAXED);
 }

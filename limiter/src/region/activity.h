@@ -26,6 +26,9 @@ void activity_count_queued(struct region_activity *activity, uint64_t launches);
 /* A call waited `ns` for the card. */
 void activity_count_synchronize(struct region_activity *activity, uint64_t ns);
 
+/* `bytes` were copied between the card and pageable memory of the host. */
+void activity_count_pageable_copy(struct region_activity *activity, uint64_t bytes);
+
 /* The gate has admitted a launch at `now` (CLOCK_MONOTONIC). */
 void activity_note_launch(struct region_activity *activity, uint64_t now);
 

@@ -1,6 +1,5 @@
 /* Wrappers of functions in which the host waits for the card. What was queued ahead of its turn needs the turn now
- * (compute/gate_queue.h). A copy to the host counts as a wait also where it is asynchronous: the program wants the
- * result, and a copy to memory that is not pinned blocks. Functions without a wrapper that wait are noticed as a time
+ * (compute/gate_queue.h). Copies wait too: copies.c. Functions without a wrapper that wait are noticed as a time
  * without launches. */
 #include "compute/gate_queue.h"
 #include "driver/function_table.h"
@@ -24,29 +23,3 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) { WAIT(cuStreamSynchronize,
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) { WAIT(cuStreamSynchronize_ptsz, stream); }
 
 EXPORT CUresult cuEventSynchronize(CUevent event) { WAIT(cuEventSynchronize, event); }
-
-EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { WAIT(cuMemcpy, to, from, size); }
-
-EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size) { WAIT(cuMemcpy_ptds, to, from, size); }
-
-EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
-    WAIT(cuMemcpyHtoD_v2, to, from, size);
-}
-
-EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size) {
-    WAIT(cuMemcpyHtoD_v2_ptds, to, from, size);
-}
-
-EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) { WAIT(cuMemcpyDtoH_v2, to, from, size); }
-
-EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size) {
-    WAIT(cuMemcpyDtoH_v2_ptds, to, from, size);
-}
-
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
-    WAIT(cuMemcpyDtoHAsync_v2, to, from, size, stream);
-}
-
-EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t size, CUstream stream) {
-    WAIT(cuMemcpyDtoHAsync_v2_ptsz, to, from, size, stream);
-}
