@@ -73,10 +73,20 @@ def card(gpu_ns: int = 0, **activity: Any) -> CardUse:
 
 
 def test_a_period_is_the_difference_of_two_readings() -> None:
-    before = card(S, last_launch_at_ns=5, share=Wait(1, 1), host_gaps=7, host_gap_ns=70)
-    after = card(3 * S, last_launch_at_ns=9, share=Wait(11, 4), host_gaps=9, host_gap_ns=90, synchronizes=2)
+    before = card(S, last_launch_at_ns=5, share=Wait(1, 1), host_gaps=7, host_gap_ns=70, pageable_bytes=100)
+    after = card(
+        3 * S,
+        last_launch_at_ns=9,
+        share=Wait(11, 4),
+        host_gaps=9,
+        host_gap_ns=90,
+        synchronizes=2,
+        pageable_copies=3,
+        pageable_bytes=400,
+    )
     seen = period.between(before, after, 10 * S, 30)
     assert seen is not None
+    assert (seen.activity.pageable_copies, seen.activity.pageable_bytes) == (3, 300)
     assert (seen.gpu_ns, seen.activity.share, seen.activity.host_gaps, seen.activity.synchronizes) == (
         2 * S,
         Wait(10, 3),
@@ -142,6 +152,25 @@ def test_what_nvml_and_the_host_say_names_the_cause(
     card: CardSeen, host: HostSeen | None, gaps: int, syncs: int, code: Code
 ) -> None:
     assert judged(card, host, gaps, syncs) == [code]
+
+
+@pytest.mark.parametrize(
+    ("card", "gib", "code"),
+    [
+        (CardSeen(0.50), 20, Code.COPY_BOUND),
+        (CardSeen(0.50), 5, Code.LAUNCH_BOUND),
+        (CardSeen(0.50, 0.48, 5.0e8), 20, Code.LAUNCH_BOUND),  # NVML counts every copy, and says that they are few
+        (None, 20, Code.COPY_BOUND),
+    ],
+)
+def test_where_nvml_does_not_count_copies_those_of_pageable_memory_are_the_cause(
+    card: CardSeen | None, gib: int, code: Code
+) -> None:
+    activity = Activity(host_gaps=10_000, host_gap_ns=5 * S, pageable_copies=80, pageable_bytes=gib << 30)
+    (finding,) = live.check(replace(BUSY, gpu_ns=5 * S, activity=activity, card=card))
+    assert finding.code is code
+    if code is Code.COPY_BOUND:
+        assert finding.seen.endswith(", while 2.1 GB/s were copied between the card and pageable memory")
 
 
 def test_a_busy_card_with_a_nearly_full_clock_has_no_finding() -> None:

@@ -62,9 +62,9 @@ def _gaps(seen: Period) -> Iterator[tuple[float, Finding]]:
 
 def _cause(seen: Period) -> tuple[Code, str]:
     """Return why the card was idle, and what shows that: what is certain is asked first."""
-    copied = seen.card.copied_per_s if seen.card else None
-    if copied and copied / seen.idle >= _COPIED_PER_IDLE_S:
-        return Code.COPY_BOUND, f", while {copied / 1e9:.1f} GB/s were copied over PCIe"
+    copied, where = _copied_per_s(seen)
+    if copied / seen.idle >= _COPIED_PER_IDLE_S:
+        return Code.COPY_BOUND, f", while {copied / 1e9:.1f} GB/s were copied {where}"
     host = seen.host
     if host and host.written_per_s / seen.idle >= _FILES_PER_IDLE_S and host.written_per_s > host.read_per_s:
         return Code.CHECKPOINT_DIPS, f", while {host.written_per_s / 1e6:,.0f} MB/s were written"
@@ -74,6 +74,13 @@ def _cause(seen: Period) -> tuple[Code, str]:
     if host and host.cpus >= _WORKERS:
         return Code.DATA_BOUND, f", while data were prepared {_work(host)}"
     return _by_gaps(seen, host)
+
+
+def _copied_per_s(seen: Period) -> tuple[float, str]:
+    """Return the bytes that were copied a second, and where: only those of pageable memory where NVML cannot tell."""
+    if seen.card and seen.card.copied_per_s is not None:
+        return seen.card.copied_per_s, "over PCIe"
+    return seen.activity.pageable_bytes * _NS / seen.ns, "between the card and pageable memory"
 
 
 def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:

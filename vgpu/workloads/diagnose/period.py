@@ -134,6 +134,8 @@ def between(before: CardUse, after: CardUse, ns: int, cores: int) -> Period | No
         host_gap_ns=new.host_gap_ns - old.host_gap_ns,
         synchronizes=new.synchronizes - old.synchronizes,
         synchronize_ns=new.synchronize_ns - old.synchronize_ns,
+        pageable_copies=new.pageable_copies - old.pageable_copies,
+        pageable_bytes=new.pageable_bytes - old.pageable_bytes,
     )
     gpu_ns = after.gpu_ns - before.gpu_ns
     counts = (gpu_ns, made.host_gap_ns, made.synchronizes, made.share.ns, made.turn.ns)
