@@ -1,8 +1,8 @@
 """What is done about a container that holds cards and does not use them: the annotations, and the decision. Pure.
 
-Use is a kernel of the container itself; CPU time and the utilization of the whole card, which others use, say nothing.
-Where it is not known for how long a container has been idle, nothing is done. A warning precedes every action by at
-least the grace time, and any use after the warning makes it void.
+Use is a kernel of the container itself, unless its pod is a synthetic load; CPU time and the utilization of the whole
+card, which others use, say nothing. Where it is not known for how long a container has been idle, nothing is done. A
+warning precedes every action by at least the grace time, and any use after the warning makes it void.
 """
 
 import re

@@ -138,7 +138,7 @@ class IdleWatcher:
                 await self._warn(pod, due.rule, due.idle_ms)
                 count(due.rule.action, "warned")
             else:
-                self._recorder.record(pod.reference, IDLE, _none_has_run(due.rule.after_s))
+                self._recorder.record(pod.reference, IDLE, _unused(pod, due.rule.after_s))
         except KubernetesError as error:
             log.warning("idle pod %s/%s: %s", pod.namespace, pod.name, error)
             count(due.rule.action if due.rule else "none", "error")
@@ -152,9 +152,10 @@ class IdleWatcher:
             log.info("%s of idle pod %s/%s", due.rule.action, due.pod.namespace, due.pod.name)
 
     async def _warn(self, pod: Pod, rule: Rule, idle_ms: int) -> None:
+        unless = "" if _is_synthetic(pod) else ", unless a kernel runs"
         message = (
-            f"{_none_has_run(idle_ms / 1000)}; {rule.action} follows in {idle.duration_text(self._grace_s)} or later, "
-            f"unless a kernel runs. To keep the pod: kubectl annotate pod {pod.name} -n {pod.namespace} --overwrite "
+            f"{_unused(pod, idle_ms / 1000)}; {rule.action} follows in {idle.duration_text(self._grace_s)} or later"
+            f"{unless}. To keep the pod: kubectl annotate pod {pod.name} -n {pod.namespace} --overwrite "
             f"{names.IDLE_AFTER}={idle.NEVER}"
         )
         await self._set_condition(pod, pod_conditions.TRUE, "NoKernels", message)
@@ -180,5 +181,11 @@ def _is_over(rule: Rule | None, idle_ms: int | None) -> bool:
     return rule is None or rule.action is Action.REPORT or (idle_ms is not None and idle_ms < rule.after_s * 1000)
 
 
-def _none_has_run(seconds: float) -> str:
-    return f"no kernel of this pod has run on its cards for {idle.duration_text(seconds)}"
+def _unused(pod: Pod, seconds: float) -> str:
+    what = "nothing but synthetic load" if _is_synthetic(pod) else "no kernel of this pod"
+    return f"{what} has run on its cards for {idle.duration_text(seconds)}"
+
+
+def _is_synthetic(pod: Pod) -> bool:
+    """Whether a pod's kernels are a load for tests, and no use."""
+    return pod.scheduling.labels.get(names.SYNTHETIC) == "true"

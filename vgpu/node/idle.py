@@ -47,5 +47,9 @@ class IdleTimes:
         owners = process_owner.owners(active - listed.keys(), self._process, pods) | dict(listed)
         used = {owner for each in active if (owner := owners.get(each)) is not None}
         young_on = self._active.young_on(active, owners.keys(), now_ns)
-        self._last_use.look(last_use.evidence(held, seconds, samples, used, young_on), now_ns)
+        synthetic = {pod.uid for pod in pods.values() if pod.is_synthetic}
+        seen = last_use.evidence(held, seconds, samples, used, young_on)
+        self._last_use.look(
+            {use: found.without_use() if use[0] in synthetic else found for use, found in seen.items()}, now_ns
+        )
         self.ms = self._last_use.idle_ms()

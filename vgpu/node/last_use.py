@@ -2,7 +2,8 @@
 
 Evidence of use: the container's GPU seconds have grown, its region shows a launch, or NVML has a sample of one of its
 processes, with any engine busy: video decoding is use too. CPU time, memory and the utilization of the whole card are
-none. A time that cannot be known is not idle time: it begins again at zero
+none, and neither are the kernels of a synthetic load. A time that cannot be known is not idle time: it begins again at
+zero
 
 - when the plugin starts, or has not looked for `MAX_GAP_NS`: NVML keeps samples of about 20 s;
 - when the card answers again, its driver names processes again, or the region can be read again.
@@ -42,6 +43,10 @@ class Evidence:
     gpu_s: float | None
     launched_ns: int = 0
     is_active: bool = False
+
+    def without_use(self) -> "Evidence":
+        """Return what remains of it for a synthetic load: whether its idle time can be known."""
+        return Evidence(None if self.gpu_s is None else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class BoundPod:
         has_controller: whether a controller would create another pod in its place.
         covered: container and path of each volume that is mounted over one of vgpushare's files.
         containers: the runtime's ID and the name of each container that the status shows, of every kind.
+        is_synthetic: whether the pod's kernels are a load for tests, and no use.
         idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
         order: in which the pods first came into the watch.
@@ -80,6 +81,7 @@ class BoundPod:
     covered: tuple[tuple[str, str], ...] = ()
     containers: tuple[tuple[str, str], ...] = ()
     kubelet_uid: str = ""
+    is_synthetic: bool = False
     idle_warning: str = ""
     order: int = 0
 
@@ -116,6 +118,7 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         covered=tuple(_covered(pod)),
         containers=tuple(_containers(status)),
         kubelet_uid=annotations.get(_MIRROR) or metadata["uid"],
+        is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
         idle_warning=_idle_warning(status),
     )
 

@@ -141,6 +141,24 @@ async def test_use_after_the_warning_takes_it_back(idle: Idle) -> None:
     assert not await idle.is_leaving(notebook)
 
 
+@pytest.mark.parametrize(
+    ("labels", "begins", "unless"),
+    [
+        ({}, "no kernel of this pod has run on its cards for 30m; ", True),
+        ({names.SYNTHETIC: "true"}, "nothing but synthetic load has run on its cards for 30m; ", False),
+    ],
+)
+async def test_the_warning_says_what_counts_as_use(
+    idle: Idle, labels: dict[str, str], begins: str, *, unless: bool
+) -> None:
+    pod = await idle.run_pod(EVICT, labels=labels)
+    await idle.idle(30, pod)
+    conditions = (await idle.world.read(pod))["status"]["conditions"]
+    (message,) = (each["message"] for each in conditions if each["type"] == names.IDLE_CONDITION)
+    assert message.startswith(begins)
+    assert ("unless a kernel runs" in message) == unless
+
+
 async def test_a_pod_may_opt_out_after_the_warning(idle: Idle) -> None:
     notebook = await idle.run_pod(EVICT)
     await idle.idle(32, notebook)
