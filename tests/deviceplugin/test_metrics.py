@@ -13,6 +13,7 @@ from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid
+from vgpu import names
 from vgpu.quantity import MIB
 
 Json = dict[str, Any]
@@ -58,6 +59,26 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has(served, limit, counted, "vgpu_node_registered"))
     await idle_world.end(pod)
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
+
+
+async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_the_label(
+    idle_world: World, served: str
+) -> None:
+    pod = await idle_world.run("load", container("main", gpu_mem=512))
+    await idle_world.run("job", container("main", gpu_mem=512))
+    await idle_world.until(lambda: has(served, 'pod="job"', 'pod="load"'))
+    assert await has_not(served, "vgpu_container_synthetic{")
+    await labelled(idle_world, pod, "true")
+    await idle_world.until(lambda: has(served, "vgpu_container_synthetic{"))
+    (series,) = (each for each in (await scraped(served)).split("\n") if each.startswith("vgpu_container_synthetic{"))
+    assert series.endswith('namespace="default",node="n1",pod="load"} 1.0')
+    await labelled(idle_world, pod, None)
+    await idle_world.until(lambda: has_not(served, "vgpu_container_synthetic{"))
+
+
+async def labelled(idle_world: World, pod: Json, value: str | None) -> None:
+    path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
+    await idle_world.client.patch(path, {"metadata": {"labels": {names.SYNTHETIC: value}}})
 
 
 async def has_not(url: str, text: str) -> bool:

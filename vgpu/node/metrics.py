@@ -3,6 +3,9 @@
 A container writes its own region, so its figures are as good as the container; `vgpu_container_memory_nvml_bytes` and
 the findings tell where they are wrong. There are 22 series for each container and card, 12 to 29 for a card, and up to
 11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
+
+A container of a synthetic load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in
+every series instead would begin all of them anew where the pod's label changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -59,6 +62,7 @@ class ContainerState:
         gpu_s: seconds of the card's time used, since the plugin or the container started; see `vgpu/node/gpu_time.py`.
         sampled_s: the same by NVML's samples only.
         idle_ms: for how long the container has not used the card; None where that is unknown.
+        is_synthetic: whether its kernels are a load for tests, and no use.
     """
 
     holder: Holder
@@ -71,6 +75,7 @@ class ContainerState:
     gpu_s: float = 0.0
     sampled_s: float = 0.0
     idle_ms: int | None = None
+    is_synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +190,13 @@ CONTAINER_ROWS: Final = (
         _G,
         "Time since the container last used the card; no value where that is unknown",
         lambda c: None if c.idle_ms is None else c.idle_ms / 1000,
+    ),
+    _container(
+        "synthetic",
+        _G,
+        "1 for a container of a pod with the label vgpu.io/synthetic: its GPU time is a load for tests, and no use; no "
+        "value for others",
+        lambda c: 1 if c.is_synthetic else None,
     ),
 )
 

@@ -7,7 +7,7 @@ sensors are read when the metrics are; which containers there are is known from 
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from vgpu import limits
@@ -136,7 +136,12 @@ class MetricsReader:
         known = self._known
         accounts = self._sample(known)
         readings = self._driver.readings([gpu.card.uuid for gpu in known.cards.gpus])
-        parts = [part for each in known.held.values() for part in self._containers(each, accounts[each.id], known)]
+        synthetic = {pod.uid for pod in known.pods.values() if pod.is_synthetic}
+        parts = [
+            replace(part, is_synthetic=part.holder.uid in synthetic)
+            for each in known.held.values()
+            for part in self._containers(each, accounts[each.id], known)
+        ]
         return NodeState(
             self._node,
             self._version,

@@ -28,12 +28,13 @@ USE = CardUse(
     activity=Activity(turn=Wait(250_000_000, 5)),
 )
 HOLDER = Holder("uid", "team", "train-0", "main")
+LOAD = Holder("uid-2", "team", "hold-x", "hold")
 PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
 STATE = NodeState(
     "n1",
     "0.2",
     (CardState(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardState(gpu(1), "Xid79")),
-    (PART,),
+    (replace(PART, is_synthetic=True),),
     {"LimiterNotLoaded": 1},
     True,
     True,
@@ -69,6 +70,12 @@ def test_every_value_is_in_the_catalogue_and_every_metric_of_the_catalogue_has_a
     assert found["vgpu_container_wait_seconds_total"] == [0.25, 0, 0, 0]
     assert (found["vgpu_card_healthy"], found["vgpu_card_fault"]) == ([1, 0], [1])
     assert found["vgpu_card_busy_seconds_total"] == [4.0, 0.0]
+
+
+def test_only_a_synthetic_load_has_a_series_that_says_so() -> None:
+    state = replace(STATE, containers=(PART, replace(PART, holder=LOAD, is_synthetic=True)))
+    (synthetic,) = (each for each in metrics.families(state) if each.metric.name == "vgpu_container_synthetic")
+    assert [(labels[-3:], value) for labels, value in synthetic.samples] == [(("team", "hold-x", "hold"), 1)]
 
 
 def test_what_is_not_known_has_no_value() -> None:
