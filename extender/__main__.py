@@ -117,6 +117,7 @@ def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config
         port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
+        lifespan="off",
         access_log=False,
         log_config=None,
         **tls,

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
-from fastapi import FastAPI, Request, Response
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
-import vgpu
-from extender import explain, gang_members, objects, wire
+from extender import asgi, explain, gang_members, objects, wire
+from extender.asgi import Reply, Request, Route
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
@@ -30,7 +31,6 @@ from vgpu.adapters import deep_json, http_body
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.reasons import UNRESOLVABLE, Reason
 
-JSON: Final = "application/json"
 MAX_BODY: Final = 8 << 20  # a pod has at most 3 MiB, and 15,000 node names of 253 characters have 4 MiB
 RESOLVABLE: Final = frozenset(Reason) - UNRESOLVABLE
 NOT_READY: Final = "the first lists of the cluster are not complete"
@@ -107,35 +107,35 @@ class Verbs:
         return wire.error(refusal)
 
 
-def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> FastAPI:
+def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> ASGIApp:
     """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (every watch has its list).
 
     `clock` (monotonic, in seconds) times each call, for the metrics and for the log at level debug.
     """
-    api = FastAPI(title="vgpushare extender", version=vgpu.__version__)
     handles = {
         "filter": verbs.filter,
         "prioritize": verbs.prioritize,
         "preempt": verbs.preempt,
         "bind": verbs.bind,
     }
+    routes = {"/healthz": Route("GET", _healthy), "/readyz": Route("GET", _readiness(watches))}
     for name, handle in handles.items():
         timed = _timed(name, handle, clock, verbs.metrics)
-        failed = partial(verbs.metrics.failed, name)
-        # Bytes in, bytes out: a route of FastAPI would look for parameters in each call, a tenth of a filter's time.
-        api.add_route(f"/{name}", _endpoint(watches, timed, failed), methods=["POST"], name=name)
+        routes[f"/{name}"] = Route("POST", _verb(watches, timed, partial(verbs.metrics.failed, name)))
+    return asgi.application(routes)
 
-    @api.get("/healthz")
-    async def healthz() -> Response:
-        return Response("ok", media_type="text/plain")
 
-    @api.get("/readyz")
-    async def readyz() -> Response:
+async def _healthy(_: Request) -> Reply:
+    return Reply(b"ok", asgi.TEXT)
+
+
+def _readiness(watches: Synced) -> Callable[[Request], Awaitable[Reply]]:
+    async def readiness(_: Request) -> Reply:
         if watches.is_synced:
-            return Response("ok", media_type="text/plain")
-        return Response(NOT_READY, 503, media_type="text/plain")
+            return Reply(b"ok", asgi.TEXT)
+        return Reply(NOT_READY.encode(), asgi.TEXT, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    return api
+    return readiness
 
 
 def _timed(name: str, handle: Handle, clock: Callable[[], float], metrics: VerbMetrics) -> Handle:
@@ -150,24 +150,23 @@ def _timed(name: str, handle: Handle, clock: Callable[[], float], metrics: VerbM
     return timed
 
 
-def _endpoint(
-    watches: Synced, handle: Handle, failed: Callable[[str], None]
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        if not watches.is_synced:
-            failed("not_ready")
-            return Response(wire.error(NOT_READY), 503, media_type=JSON)
-        try:
-            body = await http_body.read(request.stream(), MAX_BODY, request.headers.get("content-length"))
-            if body.is_too_long:
-                failed("too_long")
-                return Response(wire.error(f"the body is longer than {MAX_BODY} bytes"), 413, media_type=JSON)
-            return Response(await handle(body.data), media_type=JSON)
-        except MalformedCall as error:
-            failed("malformed")
-            return Response(wire.error(str(error)), 400, media_type=JSON)
-        except ClientDisconnect:  # no answer can arrive
-            failed("disconnected")
-            return Response(status_code=400)
+def _verb(watches: Synced, handle: Handle, failed: Callable[[str], None]) -> Callable[[Request], Awaitable[Reply]]:
+    def refused(reason: str, message: str, status: HTTPStatus) -> Reply:
+        failed(reason)
+        return Reply(wire.error(message), status=status)
 
-    return endpoint
+    async def verb(request: Request) -> Reply:
+        if not watches.is_synced:
+            return refused("not_ready", NOT_READY, HTTPStatus.SERVICE_UNAVAILABLE)
+        try:
+            body = await http_body.read(request.chunks, MAX_BODY, request.said_length)
+            if body.is_too_long:
+                too_long = f"the body is longer than {MAX_BODY} bytes"
+                return refused("too_long", too_long, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return Reply(await handle(body.data))
+        except MalformedCall as error:
+            return refused("malformed", str(error), HTTPStatus.BAD_REQUEST)
+        except ClientDisconnect:
+            return refused("disconnected", "", HTTPStatus.BAD_REQUEST)
+
+    return verb
