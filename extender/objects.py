@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from extender import container_use, lifecycle, refused, scheduling
+from extender import container_use, equal_pods, lifecycle, refused, scheduling
 from extender.host_usage import HostPod
 from extender.lifecycle import Lifecycle
 from extender.refused import Refused
 from extender.scheduling import Scheduling
-from vgpu import assignment_trust, card_status, host_request, idle, names, quantity, request
+from vgpu import assignment_trust, card_status, host_request, idle, names, quantity
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust, DistrustReason
@@ -62,7 +62,7 @@ class Pod:
     node: str
     is_terminal: bool
     parsed: Parsed
-    admitted: dict[tuple[str, str], int]
+    admitted: Mapping[tuple[str, str], int]
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
     is_readable: bool = True
@@ -211,22 +211,22 @@ def pod(obj: Mapping[str, Any]) -> Pod:
     annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
     conditions = status.get("conditions") or ()
-    parsed = request.parse(obj)
+    asked = equal_pods.read(obj)
     return Pod(
         uid=metadata.get("uid", ""),
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
         node=(obj.get("spec") or {}).get("nodeName") or "",
         is_terminal=status.get("phase") in _TERMINAL,
-        parsed=parsed,
-        admitted=_admitted(obj),
-        assignment=assignment_trust.judge(parsed, annotations.get(names.ASSIGNMENT, "")),
+        parsed=asked.parsed,
+        admitted=asked.admitted,
+        assignment=assignment_trust.judge(asked.parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=any(each.get("reason") == "Unschedulable" for each in conditions),
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),
         has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
         lifecycle=lifecycle.decode(obj),
-        host=host_request.of_pod(obj.get("spec") or {}),
+        host=asked.host,
         idle_setting=idle.read(annotations)[0],
         is_warned=any(each.get("type") == names.IDLE_CONDITION and each.get("status") == "True" for each in conditions),
     )
@@ -285,13 +285,3 @@ def age_key(created: str) -> datetime:
         return datetime.fromisoformat(created)
     except ValueError:
         return datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-
-
-def _admitted(obj: Mapping[str, Any]) -> dict[tuple[str, str], int]:
-    found = {}
-    for _, _, container in request.containers_of(obj):
-        asked = request.amounts(container)
-        for name in names.KUBELET_RESOURCES:
-            if name in asked:
-                found[str(container.get("name")), name] = quantity.whole_number(asked[name]) or 0
-    return found

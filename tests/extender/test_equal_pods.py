@@ -1,0 +1,97 @@
+"""What is kept of pods that ask for equal things is what each of them asks for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender import equal_pods
+from tests import strategies
+from vgpu import names
+
+AMOUNT = st.sampled_from(["1", 1, "2", 2, "256", "1k", "-1", "x", "", "300m"])
+RESOURCE = st.sampled_from([*names.USER_RESOURCES, *names.KUBELET_RESOURCES, "cpu", "memory", "vgpu.io/unknown"])
+RESOURCES = st.none() | st.fixed_dictionaries(
+    {}, optional={side: st.none() | st.dictionaries(RESOURCE, AMOUNT, max_size=4) for side in ("limits", "requests")}
+)
+CONTAINERS = st.none() | st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from(["a", "b", "None"])},
+        optional={"resources": RESOURCES, "restartPolicy": st.sampled_from([None, "Always", "Never"])},
+    ),
+    max_size=3,
+)
+WORD = st.sampled_from(["a", "None", "", "2", "spread", "fixed", "app=a"])
+PODS: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {},
+            optional={
+                "annotations": st.dictionaries(st.sampled_from(names.USER_ANNOTATIONS), WORD, max_size=3),
+                "labels": st.none() | st.dictionaries(st.just(names.POD_GROUP_LABEL), WORD),
+            },
+        ),
+        "spec": st.fixed_dictionaries(
+            {},
+            optional={
+                "containers": CONTAINERS,
+                "initContainers": CONTAINERS,
+                "overhead": st.none() | st.dictionaries(st.sampled_from(["cpu", "memory"]), AMOUNT),
+                names.SCHEDULING_GROUP: st.none() | st.fixed_dictionaries({"podGroupName": st.none() | WORD}),
+            },
+        ),
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known() -> Iterator[None]:
+    equal_pods._known.clear()
+    yield
+    equal_pods._known.clear()
+
+
+@given(st.lists(PODS, min_size=2, max_size=20))
+def test_a_pod_is_read_as_if_no_other_pod_had_been_read(pods: list[Any]) -> None:
+    for pod in pods:
+        assert equal_pods.read(pod) == equal_pods.asked(pod)
+
+
+@given(PODS, PODS, st.data())
+def test_a_pod_that_differs_in_one_field_is_read_as_it_is(pod: Any, other: Any, data: st.DataObject) -> None:
+    """Another pod's part in place of its own: no part that matters is missing in the key."""
+    part, field = data.draw(st.sampled_from([(part, field) for part in other for field in other[part]] or [("", "")]))
+    changed = {**pod, part: {**pod[part], field: other[part][field]}} if part else pod
+    equal_pods.read(pod)
+    assert equal_pods.read(changed) == equal_pods.asked(changed)
+
+
+def test_a_sidecar_differs_from_an_init_container() -> None:
+    pods = [
+        strategies.pod(init=({**strategies.container(gpu_mem=256), "restartPolicy": each},)) for each in ("", "Always")
+    ]
+    assert equal_pods.read(pods[0]).parsed != equal_pods.read(pods[1]).parsed
+
+
+def test_pods_of_one_controller_share_what_was_read() -> None:
+    one, other = (strategies.pod(strategies.container(gpu_mem=256), uid=uid) for uid in ("u1", "u2"))
+    other["spec"]["containers"][0]["volumeMounts"] = [{"name": "kube-api-access-x7k2p", "mountPath": "/token"}]
+    assert equal_pods.read(one) is equal_pods.read(other)
+
+
+def test_long_pods_and_pods_of_many_containers_are_not_kept() -> None:
+    long = strategies.pod(strategies.container(gpu_mem=256), annotations={names.USE_GPU_MODEL: "x" * 5_000})
+    many = strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17)))
+    for pod in (long, many):
+        assert equal_pods.read(pod) == equal_pods.asked(pod)
+    assert not equal_pods._known
+
+
+def test_the_oldest_is_forgotten_first() -> None:
+    pods = [strategies.pod(strategies.container(gpu_mem=1 + n)) for n in range(equal_pods.MAX_KEYS + 1)]
+    read = [equal_pods.read(pod) for pod in pods]
+    assert len(equal_pods._known) == equal_pods.MAX_KEYS
+    assert equal_pods.read(pods[-1]) is read[-1]
+    assert equal_pods.read(pods[0]) is not read[0]
