@@ -204,6 +204,7 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     candidates = Candidates(seen.cluster, room, defaults)
     planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
     node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
+    seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
     gate = GangGate(seen.gangs, leader)
     binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)

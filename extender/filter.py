@@ -52,6 +52,10 @@ class Filter:
         self._room = Room(cluster, defaults)
         self._judge = Judge(cluster.rows.index)
 
+    def prepare(self) -> None:
+        """Judge changed nodes for the request asked last: the next one is often equal."""
+        self._judge.prepare()
+
     def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
         verdict = Verdict()

@@ -19,7 +19,8 @@ class NodeRows:
     """The index, and the nodes whose rows are old.
 
     `row` makes a node's row, None where the node has no cards; `models` gives models their bits. `is_written`: whether
-    `run` has written all rows once.
+    `run` has written all rows once. `prepare` are called when `run` has written rows and no call waits: they may answer
+    the next call's question.
     """
 
     def __init__(self, row: Callable[[str], Row | None], clock: Callable[[], float], models: Models) -> None:
@@ -29,6 +30,7 @@ class NodeRows:
         self._clock = clock
         self._old: dict[str, None] = {}
         self._is_old = asyncio.Event()
+        self.prepare: list[Callable[[], None]] = []
 
     @property
     def waiting(self) -> int:
@@ -65,6 +67,9 @@ class NodeRows:
             await self._is_old.wait()
             self._is_old.clear()
             await self.update(asyncio.sleep)
+            await asyncio.sleep(0)  # calls that have arrived are answered first
+            for each in () if self._old else self.prepare:
+                each()
 
     def _write(self, name: str) -> None:
         del self._old[name]

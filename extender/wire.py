@@ -18,6 +18,14 @@ from vgpu.reasons import Reason
 T = TypeVar("T")
 
 
+class _Args(msgspec.Struct, forbid_unknown_fields=True):
+    """`ExtenderArgs` as kube-scheduler writes it for an extender with `nodeCacheCapable: true`."""
+
+    pod: pod_json.Pod = msgspec.field(name="Pod")
+    names: list[str] = msgspec.field(name="NodeNames")
+    nodes: None = msgspec.field(name="Nodes", default=None)
+
+
 class _Nodes(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
@@ -38,6 +46,7 @@ class _Node(msgspec.Struct):
 
 _NULL: Final = b"null"
 _TEXTS: Final = {reason: msgspec.json.encode(reasons.text(reason)) for reason in Reason}
+_decode_args = msgspec.json.Decoder(_Args).decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_nodes = msgspec.json.Decoder(_Nodes).decode
@@ -107,6 +116,15 @@ def call(body: bytes) -> Call:
         RecursionError: deeper than the parser can read.
         MalformedCall: no JSON object, no pod, or neither node names nor nodes.
     """
+    try:
+        args = _decode_args(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _any_call(body)
+    return Call(_whole_pod(args.pod), args.names)
+
+
+def _any_call(body: bytes) -> Call:
+    """Read arguments with keys in any case, with whole nodes, or with a mistake, which the error names."""
     fields = _object(body)
     pod = _pod(fields)
     if fields.get("nodenames", _NULL) == _NULL and fields.get("nodes", _NULL) != _NULL:
@@ -229,7 +247,10 @@ def _full_node(raw: bytes) -> tuple[str, FullNode]:
 
 
 def _pod(fields: Mapping[str, bytes]) -> pod_json.Pod:
-    pod = _field("Pod", fields, pod_json.decode)
+    return _whole_pod(_field("Pod", fields, pod_json.decode))
+
+
+def _whole_pod(pod: pod_json.Pod) -> pod_json.Pod:
     if "metadata" not in pod or "spec" not in pod:
         raise MalformedCall("Pod: must be a pod object with metadata and spec")
     return pod

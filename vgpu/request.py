@@ -119,6 +119,9 @@ class PodRequest:
 
         Sidecars run in every phase. Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
         """
+        if len(self.containers) == 1:
+            resource, amount = self.kubelet_resource(self.containers[0], slice_mib)
+            return {resource: amount} if amount else {}
         lasting, final, init = Counter[str](), Counter[str](), Counter[str]()
         for container in self.containers:
             resource, amount = self.kubelet_resource(container, slice_mib)

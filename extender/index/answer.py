@@ -35,6 +35,8 @@ class Answer:
     @property
     def reasons(self) -> dict[Reason, int]:
         """How many nodes were refused for each reason."""
+        if not self._codes.any():
+            return {}
         counts = np.bincount(self._codes, minlength=len(REASONS)).tolist()
         return {reason: count for reason, count in zip(REASONS, counts, strict=False) if reason and count}
 

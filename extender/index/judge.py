@@ -9,6 +9,7 @@ from extender.index.answer import Answer
 from extender.index.ask import Ask
 from extender.index.codes import CODES, FITS, UNDECIDED
 from extender.index.judgements import Judgements
+from extender.index.last_question import LastQuestion
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.reasons import Reason
 
@@ -21,6 +22,7 @@ class Judge:
     def __init__(self, index: NodeIndex) -> None:
         self._index = index
         self._judgements = Judgements(index)
+        self._last = LastQuestion[Sequence[Ask]]()
 
     def alike(self, names: Sequence[str], reason: Reason | None) -> Answer:
         """Return one judgement for all nodes: a refusal, or None where the pod fits everywhere."""
@@ -36,11 +38,17 @@ class Judge:
         Undecided are nodes on which several containers may fit, the nodes in `exact`, and of the nodes in `reserved`
         those that fit.
         """
+        self._last.asked(asks)
         places = self._index.places(names)
         codes = self.codes(asks, exact, reserved)[places]
         codes[self._index.is_stale(places, now)] = CODES[Reason.PLUGIN_AWAY]
         codes[places < 0] = CODES[Reason.NO_INVENTORY]
         return Answer(self._index, names, places, codes)
+
+    def prepare(self) -> None:
+        """Judge the rows that were written since for the request asked last."""
+        for ask in self._last.again() or ():
+            self._judgements.codes(ask)
 
     def codes(self, asks: Sequence[Ask], exact: Iterable[str], reserved: Iterable[str]) -> Codes:
         """Return the code of each row, whatever its Lease. Do not change the array."""

@@ -5,6 +5,7 @@ card are closed and have 0 in every other field. A row that is free has no card.
 that was written after a judgement is judged again.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -112,8 +113,7 @@ class NodeIndex:
 
     def places(self, names: Sequence[str]) -> Places:
         """Return the row of each node named; -1 for a node that has none."""
-        find = self._rows.get
-        return np.fromiter((find(name, -1) for name in names), np.intp, len(names))
+        return np.fromiter(map(self._rows.get, names, itertools.repeat(-1)), np.intp, len(names))
 
     def room(self, places: Places) -> Room:
         """Return what policies look at: what is free on these rows, as arrays."""
@@ -134,7 +134,8 @@ class NodeIndex:
 
     def is_usable(self, places: Places, now: float) -> NDArray[np.bool_]:
         """Whether the nodes can be used at all: known, not blocked, and with a fresh Lease."""
-        is_open = (self.blocked[places] == FITS) | (self.blocked[places] == UNDECIDED)
+        blocked = self.blocked[places]
+        is_open = (blocked == FITS) | (blocked == UNDECIDED)
         usable: NDArray[np.bool_] = (places >= 0) & is_open & ~self.is_stale(places, now)
         return usable
 

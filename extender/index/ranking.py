@@ -9,6 +9,7 @@ from extender.index.changes import Changes
 from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
 from extender.index.growth import Growth
+from extender.index.last_question import LastQuestion
 from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, NodeIndex, Places
 from vgpu.placement import rank, room
@@ -33,6 +34,7 @@ class Ranking:
         self._node_costs = {
             policy: NodeCosts(index, state, row.node_state) for policy, row in POLICIES.items() if row.node_state
         }
+        self._last = LastQuestion[tuple[PackingPolicy, Question]]()
 
     def score(
         self,
@@ -47,6 +49,7 @@ class Ranking:
         A node in a lower one of `tiers` comes before all nodes in higher ones (`vgpu.placement.racks`).
         """
         index = self._index
+        self._last.asked((policy, question))
         places = index.places(names)
         is_usable = index.is_usable(places, now)
         encoded = index.encode(names, places)
@@ -60,6 +63,15 @@ class Ranking:
             )
         # Not np.unique: its first call imports numpy.ma, which takes a request hundreds of milliseconds.
         return {each: encoded[found == each].tolist() for each in sorted(set(found.tolist()))}
+
+    def prepare(self) -> None:
+        """Compute what is kept of the rows that were written since, for the question asked last."""
+        if (last := self._last.again()) is not None:
+            policy, question = last
+            if policy in self._kept:
+                self._kept[policy](question)
+            if policy in self._node_costs:
+                self._node_costs[policy].of(question)
 
     def ordered(self, names: Sequence[str], policy: PackingPolicy, question: Question) -> list[str]:
         """Return nodes that can be used, best first."""
@@ -79,8 +91,8 @@ class Ranking:
     def _costs(self, places: Places, policy: PackingPolicy, question: Question) -> Ints:
         """Return the cost of each row; nodes that arrays cannot describe are looked at one by one."""
         if policy in self._kept:
-            found = self._kept[policy](question)
-            costs = np.broadcast_to(found, self._index.size)[places].astype(np.int64)
+            found = np.asarray(self._kept[policy](question))
+            costs = found[places] if found.ndim else np.full(len(places), found, np.int64)
         else:
             found = POLICIES[policy].node(self._index.room(places), question)
             costs = np.broadcast_to(found, len(places)).astype(np.int64)

@@ -27,6 +27,11 @@ def test_keys_are_read_in_any_letter_case(keys: tuple[str, str]) -> None:
     assert (call.pod, call.nodes) == (POD, ["n1"])
 
 
+def test_a_field_that_is_not_known_is_ignored() -> None:
+    call = wire.call(json.dumps({"Pod": POD, "Nodes": None, "NodeNames": ["n1"], "More": 1}).encode())
+    assert (call.pod, call.nodes, call.full) == (POD, ["n1"], None)
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
