@@ -15,6 +15,7 @@ from vgpu.adapters import extras
 
 with extras.needed("cluster", by="extender"):
     import uvicorn
+    import uvloop
 
     import vgpu
     from extender import admin_service, assembly, client_names, demand
@@ -42,7 +43,7 @@ log = logging.getLogger("extender")
 def main() -> None:
     """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(Settings)
-    process.run("extender", settings.log_level, lambda: serve(settings))
+    process.run("extender", settings.log_level, lambda: serve(settings), uvloop.new_event_loop)
 
 
 async def serve(settings: Settings) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import ipaddress
 import itertools
+import os
+import resource
 import signal
 import socket
 import ssl
@@ -33,6 +35,18 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port
+
+
+def leave_descriptors(pid: int, count: int) -> None:
+    """Let a process open only `count` more files."""
+    most = len(list(Path(f"/proc/{pid}/fd").iterdir())) + count
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+
+
+def processor_s(pid: int) -> float:
+    """Return the processor time of a process in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def until_ready(http: httpx.AsyncClient, url: str) -> None:
@@ -174,6 +188,32 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
             if process.returncode is None:
                 process.kill()
         assert await holder(http, url) == ""
+
+
+async def test_without_a_free_file_descriptor_kept_connections_are_served_and_the_processor_is_idle(
+    tmp_path: Path,
+) -> None:
+    """asyncio's own event loop tries to accept 2,048 times a second, and logs each failure."""
+    api = server.make_cluster(lambda: datetime.now(UTC), lambda: "uid")
+    port = free_port()
+    async with server.serving(api) as url, httpx.AsyncClient() as kept, httpx.AsyncClient() as later:
+        flags = [f"--kubeconfig={kubeconfigs.write(tmp_path, url)}", f"--listen=127.0.0.1:{port}", "--identity=me"]
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "extender", *flags)
+        try:
+            await until_ready(kept, f"http://127.0.0.1:{port}/readyz")
+            leave_descriptors(process.pid, 4)
+            before = processor_s(process.pid)
+            many = [socket.create_connection(("127.0.0.1", port)) for _ in range(50)]
+            for _ in range(20):
+                assert (await kept.get(f"http://127.0.0.1:{port}/healthz")).is_success
+                await asyncio.sleep(0.1)
+            assert processor_s(process.pid) - before < 1
+            for each in many:
+                each.close()
+            await until_ready(later, f"http://127.0.0.1:{port}/readyz")
+        finally:
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
 @pytest.mark.parametrize(
