@@ -49,6 +49,11 @@ class CardOwners:
         """Whether a card counts on a node."""
         return self._owners.get(card) == node
 
+    @property
+    def are_contested(self) -> bool:
+        """Whether any card is reported by several GPUNodes; else each card counts on the node that reports it."""
+        return bool(self._contested)
+
     def nodes_with(self, cards: Iterable[str]) -> set[str]:
         """Return the nodes whose GPUNodes report any of these cards."""
         return {node for card in cards for node in self._claims.get(card, ())}

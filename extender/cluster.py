@@ -39,7 +39,7 @@ from vgpu.placement.room import Ask
 from vgpu.placement.weights import PolicyWeights
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState, Usage
+from vgpu.share import NO_USAGE, UNKNOWN_HOST, CardState, HostRoom, NodeState, Usage
 
 DEFAULT_WEIGHTS: Final = PolicyWeights()
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
@@ -122,8 +122,7 @@ class Cluster:
         if self._releases.expire(node, self._clock()):
             self._invalidate(node)
         if node not in self._states:
-            derived = self._derive(self.objects.gpunodes[node])
-            self._states[node] = replace(derived, host=self._host_room(node), links=self.weights.topology)
+            self._states[node] = self._derive(self.objects.gpunodes[node])
         return self._states[node]
 
     def upsert_host_pod(self, pod: HostPod) -> None:
@@ -313,15 +312,23 @@ class Cluster:
         bound = self._bound.on(node, pods.values())
         reserved = [each for each in self._reservations.on(node.name) if each.uid not in pods]
         more = usage.on_node(node, [(each.request, each.assignment) for each in reserved]) if reserved else {}
-        unreported = self._unreported(node, gpunode.version, more)
-        owned = (self._owned(card, node.name) for card in node.cards)
-        adjusted = (self._releases.adjust(node.name, card, gpunode.version) for card in owned)
-        cards = tuple(_with_unreported(card, unreported) for card in adjusted)
         devices = Counter(bound.devices)
         for each in reserved:
             devices.update(each.request.devices(node.slice_mib))
         taken = usage.total([bound.cards, more]) if more else bound.cards
-        return NodeState.of(replace(node, cards=cards), taken, dict(devices))
+        cards = [CardState(card, node.slice_mib, taken.get(card.uuid, NO_USAGE)) for card in self._cards(gpunode, more)]
+        host, links = self._host_room(node.name), self.weights.topology
+        return NodeState(node.name, node.slice_mib, tuple(cards), dict(devices), host, links)
+
+    def _cards(self, gpunode: GpuNode, reserved: usage.Usages) -> Sequence[Card]:
+        """Return a node's cards as reported, corrected by what is known beside the report."""
+        node, cards = gpunode.node, gpunode.node.cards
+        if self.owners.are_contested:
+            cards = tuple(self._owned(card, node.name) for card in cards)
+        if self._releases.on(node.name):
+            cards = tuple(self._releases.adjust(node.name, card, gpunode.version) for card in cards)
+        unreported = self._unreported(node, gpunode.version, reserved)
+        return tuple(_with_unreported(card, unreported) for card in cards) if unreported else cards
 
     def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[str, Usage]:
         """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""

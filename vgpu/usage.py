@@ -19,6 +19,10 @@ def of_pod(
 
     Sidecars run in every phase. `card_slices` gives the slices of each card, for those held whole.
     """
+    if len(request.containers) == 1:
+        container = request.containers[0]
+        grants = sorted(assignment.containers.get(container.name, ()), key=lambda grant: grant.gpu)
+        return {grant.gpu: _of_grant(grant, request, container, slice_mib, card_slices) for grant in grants}
     phases: list[Usages] = []
     sidecars: list[Usages] = []
     apps: list[Usages] = []

@@ -42,7 +42,7 @@ class NodeIndex:
         self._free: list[int] = []
         self._names: list[str] = []
         self._columns = 1
-        self._known: dict[int, tuple[Sequence[CardState], list[tuple[int, ...]]]] = {}  # by row: cards, their fields
+        self._known: dict[int, Sequence[CardState]] = {}  # by row: the cards that its columns have
         self._allocate(_FIRST_ROWS)
 
     def _allocate(self, size: int) -> None:
@@ -71,11 +71,7 @@ class NodeIndex:
         place = self._place(row.name)
         states = row.state.cards if row.state else ()
         is_wide = len(states) > MAX_COLUMNS
-        self._widen(0 if is_wide else len(states))
-        self.amounts[:, :, place] = 0
-        self.amounts[_CLOSED, :, place] = NO_CARD
-        if states and not is_wide:
-            self.amounts[:, : len(states), place] = np.array(self._fields(place, states), np.int64).T
+        self._put_cards(place, () if is_wide else states)
         self.cards[place] = len(states)
         self.host[:, place] = (row.state.host.cpu_milli, row.state.host.memory_mib) if row.state else (0, 0)
         self.left[:, place] = row.left
@@ -144,13 +140,19 @@ class NodeIndex:
         stale: NDArray[np.bool_] = now - self._renewed[places] > self._duration[places]
         return stale
 
-    def _fields(self, place: int, states: Sequence[CardState]) -> list[tuple[int, ...]]:
-        """Return the fields of each card; those of cards that are as they were in the row before are kept."""
-        before, known = self._known.get(place, ((), []))
-        kept = [n < len(before) and before[n] == state for n, state in enumerate(states)]
-        found = [known[n] if kept[n] else rows.card(state, self.models, self._bits) for n, state in enumerate(states)]
-        self._known[place] = states, found
-        return found
+    def _put_cards(self, place: int, states: Sequence[CardState]) -> None:
+        """Write the fields of each card; the columns of cards that are as they were are left alone."""
+        before = self._known.get(place, ())
+        if not states or len(before) != len(states):
+            self._widen(len(states))
+            self.amounts[:, :, place] = 0
+            self.amounts[_CLOSED, :, place] = NO_CARD
+            before = ()
+        changed = [n for n, state in enumerate(states) if not before or before[n] != state]
+        if changed:
+            fields = [rows.card(states[n], self.models, self._bits) for n in changed]
+            self.amounts[:, changed, place] = np.array(fields, np.int64).T
+        self._known[place] = states
 
     def _place(self, name: str) -> int:
         place = self._rows.get(name)
