@@ -1,21 +1,25 @@
 """Pods per second through a real kube-scheduler with our extender, on nodes that exist in the API server only.
 
 The baseline, in the same run: the same number of plain pods through a default kube-scheduler on the same nodes. Both
-start with all pods waiting, created while the scheduler was stopped, so that creating them is not what is timed.
+start with all pods waiting, created while the scheduler was stopped, so that creating them is not what is timed. While
+they are bound, the processor time of each program is measured, and the writes to the pods are counted in the audit log.
 
     python -m benchmarks.schedule --nodes 200 --cards 8 --pods 1000      (root; see `make cluster`)
 """
 
 import argparse
+import json
 import re
 import statistics
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks import filter_latency
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from cluster import progress, wait
@@ -27,7 +31,17 @@ CARD_MIB = 81920
 SLICE_MIB = 256
 FOR_EVER_S = 86400
 PODS = "/api/v1/namespaces/{}/pods"
+PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "extender")
 _TOOK = re.compile(r"(filter|prioritize|bind) took ([\d.]+) ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Of all pods of a kind: seconds from first to last binding, writes to the pods, processor seconds by program."""
+
+    seconds: float
+    writes: int
+    processor_s: dict[str, float]
 
 
 def main() -> None:
@@ -51,20 +65,25 @@ def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
     cluster.extender.restart("--log-level=debug")
     make_nodes(cluster, nodes, cards)
     progress.say(f"{nodes} nodes of {cards} cards are there")
-    plain_s = timed(cluster, "plain", pods, cluster.control.scheduler, {})
+    plain = timed(cluster, "plain", pods, cluster.control.scheduler, {})
     read = cluster.extender.log.stat().st_size
     share = {names.GPU_MEM: "8192", names.GPU_CORES: "10"}
-    shares_s = timed(cluster, "shares", pods, cluster.scheduler.process, share)
+    shares = timed(cluster, "shares", pods, cluster.scheduler.process, share)
     verbs = verb_times(cluster.extender.log, read)
     serial_s = sum(verbs["filter"]) + sum(verbs["prioritize"])
     return {
         "nodes": nodes,
         "cards": cards,
         "pods": pods,
-        "plain_pods_per_s": pods / plain_s,
-        "gpu_pods_per_s": pods / shares_s,
-        "ratio": plain_s / shares_s,
-        "share_of_time_in_filter_and_prioritize": serial_s / shares_s,
+        "plain_pods_per_s": pods / plain.seconds,
+        "gpu_pods_per_s": pods / shares.seconds,
+        "ratio": plain.seconds / shares.seconds,
+        "share_of_time_in_filter_and_prioritize": serial_s / shares.seconds,
+        "writes_a_pod": (plain.writes / pods, shares.writes / pods),
+        "processor_ms_a_pod": {
+            program: (plain.processor_s[program] * 1000 / pods, shares.processor_s[program] * 1000 / pods)
+            for program in PROGRAMS
+        },
         "median_ms": {name: statistics.median(times) * 1000 for name, times in verbs.items()},
         "calls": {name: len(times) for name, times in verbs.items()},
     }
@@ -102,8 +121,8 @@ def card(node: str, index: int) -> Document:
     return fields | {"memoryMiB": CARD_MIB, "healthy": True, "heldSlices": 0, "heldWhole": False}
 
 
-def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: Document) -> float:
-    """Create pods while their scheduler is stopped, start it, and return the seconds from first to last binding."""
+def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: Document) -> Timed:
+    """Create pods while their scheduler is stopped, start it, and measure from the first to the last binding."""
     scheduler.stop()
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
     resources = {"limits": {"cpu": "100m"} | share}
@@ -114,10 +133,26 @@ def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: D
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(create, range(count)))
+    read = cluster.control.audit.stat().st_size
     scheduler.start()
+    pids = {
+        "etcd": cluster.control.etcd.pid,
+        "kube-apiserver": cluster.control.apiserver.pid,
+        "kube-scheduler": scheduler.pid,
+        "extender": cluster.extender.process.pid,
+    }
+    before = {program: filter_latency.processor_s(pid) for program, pid in pids.items()}
     first, last = bound_between(cluster, namespace, count)
+    took = {program: filter_latency.processor_s(pid) - before[program] for program, pid in pids.items()}
     progress.say(f"{namespace}: {count} pods bound in {last - first:.1f} s")
-    return last - first
+    return Timed(last - first, writes(cluster.control.audit, read, namespace), took)
+
+
+def writes(audit: Path, since: int, namespace: str) -> int:
+    """Return how often pods of a namespace were written, from the API server's audit log."""
+    events = (json.loads(line) for line in audit.read_bytes()[since:].splitlines())
+    about = (event.get("objectRef") or {} for event in events)
+    return sum(each.get("resource") == "pods" and each.get("namespace") == namespace for each in about)
 
 
 def bound_between(cluster: Cluster, namespace: str, count: int) -> tuple[float, float]:
@@ -164,6 +199,11 @@ def rows(found: Document) -> list[result.Row]:
         "ratio": (found["ratio"], "ratio", None),
         "in-filter-and-prioritize": (100 * found["share_of_time_in_filter_and_prioritize"], "%", None),
         **{f"median-{verb}": (value, "ms", None) for verb, value in found["median_ms"].items()},
+        "writes-a-pod": (found["writes_a_pod"][1], "writes", found["writes_a_pod"][0]),
+        **{
+            f"processor-{program}": (shares, "ms a pod", plain)
+            for program, (plain, shares) in found["processor_ms_a_pod"].items()
+        },
     }
     return [
         result.Row(id=f"schedule.{name}", value=value, unit=unit, native=native, details=load)
@@ -181,6 +221,11 @@ def table(found: Document) -> str:
         ("ratio to plain", f"{found['ratio']:.2f}"),
         ("time in filter and prioritize", f"{found['share_of_time_in_filter_and_prioritize']:.1%}"),
         *((f"median {verb}", f"{median[verb]:.2f} ms of {calls[verb]} calls") for verb in median),
+        ("writes to a pod: plain, with a share", "{:.2f}, {:.2f}".format(*found["writes_a_pod"])),
+        *(
+            (f"processor time of {program}", f"{plain:.2f}, {shares:.2f} ms a pod")
+            for program, (plain, shares) in found["processor_ms_a_pod"].items()
+        ),
     ]
     return "\n".join(f"| {name} | {value} |" for name, value in lines)
 

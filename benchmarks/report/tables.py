@@ -253,6 +253,11 @@ SCHEDULE: Final = Table(
         Line("pods with a share, divided by plain pods", ("schedule.ratio",)),
         Line("time in filter and prioritize", ("schedule.in-filter-and-prioritize",)),
         *(Line(f"median {verb}", (f"schedule.median-{verb}",)) for verb in ("filter", "prioritize", "bind")),
+        Line("writes to a pod", ("schedule.writes-a-pod",)),
+        *(
+            Line(f"processor time of {program}", (f"schedule.processor-{program}",))
+            for program in ("etcd", "kube-apiserver", "kube-scheduler", "extender")
+        ),
     ),
 )
 
