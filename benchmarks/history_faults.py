@@ -1,10 +1,11 @@
 """Verbs while the history's database fails: PostgreSQL killed, and SQLite's file system full, during a churn of pods.
 
 A real extender with its drain process, called over HTTP as kube-scheduler calls it, over the simulator's API server and
-nodes. Runs without a history and with a healthy database are the baselines; each fault lasts from the tenth second on.
-Afterwards every pod must be in the history once, in the order of the Bindings, and nothing may wait any more.
+nodes. In each run the database is healthy and fails in turn, so that what else the machine does meets both. Calls while
+the drain catches up are in neither. Afterwards every pod must be in the history once, in the order of the Bindings, and
+nothing may wait any more.
 
-    python -m benchmarks.history_faults --pods 500 --fault-s 60      (root: it mounts a small file system)
+    python -m benchmarks.history_faults --rounds 8 --period-s 15      (root: it mounts a small file system)
 """
 
 import argparse
@@ -19,14 +20,18 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from benchmarks import verb_caller
+from benchmarks import quantile_ratio, verb_caller
+from benchmarks.quantile_ratio import Round
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from benchmarks.verb_caller import VerbCaller
@@ -46,35 +51,70 @@ from vgpu.simulator.kubelet import Kubelet
 
 NODES, CARDS = 20, 4
 LIFETIME_S = 2.0
-FAULT_AT_S = 10.0
-Verb = dict[str, list[float]]
-Fault = Callable[[], Coroutine[Any, Any, None]]
+WARM_UP_S = 5.0
+MAY_WAIT = 5  # lines of the spill: the drain looks for new ones from time to time
+GOAL = 1.1
+VERBS = ("filter", "bind")
+Step = Callable[[], Coroutine[Any, Any, None]]
 
 
-async def churn(cluster: Cluster, url: str, pods: int, rate: float) -> Verb:
-    """Create, filter, bind and delete pods at a steady rate; return the milliseconds of each call of each verb."""
-    took: Verb = {"filter": [], "bind": []}
+class Phase(StrEnum):
+    """What the database does while a call is made."""
+
+    HEALTHY = "healthy"
+    FAILING = "failing"
+    CHANGING = "changing"  # between them: it begins to fail, or the drain catches up
+
+
+@dataclass(slots=True)
+class Calls:
+    """The milliseconds of the calls of a run, by verb, round and phase, and the number of pods."""
+
+    took: dict[tuple[str, int, Phase], list[float]] = field(default_factory=lambda: defaultdict(list))
+    phase: Phase = Phase.CHANGING
+    round: int = 0
+    pods: int = 0
+
+    def rounds(self, verb: str) -> list[Round]:
+        """Return the rounds of a verb."""
+        both = ([self.took[verb, n, phase] for phase in (Phase.HEALTHY, Phase.FAILING)] for n in range(self.round))
+        return [Round(healthy, failing) for healthy, failing in both]
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How a database fails, and comes back."""
+
+    fail: Step
+    heal: Step
+
+
+async def churn(cluster: Cluster, url: str, rate: float, calls: Calls, last: asyncio.Task[None]) -> None:
+    """Create, filter, bind and delete pods at a steady rate until `last` ends, and note the time of each call."""
     listed = [f"node-{n + 1}" for n in range(NODES)]
     async with verb_caller.calling(url) as caller:
         begun, ends = time.monotonic(), []
-        for number in range(pods):
+        while not last.done():
+            number = calls.pods
+            calls.pods += 1
             await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
             pod = await cluster.create(Target(resources.PODS, "default"), manifest(number))
             asked = {"Pod": pod, "NodeNames": listed}
-            fitting = (await call(caller, "filter", asked, took))["NodeNames"]
+            fitting = (await call(caller, "filter", asked, calls))["NodeNames"]
             meta = pod["metadata"]
             bound = {"PodName": meta["name"], "PodNamespace": "default", "PodUID": meta["uid"], "Node": fitting[0]}
-            error = (await call(caller, "bind", bound, took))["Error"]
+            error = (await call(caller, "bind", bound, calls))["Error"]
             assert not error, error
             ends.append(asyncio.create_task(end(cluster, meta["name"])))
         await asyncio.gather(*ends)
-    return took
+    await last
 
 
-async def call(caller: VerbCaller, verb: str, body: dict[str, Any], took: Verb) -> dict[str, Any]:
+async def call(caller: VerbCaller, verb: str, body: dict[str, Any], calls: Calls) -> dict[str, Any]:
     """Call a verb, and note the milliseconds."""
+    phase = calls.phase
     milliseconds, reply = await caller.post(verb, json.dumps(body).encode())
-    took[verb].append(milliseconds)
+    calls.took[verb, calls.round, phase if phase is calls.phase else Phase.CHANGING].append(milliseconds)
     found: dict[str, Any] = json.loads(reply)
     return found
 
@@ -137,24 +177,41 @@ async def until_it_binds(url: str) -> None:
             await asyncio.sleep(0.2)
 
 
-async def run(home: Path, flags: list[str], pods: int, rate: float, fault: Fault) -> Verb:
-    """Run the churn with these flags of the extender, and the fault beside it; return when nothing waits."""
+async def run(home: Path, flags: list[str], asked: argparse.Namespace, faults: Faults) -> Calls:
+    """Run the churn with these flags of the extender, and rounds of the faults beside it; return when nothing waits."""
     home.mkdir(exist_ok=True)  # noqa: ASYNC240 - before anything is timed
+    calls = Calls()
     async with extender(home, flags) as (cluster, url):
-        failing = asyncio.create_task(fault())
-        took = await churn(cluster, url, pods, rate)
-        await failing
-        if flags:
-            await drained(home)
-    return took
+        alternating = asyncio.create_task(alternate(home, asked, calls, faults))
+        await churn(cluster, url, asked.rate, calls, alternating)
+        await drained(home)
+    return calls
+
+
+async def alternate(home: Path, asked: argparse.Namespace, calls: Calls, faults: Faults) -> None:
+    """Let the database be healthy and fail in turn."""
+    await asyncio.sleep(WARM_UP_S)
+    for _ in range(asked.rounds):
+        calls.phase = Phase.HEALTHY
+        await asyncio.sleep(asked.period_s)
+        calls.phase = Phase.CHANGING
+        await faults.fail()
+        calls.phase = Phase.FAILING
+        await asyncio.sleep(asked.period_s)
+        state = drain_state.read(folder.state_file(home))
+        progress.say(f"{home.name}: {waiting(home)} lines wait after {asked.period_s:.0f} s: {state.error}")
+        calls.phase = Phase.CHANGING
+        await faults.heal()
+        await drained(home)
+        calls.round += 1
 
 
 async def drained(home: Path) -> None:
-    """Wait until the drain has stored every line of the spill."""
+    """Wait until the drain has stored nearly every line of the spill: a churn goes on writing."""
     begun = time.monotonic()
-    while waiting(home):  # noqa: ASYNC110 - another process drains
+    while waiting(home) > MAY_WAIT:  # noqa: ASYNC110 - another process drains
         await asyncio.sleep(0.2)
-    progress.say(f"{home.name}: nothing waits {time.monotonic() - begun:.1f} s after the churn")
+    progress.say(f"{home.name}: at most {MAY_WAIT} lines wait after {time.monotonic() - begun:.1f} s")
 
 
 def waiting(home: Path) -> int:
@@ -180,95 +237,101 @@ def check(url: str, pods: int) -> None:
     assert decided == [f"p{n}" for n in range(pods)], f"{len(decided)} of {pods} pods, or not in order"
 
 
-async def faults(asked: argparse.Namespace, work: Path) -> dict[str, Verb]:
-    """Run every case."""
-
-    async def nothing() -> None:
-        pass
-
-    found = {"no-history": await run(work / "none", [], asked.pods, asked.rate, nothing)}
-    home = work / "sqlite"
-    found["sqlite"] = await run(home, [f"--history-dir={home}"], asked.pods, asked.rate, nothing)
-    check(database.sqlite_url(folder.sqlite_file(home)), asked.pods)
-    found["sqlite-disk-full"] = await disk_full(asked, work)
-    found["postgresql"] = await with_postgresql(asked, work / "postgresql", is_killed=False)
-    found["postgresql-killed"] = await with_postgresql(asked, work / "killed", is_killed=True)
-    return found
-
-
-async def disk_full(asked: argparse.Namespace, work: Path) -> Verb:
-    """Fill the file system of SQLite's database for a while."""
+async def disk_full(asked: argparse.Namespace, work: Path) -> Calls:
+    """Fill the file system of SQLite's database, and empty it, in turn."""
     small = work / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", small], check=True)  # noqa: ASYNC221
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", small], check=True)  # noqa: ASYNC221
     url = database.sqlite_url(small / "history.db")
-    home = work / "full"
+    home, filler = work / "full", small / "filler"
 
-    async def fault() -> None:
-        await asyncio.sleep(FAULT_AT_S)
-        filler = small / "filler"
+    async def fill() -> None:
         with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
+                file.write(bytes(1 << 20))
+        with contextlib.suppress(OSError), filler.open("ab", buffering=0) as file:
+            while True:
                 file.write(bytes(4096))
-        await observe(home, asked.fault_s)
+
+    async def empty() -> None:
         filler.unlink()
 
     try:
-        flags = [f"--history-dir={home}", f"--history-url={url}"]
-        took = await run(home, flags, asked.pods, asked.rate, fault)
-        check(url, asked.pods)
+        calls = await run(home, [f"--history-dir={home}", f"--history-url={url}"], asked, Faults(fill, empty))
+        check(url, calls.pods)
     finally:
         subprocess.run(["umount", small], check=True)  # noqa: ASYNC221
-    return took
+    return calls
 
 
-async def with_postgresql(asked: argparse.Namespace, home: Path, *, is_killed: bool) -> Verb:
-    """Keep the history in PostgreSQL; kill it for a while, if that is asked for."""
-    database_server = Postgres(home.with_suffix(".server"))
+async def postgresql_killed(asked: argparse.Namespace, work: Path) -> Calls:
+    """Keep the history in PostgreSQL, kill it, and start it again, in turn."""
+    home, database_server = work / "killed", Postgres(work / "killed.server")
     database_server.start()
     url = database_server.create("history")
 
-    async def fault() -> None:
-        if not is_killed:
-            return
-        await asyncio.sleep(FAULT_AT_S)
-        database_server.stop(signal.SIGQUIT)
-        await observe(home, asked.fault_s)
+    async def kill() -> None:
+        await asyncio.to_thread(database_server.stop, signal.SIGQUIT)
+
+    async def start() -> None:
         await asyncio.to_thread(database_server.start)
 
     try:
-        flags = [f"--history-dir={home}", f"--history-url={url}"]
-        took = await run(home, flags, asked.pods, asked.rate, fault)
-        check(url, asked.pods)
+        calls = await run(home, [f"--history-dir={home}", f"--history-url={url}"], asked, Faults(kill, start))
+        check(url, calls.pods)
     finally:
         database_server.stop()
-    return took
+    return calls
 
 
-async def observe(home: Path, seconds: float) -> None:
-    """Wait, and say at the end how much waits, and the error that the drain shows."""
-    await asyncio.sleep(seconds)
-    state = drain_state.read(folder.state_file(home))
-    progress.say(f"{home.name}: {waiting(home)} lines wait after {seconds:.0f} s: {state.error}")
+async def every(asked: argparse.Namespace, work: Path) -> dict[str, Calls]:
+    """Run every case."""
+    return {"sqlite-disk-full": await disk_full(asked, work), "postgresql-killed": await postgresql_killed(asked, work)}
 
 
-def rows(found: dict[str, Verb], asked: argparse.Namespace) -> list[result.Row]:
-    """Return the rows of a result."""
-    load = {"pods": asked.pods, "rate": asked.rate, "fault_s": asked.fault_s}
-    return [
-        result.Row(id=f"history-faults.{case}.{verb}.{name}", value=value, unit="ms", details=load)
-        for case, verbs in found.items()
-        for verb, took in verbs.items()
-        for name, value in (("p50", statistics.median(took)), ("p99", statistics.quantiles(took, n=100)[98]))
-    ]
+def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.Row]:
+    """Return the rows of a result: for each case and verb p50 and p99, failing and healthy, and the ratio of p99."""
+    load = {"rate": asked.rate, "rounds": asked.rounds, "period_s": asked.period_s}
+    return [row for case, calls in found.items() for verb in VERBS for row in _rows(case, verb, calls, load)]
+
+
+def _rows(case: str, verb: str, calls: Calls, load: dict[str, Any]) -> Iterator[result.Row]:
+    rounds = calls.rounds(verb)
+    healthy, failing = ([ms for each in rounds for ms in times(each)] for times in (_healthy, _failing))
+    for name, of in (("p50", statistics.median), ("p99", quantile_ratio.p99)):
+        details = load | {"calls": len(failing)}
+        row_id = f"history-faults.{case}.{verb}.{name}"
+        yield result.Row(id=row_id, value=of(failing), native=of(healthy), unit="ms", details=details)
+    ratio = quantile_ratio.of(rounds)
+    details = load | {"low": round(ratio.low, 3), "high": round(ratio.high, 3), "verdict": ratio.verdict(GOAL)}
+    yield result.Row(id=f"history-faults.{case}.{verb}.ratio", value=ratio.value, unit="ratio", details=details)
+
+
+def _healthy(each: Round) -> Sequence[float]:
+    return each.healthy
+
+
+def _failing(each: Round) -> Sequence[float]:
+    return each.failing
+
+
+def line(row: result.Row) -> str:
+    """Return a row as a line of a Markdown table."""
+    healthy = "" if row.native is None else f"{row.native:.2f}"
+    interval = (
+        f"{row.details['low']} to {row.details['high']}: {row.details['verdict']}" if "low" in row.details else ""
+    )
+    return f"| {row.id} | {healthy} | {row.value:.2f} {row.unit} | {interval} |"
 
 
 def main() -> None:
-    """Run the baseline and every fault, print one table, and record the figures."""
+    """Run every fault, print one table, and record the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pods", type=int, default=500, help="number of pods in each run")
-    parser.add_argument("--rate", type=float, default=6.0, help="pods per second")
-    parser.add_argument("--fault-s", type=float, default=60.0, help="seconds that a fault lasts")
+    parser.add_argument("--rounds", type=int, default=8, help="how often each database fails")
+    parser.add_argument(
+        "--period-s", type=float, default=15.0, help="seconds that it fails, and is healthy, in a round"
+    )
+    parser.add_argument("--rate", type=float, default=20.0, help="pods per second")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     if why := postgres.missing() or ("" if os.geteuid() == 0 else "run it as root"):
@@ -276,8 +339,8 @@ def main() -> None:
     record = Recorder(asked.json, "history_faults", recorder.HISTORY_SOURCES)
     with tempfile.TemporaryDirectory() as work:
         Path(work).chmod(0o755)
-        record.add(*rows(asyncio.run(faults(asked, Path(work))), asked))
-    print("\n".join(f"| {row.id} | {row.value:.2f} {row.unit} |" for row in record.result.rows), f"\n\n{record}")
+        record.add(*rows(asyncio.run(every(asked, Path(work))), asked))
+    print("\n".join(map(line, record.result.rows)), f"\n\n{record}")
 
 
 if __name__ == "__main__":

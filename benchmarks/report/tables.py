@@ -302,20 +302,27 @@ FILTER_LATENCY: Final = Table(
     ),
 )
 
+
+def interval(row: Row) -> str:
+    """Return the interval that has a ratio with a probability of 95 %; empty for other figures."""
+    return f"{number(row.details['low'], 2)} to {number(row.details['high'], 2)}" if "low" in row.details else ""
+
+
 HISTORY_FAULTS: Final = Table(
     "history_faults",
     DETAILS,
-    "p50, p99",
-    {"latency": median(1), "unit": lambda row: row.unit},
+    "p50, p99; p99 failing over healthy",
+    {"healthy": native(1), "failing": median(2), "unit": lambda row: row.unit, "95 % interval": interval},
     tuple(
-        Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{figure}" for figure in ("p50", "p99")))
+        line
         for verb in ("filter", "bind")
         for label, case in (
-            ("no history", "no-history"),
-            ("SQLite", "sqlite"),
-            ("SQLite, file system full for a minute", "sqlite-disk-full"),
-            ("PostgreSQL", "postgresql"),
-            ("PostgreSQL, killed for a minute", "postgresql-killed"),
+            ("SQLite, file system full", "sqlite-disk-full"),
+            ("PostgreSQL, killed", "postgresql-killed"),
+        )
+        for line in (
+            Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{each}" for each in ("p50", "p99"))),
+            Line(f"{verb}: {label}, ratio of p99", (f"history-faults.{case}.{verb}.ratio",)),
         )
     ),
 )
