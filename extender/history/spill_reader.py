@@ -27,6 +27,7 @@ class SpillReader:
         self._offset = 0
         self.next_line = 0
         self.unreadable = 0
+        self._stored = self._position()
 
     def read(self, limit: int) -> list[Record]:
         """Return up to `limit` events, in order; empty where nothing new is in the spill."""
@@ -40,6 +41,7 @@ class SpillReader:
 
     def delete_read(self) -> None:
         """Delete the segments before the one that is read: call it when what was read is stored."""
+        self._stored = self._position()
         current = self._segment
         if current is not None:
             for each in spill.segments(self._directory):
@@ -47,9 +49,11 @@ class SpillReader:
                     each.path.unlink(missing_ok=True)
 
     def rewind(self) -> None:
-        """Begin with the oldest segment again: what was read last was not stored."""
-        self._segment = None
-        self._offset = 0
+        """Go back to where everything was stored: what was read since was not."""
+        self._segment, self._offset, self.next_line, self.unreadable = self._stored
+
+    def _position(self) -> tuple[Segment | None, int, int, int]:
+        return self._segment, self._offset, self.next_line, self.unreadable
 
     def _go_on(self) -> bool:
         """Go to the next segment, where there is one: then nothing is appended to this one any more."""

@@ -96,6 +96,20 @@ def test_a_database_that_does_not_answer_delays_and_loses_nothing(pipeline: Pipe
     assert drain_state.read(folder.state_file(pipeline.home)).error == ""
 
 
+def test_the_lag_of_a_database_that_fails_later_is_what_came_since(pipeline: Pipeline) -> None:
+    pipeline.record(*(make.decision(n) for n in range(9)))
+    pipeline.drain_all()
+    pipeline.recorder = SpillRecorder(pipeline.spill, "replica", lambda: pipeline.now)
+    pipeline.record(make.decision(9))
+    pipeline.drain._engine = database.engine(f"postgresql://nobody@/none?host={pipeline.home}")
+    pipeline.drain.run()
+    assert drain_state.read(folder.state_file(pipeline.home)).error
+    assert pipeline.lag == 1
+    pipeline.drain._engine = pipeline.engine
+    pipeline.drain_all()
+    assert pipeline.events() == [make.decision(n) for n in range(10)]
+
+
 @pytest.mark.slow
 def test_two_replicas_that_write_at_once_double_nothing(url: str, tmp_path: Path) -> None:
     engines = [database.engine(url) for _ in range(2)]

@@ -66,6 +66,17 @@ def test_a_reader_that_starts_again_begins_with_what_is_left(tmp_path: Path) -> 
     assert reader.read(9) == marks(1, 2)
 
 
+def test_what_was_not_stored_is_read_again_and_what_was_stored_is_not(tmp_path: Path) -> None:
+    write(opened(tmp_path, segment_bytes=1 << 20), 1, 2, 3)
+    reader = SpillReader(tmp_path)
+    reader.read(1)
+    reader.delete_read()
+    assert reader.read(1) == marks(2)
+    reader.rewind()
+    assert reader.next_line == 2
+    assert reader.read(9) == marks(2, 3)
+
+
 @given(cut=st.integers(0, 400))
 def test_a_torn_tail_loses_only_the_line_that_is_torn(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
     folder = tmp_path_factory.mktemp("spill")
