@@ -15,7 +15,6 @@ from vgpu.adapters import extras
 
 with extras.needed("cluster", by="extender"):
     import uvicorn
-    import uvloop
 
     import vgpu
     from extender import admin_service, assembly, client_names, demand
@@ -35,6 +34,8 @@ with extras.needed("cluster", by="extender"):
     from vgpu.adapters.kubernetes.client import Client
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
+# Without a free descriptor asyncio tries accept as many times a second as the backlog says, and logs each failure.
+BACKLOG: Final = 128
 GRACE_S: Final = 5  # for calls in flight, and for clients that do not close idle connections
 
 log = logging.getLogger("extender")
@@ -43,7 +44,7 @@ log = logging.getLogger("extender")
 def main() -> None:
     """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(Settings)
-    process.run("extender", settings.log_level, lambda: serve(settings), uvloop.new_event_loop)
+    process.run("extender", settings.log_level, lambda: serve(settings))
 
 
 async def serve(settings: Settings) -> None:
@@ -118,6 +119,7 @@ def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config
         port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
+        backlog=BACKLOG,
         lifespan="off",
         access_log=False,
         log_config=None,

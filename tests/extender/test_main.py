@@ -193,7 +193,7 @@ async def test_it_serves_and_releases_its_lease(tmp_path: Path) -> None:
 async def test_without_a_free_file_descriptor_kept_connections_are_served_and_the_processor_is_idle(
     tmp_path: Path,
 ) -> None:
-    """asyncio's own event loop tries to accept 2,048 times a second, and logs each failure."""
+    """asyncio tries accept as many times a second as the backlog says, and logs each failure."""
     api = server.make_cluster(lambda: datetime.now(UTC), lambda: "uid")
     port = free_port()
     async with server.serving(api) as url, httpx.AsyncClient() as kept, httpx.AsyncClient() as later:

@@ -17,23 +17,14 @@ from vgpu.errors import VgpuError
 MAX_DESCRIPTORS: Final = 8_192
 
 
-def run(
-    name: str,
-    log_level: str,
-    main: Callable[[], Coroutine[Any, Any, None]],
-    new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
-) -> None:
-    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error.
-
-    `new_loop` makes the event loop; None makes asyncio's own.
-    """
+def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error."""
     logging.basicConfig(
         level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     raise_descriptors()
     try:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(_until_signalled(main))
+        asyncio.run(_until_signalled(main))
     except (VgpuError, OSError) as error:
         sys.exit(f"{name}: {error}")
 
