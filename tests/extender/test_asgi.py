@@ -1,4 +1,4 @@
-"""The small ASGI application, as an HTTP client sees it."""
+"""The verbs' HTTP, as a client sees it."""
 
 from collections.abc import AsyncIterator
 from typing import Any
