@@ -32,9 +32,14 @@ class Pipeline:
         self.now = MONDAY
         self.home = home
         self.engine = engine
-        self.spill = Spill(folder.spill(home), max_bytes=max_bytes, segment_bytes=4096)
-        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now)
+        self._max_bytes = max_bytes
+        self.restart_recorder()
         self.drain = self.new_drain(engine)
+
+    def restart_recorder(self) -> None:
+        """Record from now on as another process: a recorder that has stopped has closed its spill."""
+        self.spill = Spill(folder.spill(self.home), max_bytes=self._max_bytes, segment_bytes=4096)
+        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now)
 
     def new_drain(self, engine: Engine) -> Drain:
         reader = SpillReader(folder.spill(self.home))
@@ -99,7 +104,7 @@ def test_a_database_that_does_not_answer_delays_and_loses_nothing(pipeline: Pipe
 def test_the_lag_of_a_database_that_fails_later_is_what_came_since(pipeline: Pipeline) -> None:
     pipeline.record(*(make.decision(n) for n in range(9)))
     pipeline.drain_all()
-    pipeline.recorder = SpillRecorder(pipeline.spill, "replica", lambda: pipeline.now)
+    pipeline.restart_recorder()
     pipeline.record(make.decision(9))
     pipeline.drain._engine = database.engine(f"postgresql://nobody@/none?host={pipeline.home}")
     pipeline.drain.run()
