@@ -142,6 +142,10 @@ static void send_message(struct arbiter_link *link, struct arbitration_message m
     unlock(link);
 }
 
+void arbiter_link_note_backlog(struct arbiter_link *link, uint64_t ns) {
+    __atomic_store_n(&link->backlog_ns, ns, __ATOMIC_RELAXED);
+}
+
 void arbiter_link_want(struct arbiter_link *link) {
     uint64_t backlog = __atomic_load_n(&link->backlog_ns, __ATOMIC_RELAXED);
     send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = backlog});

@@ -47,6 +47,9 @@ uint32_t arbiter_link_turn(const struct arbiter_link *link);
 /* Whether the arbiter asks that turn back, or has ended it. There is a page. */
 bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn);
 
+/* The backlog that the next WANT tells (backlog.h). Takes no lock. */
+void arbiter_link_note_backlog(struct arbiter_link *link, uint64_t ns);
+
 /* Sends WANT. A message that cannot be sent at once is dropped. Takes LOCK_ARBITER_LINK. */
 void arbiter_link_want(struct arbiter_link *link);
 

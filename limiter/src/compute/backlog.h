@@ -1,6 +1,6 @@
 /* The backlog of a program: the most GPU time that its host keeps launched ahead of the card. A program with a small
  * one waits for each of its steps, and is late by every turn of a neighbour's. The backlog shows in periods: the
- * launches between two pauses of the host. Pure. The caller holds LOCK_GATE or owns the gate (gate_state.h). */
+ * launches between two pauses of the host. Pure. The caller holds LOCK_GATE. */
 #ifndef VGPU_COMPUTE_BACKLOG_H
 #define VGPU_COMPUTE_BACKLOG_H
 

@@ -272,7 +272,6 @@ void gate_queue_want_turn(struct gate *gate) {
 void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
     uint64_t rest = turn_remaining(&gate->turn, clock_now());
     gate->has_ends = is_given_back && may_ask_driver && rest && turn_events_record_ends(gate_events(gate), NULL);
-    gate_publish_backlog(gate);
     if (is_given_back) turn_request_give_back(&gate->request, rest);
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
     turn_request_charge(&gate->request, gate->turn.expected);

@@ -65,10 +65,6 @@ void gate_unlock(struct gate *gate) {
 
 /* A futex of its own: pthread_cond_timedwait() is a cancellation point, and waits by the wall clock, which may be set
  * back, unless the condition variable is initialised for another clock. */
-void gate_publish_backlog(struct gate *gate) {
-    __atomic_store_n(&gate->request.link.backlog_ns, gate->backlog.known_ns, __ATOMIC_RELAXED);
-}
-
 void gate_await_change(struct gate *gate, uint64_t ns) {
     struct timespec timeout = clock_timespec(ns);
     uint32_t seen = gate->changes;

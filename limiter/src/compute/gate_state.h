@@ -119,10 +119,6 @@ void gate_note_left_driver(struct gate *gate);
  * LOCK_GATE, which is released while it waits. */
 bool gate_await_closed(struct gate *gate);
 
-/* Tells the arbiter, with the next request, how much work this program's host keeps ahead of the card. The caller owns
- * the gate. */
-void gate_publish_backlog(struct gate *gate);
-
 /* Waits for a change, for at most `ns`. The caller holds LOCK_GATE, which is released meanwhile. */
 void gate_await_change(struct gate *gate, uint64_t ns);
 

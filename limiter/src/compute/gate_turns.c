@@ -87,7 +87,6 @@ static bool goes_on(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on
 
 static void end_turn(struct gate *gate, bool is_arbiter_turn_kept, bool may_go_on) {
     gate->is_host_bound = is_host_bound_now(gate);
-    gate_publish_backlog(gate);
     bool is_drained = is_known_drained(gate);
     uint64_t ends_recorded_at = !is_drained && turn_events_record_ends(gate_events(gate), NULL) ? clock_now() : 0;
     give_back(gate, is_arbiter_turn_kept);

@@ -88,6 +88,7 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     gate_note_used();
     gate_lock(gate);
     backlog_note_arrival(&gate->backlog, clock_now());
+    arbiter_link_note_backlog(&gate->request.link, gate->backlog.known_ns);
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!waiting_since) waiting_since = clock_now();
         backlog_note_held_back(&gate->backlog, depth_of(gate, verdict));
