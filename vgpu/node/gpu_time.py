@@ -5,8 +5,9 @@ without turns, and a process without the limiter has no region: for these NVML's
 process had a kernel running (docs/adr/0049).
 
 A process without the limiter does not wait for turns: the card slices its time between that process and the container
-that has the turn. A turn's time then contains the process's, which NVML counts as well. While there are such processes,
-what was counted twice is taken off the containers (docs/adr/0132).
+that has the turn. A turn's time then contains the process's, which NVML counts as well. And NVML's samples of a process
+are up to 1 % longer than the card's. While samples count for anybody, what was counted twice is taken off
+(docs/adr/0132).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from vgpu.adapters.nvml.records import BusySamples
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6
 _SAMPLE_US: Final = 1_000_000  # a sample of NVML covers at most this
-_OTHERS_STAY_US: Final = 5_000_000  # processes without the limiter count as present for this long after their last use
+_SAMPLED_STAY_US: Final = 5_000_000  # processes known by samples count as present for this long after their last use
 CREDIT_S: Final = 1.0  # busy time not yet accounted for: samples are up to a second later than turns
 DEBT_S: Final = 0.5  # samples of processes may be ahead of the card's; 0.5 s is less than 1 % of a minute
 
@@ -45,11 +46,6 @@ class Times:
         """All seconds; more than the card was busy where time slices were counted twice."""
         return sum(self.turns.values()) + sum(self.sampled.values())
 
-    @property
-    def others(self) -> float:
-        """Seconds of the processes without a container."""
-        return self.sampled.get(_OTHERS, 0.0)
-
     def without(self, excess_s: float) -> "Times":
         """Take off seconds that the card was not busy: of turns first, because only they are elapsed time.
 
@@ -64,23 +60,27 @@ class Balance:
 
     Turns are read up to a second before the card's samples of that time. What is too much in one interval may be
     missing in the next, so only a running difference tells what was counted twice. It is bounded, because errors of
-    measurement add up, and is not kept while no process without the limiter uses the card.
+    measurement add up, and is not kept while all use of the card is in turns.
     """
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._others_at_us = -_OTHERS_STAY_US
+        self._sampled_at_us = -_SAMPLED_STAY_US
 
-    def corrected(self, busy_s: float, times: Times, now_us: int) -> Times:
-        """Return an interval's times without what was counted twice; unchanged where no other process uses the card.
+    def corrected(self, busy_s: float | None, times: Times, now_us: int) -> Times:
+        """Return an interval's times without what was counted twice; unchanged where all use of the card is in turns.
 
-        `busy_s` are the seconds in which the card was busy, `now_us` microseconds since 1970.
+        `busy_s` are the seconds in which the card was busy; None = the next interval's will contain them. `now_us` are
+        microseconds since 1970.
         """
-        if times.others > 0:
-            self._others_at_us = now_us
-        if not 0 <= now_us - self._others_at_us < _OTHERS_STAY_US:  # below 0: the clock was set back
+        if any(seconds > 0 for seconds in times.sampled.values()):
+            self._sampled_at_us = now_us
+        if not 0 <= now_us - self._sampled_at_us < _SAMPLED_STAY_US:  # below 0: the clock was set back
             # The samples of processes that have just begun may be later than the card's: keep what they may explain.
-            self.seconds = min(max(busy_s - times.total, 0.0), CREDIT_S)
+            self.seconds = min(max((busy_s or 0.0) - times.total, 0.0), CREDIT_S)
+            return times
+        if busy_s is None:
+            self.seconds = max(self.seconds - times.total, -CREDIT_S)
             return times
         left_s = self.seconds + busy_s
         kept = times.without(times.total - left_s)
@@ -123,11 +123,12 @@ class GpuTime:
         for gpu, each in samples.items():
             sampled_before = self._asked.get(gpu) or self._read_at.get(gpu, now_us)
             by_pid = self._by_pid(gpu, each)
-            if each.card or self._has_samples_of_card(gpu, now_us):
+            busy: float | None = None
+            if each.card:
                 busy = self._of_card(gpu, each)
-            else:
+            elif not self._has_samples_of_card(gpu, now_us):
                 busy = busy_by_processes(by_pid.values(), self._asked[gpu] - sampled_before)
-            self.card[gpu] = self.card.get(gpu, 0.0) + busy
+            self.card[gpu] = self.card.get(gpu, 0.0) + (busy or 0.0)
             times = self._times(gpu, by_pid, owners, accounted)
             self._count(gpu, self._balances.setdefault(gpu, Balance()).corrected(busy, times, now_us))
             self._read_at[gpu] = now_us

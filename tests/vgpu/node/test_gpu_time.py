@@ -115,6 +115,12 @@ def test_time_that_turns_and_another_process_both_counted_is_taken_off_the_turns
         assert sum(used) == pytest.approx(busy, rel=0.01)
 
 
+def test_a_container_alone_is_charged_at_most_half_a_second_more_than_the_card_was_busy() -> None:
+    """As measured on an H100: one burst container for 120 s, whose samples are 1 % longer than the card's."""
+    after = contended(turns_s=0.0, sampled_s=1.008, others_s=0.0, card_s=0.998, seconds=120)
+    assert after[-1][1] == pytest.approx(119.8 + gpu_time.DEBT_S, abs=0.1)
+
+
 def test_turns_count_as_they_are_where_another_process_leaves_room_for_them() -> None:
     card, container, others = contended(turns_s=0.3, sampled_s=0.3, others_s=0.5, card_s=0.8, seconds=60)[-1]
     assert [card, container, others] == pytest.approx([48.0, 18.0, 30.0], abs=0.4)
@@ -195,22 +201,22 @@ def test_beside_another_process_no_more_is_counted_than_the_card_was_busy(
         before = dict(time.containers), time.others[GPU]
 
 
-@given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS), max_size=8))
-def test_without_another_process_every_turn_and_sample_counts(steps: list[tuple[float, float, float]]) -> None:
+@given(st.lists(st.tuples(SECONDS, SECONDS), max_size=8))
+def test_where_all_use_is_in_turns_every_turn_counts(steps: list[tuple[float, float]]) -> None:
     balance = Balance()
-    for now, (turn, sampled, busy) in enumerate(steps, 100):
-        times = Times({A: turn}, {B: sampled})
+    for now, (turn, busy) in enumerate(steps, 100):
+        times = Times({A: turn}, {B: 0.0})
         assert balance.corrected(busy, times, now * S) is times
         assert 0 <= balance.seconds <= gpu_time.CREDIT_S
 
 
-@given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS, SECONDS, st.integers(1, 9)), max_size=8))
-def test_the_balance_is_bounded(steps: list[tuple[float, float, float, float, int]]) -> None:
+@given(st.lists(st.tuples(SECONDS, SECONDS, SECONDS, st.none() | SECONDS, st.integers(1, 9)), max_size=8))
+def test_the_balance_is_bounded(steps: list[tuple[float, float, float, float | None, int]]) -> None:
     balance, now = Balance(), 100
     for turn, sampled, other, busy, later in steps:
         now += later
         balance.corrected(busy, Times({A: turn}, {B: sampled, None: other}), now * S)
-        assert -gpu_time.DEBT_S - 1e-9 <= balance.seconds <= gpu_time.CREDIT_S
+        assert -gpu_time.CREDIT_S <= balance.seconds <= gpu_time.CREDIT_S
 
 
 def test_a_container_that_is_gone_is_forgotten_beside_another_process_too() -> None:
