@@ -159,10 +159,10 @@ class Stage:
     def our_pair(self, pair: Pair, seconds: float) -> tuple[list[Side], dict[str, float]]:
         """Return what both do in their containers, and the handovers a second and waits of the first one."""
         applications, envs = self.ours[tenants(pair)]
-        before = [_activity(env) for env in envs]
+        before = [_use(env) for env in envs]
         work = [(app, kind) for app, (_, kind) in zip(applications, pair.work, strict=True)]
         sides = [Side.of(answer) for answer in together(work, seconds)]
-        return sides, _per_second(before, [_activity(env) for env in envs], seconds)
+        return sides, _per_second(before, [_use(env) for env in envs], seconds)
 
     def round(self, pair: Pair, seconds: float) -> Round:
         """Measure everything once."""
@@ -182,19 +182,26 @@ def tenants(pair: Pair) -> tuple[tuple[str, Asked], ...]:
     return tuple(zip(modules(pair), pair.asked, strict=True))
 
 
-def _activity(env: Env) -> region.Activity:
-    cards = region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards
-    return cards[0].activity if cards else region.Activity()
+def _use(env: Env) -> region.CardUse | None:
+    return next(iter(region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards), None)
 
 
 def _per_second(
-    before: Sequence[region.Activity], after: Sequence[region.Activity], seconds: float
+    before: Sequence[region.CardUse | None], after: Sequence[region.CardUse | None], seconds: float
 ) -> dict[str, float]:
-    """Return what the containers' counters say, per second of the phase."""
+    """Return what the containers' counters say, per second of the phase; nothing of one that has used no card before.
+
+    What the first one does not use of the card is the most that the second one can reach, if its kernels fill the card.
+    """
     figures = {}
     for number, (was, now) in enumerate(zip(before, after, strict=True), 1):
-        figures[f"handovers of {number} each s"] = (now.handovers - was.handovers) / seconds
-        figures[f"waits of {number} for turns ms each s"] = (now.turn.ns - was.turn.ns) / 1e6 / seconds
+        if was is None or now is None:
+            continue
+        figures[f"card used by {number} %"] = 100 * (now.gpu_ns - was.gpu_ns) / 1e9 / seconds
+        figures[f"handovers of {number} each s"] = (now.activity.handovers - was.activity.handovers) / seconds
+        figures[f"waits of {number} for turns ms each s"] = (
+            (now.activity.turn.ns - was.activity.turn.ns) / 1e6 / seconds
+        )
     return figures
 
 

@@ -173,3 +173,16 @@ def test_a_forked_child_has_no_turn(make_container: Make) -> None:
     assert session("launches.launch(launches.kernel(500))") == 0
     assert session("in_fork('1 + 1')") == 2
     assert session(f"launches.feed(500, {SECONDS})") <= 0.5 + ALLOWANCE
+
+
+def test_a_wait_for_work_that_is_done_says_nothing_about_the_card(make_container: Make) -> None:
+    """The pauses of a program that looks at an old event before it launches again are not charged."""
+    container = make_container(LIMIT, 60)
+    session = start(container)
+    session(
+        "(lambda f: [(launches.launch(f), launches.cuda.cuCtxSynchronize(), launches.time.sleep(0.002),"
+        " launches.cuda.cuCtxSynchronize()) for _ in range(100)])(launches.kernel(500))"
+    )
+    card = container.region().cards[0]
+    assert card.activity.host_gaps > 30
+    assert card.gpu_ns < 100 * 500_000 * 2

@@ -26,6 +26,9 @@
 #define DRAIN_SLACK (500 * NS_PER_US)
 #define DRAIN_MAX   (100 * NS_PER_MS)
 
+/* A wait that took no longer found its work done: nobody knows since when the card has been idle. */
+#define WAIT_MIN (20 * NS_PER_US)
+
 /* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
  * write for each kernel, and its host is ahead of the card in any case. A program that is queued remains so up to twice
  * that, because an optimizer's launches are longer than those of the layers before, and each change costs a turn. */
@@ -323,7 +326,7 @@ void gate_queue_end_wait(const struct host_wait *wait) {
     activity_count_synchronize(activity, now - wait->since);
     if (wait->ends_period) host_periods_note_waited(&gate->periods, now - wait->since);
     if (gate->phase == OPEN) {
-        turn_note_busy(&gate->turn, now);
+        if (now > wait->since + WAIT_MIN) turn_note_busy(&gate->turn, now);
         turn_request_note_awaited(&gate->request, 0);
         turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     }
