@@ -58,6 +58,12 @@ CASES: Mapping[str, Sequence[Tenant]] = {
 }
 
 
+def accounts(tenants: Sequence[Tenant]) -> list[str]:
+    """Return the names of a case's figures."""
+    has_others = any(not each.policy for each in tenants)
+    return [*(each.name for each in tenants if each.policy), *["others"] * has_others, "sum", "card by NVML"]
+
+
 class Running:
     """One tenant's program."""
 

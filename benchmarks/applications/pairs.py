@@ -6,6 +6,7 @@ round: the host's speed, on which a program with many launches depends, changes 
 
 import math
 import statistics
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -159,10 +160,10 @@ class Stage:
     def our_pair(self, pair: Pair, seconds: float) -> tuple[list[Side], dict[str, float]]:
         """Return what both do in their containers, and the handovers a second and waits of the first one."""
         applications, envs = self.ours[tenants(pair)]
-        before = [_use(env) for env in envs]
+        before, begun = [_use(env) for env in envs], time.monotonic()
         work = [(app, kind) for app, (_, kind) in zip(applications, pair.work, strict=True)]
         sides = [Side.of(answer) for answer in together(work, seconds)]
-        return sides, _per_second(before, [_use(env) for env in envs], seconds)
+        return sides, _per_second(before, [_use(env) for env in envs], time.monotonic() - begun)
 
     def round(self, pair: Pair, seconds: float) -> Round:
         """Measure everything once."""
@@ -189,7 +190,7 @@ def _use(env: Env) -> region.CardUse | None:
 def _per_second(
     before: Sequence[region.CardUse | None], after: Sequence[region.CardUse | None], seconds: float
 ) -> dict[str, float]:
-    """Return what the containers' counters say, per second of the phase; nothing of one that has used no card before.
+    """Return what the containers' counters say, per second with warm-up; nothing of one that has used no card before.
 
     What the first one does not use of the card is the most that the second one can reach, if its kernels fill the card.
     """
