@@ -1,12 +1,16 @@
-"""Filter beside other load: the p99 of `/filter` alone, and while other clients send all that they may.
+"""Filter beside other load: p99 of `/filter` without load and beside clients that send all that they may, in turn.
 
-They ask the admin REST for all it has. Or they send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB
-(`verb-pods`), or bodies that do not end (`verb-slow`, 64 clients). In every row, also in that without load, a process
-of idle priority keeps each processor busy: on some machines a program is slower while other processors work.
+They ask the admin REST for all it has, or send it bodies of 100 MiB, with a length (`bodies`) or without (`chunks`). Or
+they send the verbs bodies of 100 MiB (`verb-bodies`), pods of 1 MiB (`verb-pods`), or bodies that do not end
+(`verb-slow`, 64 clients). All the time, a process of idle priority keeps each processor busy: on some machines a
+program is slower while other processors work.
 
-Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods.
+Each load runs against an extender of its own: an in-memory API server with NODES GPU nodes and PODS bound pods. In a
+round, the load's process and the admin's are stopped for PERIOD seconds and go on for as long, so that what else the
+machine does meets both. A round in which other programs used more than 5 % of a processor is made again. The load
+`none` compares nothing with nothing: its interval shows what a run can decide.
 
-    python -m benchmarks.admin_load --nodes 200 --pods 10000 --streams 1000 --seconds 20
+    python -m benchmarks.admin_load --nodes 200 --pods 10000 --streams 1000 --rounds 15 --period-s 3
 """
 
 import argparse
@@ -14,28 +18,39 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
+import socket
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import httpx
 
-from benchmarks import populated, verb_caller
+from benchmarks import populated, quantile_ratio, verb_caller
+from benchmarks.quantile_ratio import Round
+from benchmarks.verb_caller import VerbCaller
 from vgpu import names
 
 CARDS = 8
 BODY_MIB = 100
 CLIENTS = 64
-LOADS = ("none", "streams", "lists", "bodies", "questions", "verb-bodies", "verb-pods", "verb-slow")
+LOADS = ("none", "streams+lists", "bodies", "chunks", "questions", "verb-bodies", "verb-pods", "verb-slow")
 WARM_UP_S = 3.0  # the first calls fill the cache of placements
+CHANGE_S = 0.5  # in which a load stops, or goes on
+OTHERS = 0.05  # of a processor
+TRIES = 3  # for each round
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+GOAL = 1.5
 
 Load = Callable[[str], Coroutine[Any, Any, None]]
 
 
-async def filters(url: str, nodes: int, seconds: float) -> list[float]:
+async def filters(caller: VerbCaller, nodes: int, seconds: float) -> list[float]:
     """Call filter about 50 times a second; return the times in ms."""
     body: dict[str, Any] = {
         "Pod": populated.pod("new", "default", 256),
@@ -44,12 +59,11 @@ async def filters(url: str, nodes: int, seconds: float) -> list[float]:
     body["Pod"]["metadata"]["uid"] = "new-uid"
     data, took = json.dumps(body).encode(), []
     until = time.monotonic() + seconds
-    async with verb_caller.calling(url) as caller:
-        while time.monotonic() < until:
-            milliseconds, reply = await caller.post("filter", data)
-            took.append(milliseconds)
-            assert len(json.loads(reply)["NodeNames"]) == nodes, reply[:300]
-            await asyncio.sleep(0.02)
+    while time.monotonic() < until:
+        milliseconds, reply = await caller.post("filter", data)
+        took.append(milliseconds)
+        assert len(json.loads(reply)["NodeNames"]) == nodes, reply[:300]
+        await asyncio.sleep(0.02)
     return took
 
 
@@ -60,9 +74,10 @@ async def loader(kind: str, url: str, streams: int) -> None:
         "busy": spin,
         "streams": lambda u: idle_streams(u, streams),
         "lists": lists,
-        "bodies": bodies,
+        "bodies": lambda u: bodies(u, "simulate", BODY),
+        "chunks": lambda u: bodies(u, "simulate", CHUNKS),
         "questions": questions,
-        "verb-bodies": lambda u: bodies(u, "filter"),
+        "verb-bodies": lambda u: bodies(u, "filter", BODY),
         "verb-pods": pods,
         "verb-slow": slow_clients,
     }
@@ -94,13 +109,28 @@ async def lists(url: str) -> None:
                 await asyncio.sleep(float(answer.headers["Retry-After"]))
 
 
-async def bodies(url: str, path: str = "simulate") -> None:
-    """Send bodies of 100 MiB."""
-    data = b"x" * (BODY_MIB << 20)
+PIECE = bytes(256 << 10)
+PIECES = (BODY_MIB << 20) // len(PIECE)
+BODY = (f"Content-Length: {BODY_MIB << 20}", PIECE, b"")
+CHUNKS = ("Transfer-Encoding: chunked", b"%x\r\n%b\r\n" % (len(PIECE), PIECE), b"0\r\n\r\n")
+
+
+async def bodies(url: str, path: str, sent: tuple[str, bytes, bytes]) -> None:
+    """Send bodies of 100 MiB, each on a connection of its own, until they are answered or refused.
+
+    All pieces are one piece of memory: a client that makes 100 MiB takes the machine's time in place of the extender.
+    """
+    (length, piece, last), (host, _, base) = sent, url.removeprefix("http://").partition("/")
+    begin = f"POST {'/' + base if base else ''}/{path} HTTP/1.1"
+    head = f"{begin}\r\nHost: localhost\r\nContent-Type: application/json\r\n{length}\r\n\r\n"
+    name, port = host.split(":")
     while True:
-        with contextlib.suppress(httpx.HTTPError):
-            async with httpx.AsyncClient(timeout=60) as http:
-                await http.post(f"{url}/{path}", content=data, headers={"Content-Type": "application/json"})
+        with contextlib.suppress(OSError), socket.create_connection((name, int(port))) as connection:
+            connection.sendall(head.encode())
+            for _ in range(PIECES):
+                connection.sendall(piece)
+            connection.sendall(last)
+            connection.recv(1 << 16)
 
 
 async def pods(url: str) -> None:
@@ -141,53 +171,114 @@ async def spin(_: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def loading(urls: Sequence[tuple[str, str]], streams: int) -> AsyncIterator[None]:
-    """Run a process for each load and its URL; all of them must run until the end."""
+async def loading(urls: Sequence[tuple[str, str]], streams: int) -> AsyncIterator[list[int]]:
+    """Run a process for each load and its URL, and yield their IDs; all of them must run until the end."""
     module = (sys.executable, "-m", "benchmarks.admin_load", "--streams", str(streams))
     processes = [await asyncio.create_subprocess_exec(*module, "--load", part, "--url", url) for part, url in urls]
     try:
-        yield
+        yield [process.pid for process in processes]
         ended = [part for (part, _), process in zip(urls, processes, strict=True) if process.returncode is not None]
         assert not ended, f"{ended} ended by themselves"
     finally:
         for process in processes:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await end(process)
 
 
-async def measure(kind: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Measure filter beside one load."""
+async def end(process: Process) -> None:
+    """End a process, also one that is stopped."""
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
+
+
+def children(parent: int) -> list[int]:
+    """Return the IDs of the processes that a process has started, and that those have."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            if f"\nPPid:\t{parent}\n" in status.read_text():
+                found.append(int(status.parent.name))
+    return found + [each for child in found for each in children(child)]
+
+
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to processes."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+async def measure(kind: str, arguments: argparse.Namespace) -> list[Round]:
+    """Measure filter without a load and beside it, in rounds."""
     cluster = populated.new()
     populated.fill(cluster, arguments.nodes, CARDS, arguments.pods)
-    async with populated.extender(cluster) as running:
-        verbs, rest = running.verbs, running.rest
+    async with populated.extender(cluster) as running, verb_caller.calling(running.verbs) as caller:
         parts = [] if kind == "none" else kind.split("+")
-        urls = [(part, verbs if part.startswith("verb-") else rest) for part in parts]
-        async with loading(urls, arguments.streams):
-            if parts:
-                await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
-            await filters(verbs, arguments.nodes, WARM_UP_S)
-            took = await filters(verbs, arguments.nodes, arguments.seconds)
-    return {
-        "calls": len(took),
-        "p50": statistics.median(took),
-        "p99": statistics.quantiles(took, n=100)[98],
-        "max": max(took),
-    }
+        urls = [(part, running.verbs if part.startswith("verb-") else running.rest) for part in parts]
+        async with loading(urls, arguments.streams) as loads:
+            await asyncio.sleep(arguments.streams * 0.025 + 3 if "streams" in parts else 3)
+            await filters(caller, arguments.nodes, WARM_UP_S)
+            try:
+                return await quiet_rounds(caller, [*loads, *children(running.pid)], arguments)
+            finally:
+                send(signal.SIGCONT, children(running.pid))
+
+
+async def quiet_rounds(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> list[Round]:
+    """Measure rounds until there are enough without other programs, or there were three times as many."""
+    rounds: list[Round] = []
+    for _ in range(TRIES * arguments.rounds):
+        begun, before = time.monotonic(), others_s()
+        found = await pair(caller, pids, arguments)
+        if others_s() - before <= OTHERS * (time.monotonic() - begun):
+            rounds.append(found)
+        if len(rounds) == arguments.rounds:
+            break
+    return rounds
+
+
+def others_s() -> float:
+    """Return the seconds of all processors that other programs than this one and its children have used."""
+    used = Path("/proc/stat").read_text().split()[1:8]  # user nice system idle iowait irq softirq
+    own = 0
+    for pid in (os.getpid(), *children(os.getpid())):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        own += int(fields[11]) + int(fields[12])
+    return (sum(map(int, used[:3])) - own) * TICK_S
+
+
+async def pair(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> Round:
+    """Measure one round: without load, and beside it."""
+    times = []
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        send(number, pids)
+        await asyncio.sleep(CHANGE_S)
+        times.append(await filters(caller, arguments.nodes, arguments.period_s))
+    return Round(*times)
 
 
 async def main(arguments: argparse.Namespace) -> None:
     """Print the table."""
     print(f"filter of {arguments.nodes} nodes x {CARDS} cards, {arguments.pods} pods, {os.cpu_count()} cores; ms")
-    print(f"{'load':<12}{'calls':>7}{'p50':>9}{'p99':>9}{'max':>9}{'p99 / alone':>13}")
-    alone = 0.0
+    print(
+        f"{'load':<14}{'rounds':>7}{'calls':>6}{'p50 alone':>11}{'p50':>7}{'p99 alone':>11}{'p99':>7}{'max':>7}  ratio"
+    )
     for kind in arguments.loads.split(","):
         async with loading([("busy", "")] * (os.cpu_count() or 1), 0):
-            found = await measure(kind, arguments)
-        alone = alone or found["p99"]
-        figures = "".join(f"{found[name]:>9.1f}" for name in ("p50", "p99", "max"))
-        print(f"{kind:<12}{found['calls']:>7.0f}{figures}{found['p99'] / alone:>13.2f}", flush=True)
+            rounds = await measure(kind, arguments)
+        print(line(kind, rounds), flush=True)
+
+
+def line(kind: str, rounds: Sequence[Round]) -> str:
+    """Return the table's line of a load."""
+    if not rounds:
+        return f"{kind:<14} other programs used the machine in every round"
+    alone, beside = [ms for each in rounds for ms in each.healthy], [ms for each in rounds for ms in each.failing]
+    ratio = quantile_ratio.of(rounds)
+    p50 = f"{statistics.median(alone):>11.2f}{statistics.median(beside):>7.2f}"
+    p99 = f"{quantile_ratio.p99(alone):>11.2f}{quantile_ratio.p99(beside):>7.2f}{max(beside):>7.1f}"
+    interval = f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f}): {ratio.verdict(GOAL)}"
+    return f"{kind:<14}{len(rounds):>7}{len(beside):>6}{p50}{p99}  {interval}"
 
 
 if __name__ == "__main__":
@@ -195,12 +286,9 @@ if __name__ == "__main__":
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--streams", type=int, default=1_000)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument(
-        "--loads",
-        default=",".join(LOADS),
-        help="with commas, none first; + joins loads",
-    )
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--period-s", type=float, default=3.0, help="seconds without load, and beside it, in a round")
+    parser.add_argument("--loads", default=",".join(LOADS), help="with commas; + joins loads")
     parser.add_argument("--load", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     given = parser.parse_args()

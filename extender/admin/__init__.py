@@ -2,7 +2,7 @@
 
 It is a process of its own (`python -m extender.admin`), which the extender starts (`process`), so that lists of
 160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The verbs' event loop makes an
-immutable `Snapshot` in slices of 2 ms (`snapshots`), and sends what has changed since the last one (`answering`,
+immutable `Snapshot` in slices of 0.5 ms (`snapshots`), and sends what has changed since the last one (`answering`,
 `snapshot_pieces`) to the process, which asks for it (`link`). Explain and simulate, which place pods on every node,
 run in a further process (`placement_process`, `worker`), which is killed when its time is over.
 

@@ -11,12 +11,13 @@ A piece has few objects, and the search for them ends after some: the caller can
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from extender.admin.messages import Piece, Taken
 from extender.admin.snapshots import Snapshot
 from vgpu.placement.snapshot import NodeView
 
+T = TypeVar("T")
 PER_PIECE: Final = 16  # objects: their pickle takes half a millisecond
 PER_LOOK: Final = 500  # objects compared
 
@@ -38,19 +39,22 @@ def pieces(before: Snapshot, after: Snapshot) -> Iterator[Piece | None]:
     """Yield the differences between two snapshots, and None where only time has passed."""
     for mapping, is_same in _SAME.items():
         old, new = getattr(before, mapping), getattr(after, mapping)
-        for keys in _batches(new, PER_LOOK):
-            changed = [key for key in keys if key not in old or not is_same(old[key], new[key])]
+        kept = len(new)
+        for items in _batches(new.items(), PER_LOOK):
+            others = [key for key, value in items if old.get(key) is not value]
+            changed = [key for key in others if key not in old or not is_same(old[key], new[key])]
+            kept -= sum(key not in old for key in others)
             for part in _batches(changed, PER_PIECE):
                 yield Piece(mapping, {key: new[key] for key in part})
             yield None
-        for keys in _batches(old, PER_LOOK):
+        for keys in _batches(old if len(old) > kept else (), PER_LOOK):
             if gone := [key for key in keys if key not in new]:
                 yield Piece(mapping, {}, gone)
             yield None
 
 
-def _batches(keys: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(keys)
+def _batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(each)
     while batch := list(itertools.islice(rest, size)):
         yield batch
 

@@ -27,7 +27,8 @@ from vgpu.share import NodeState
 WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
 
 READY_S: Final = 5.0
-SLICE_S: Final = 0.002
+SLICE_S: Final = 0.0005  # of work, after which the verbs' loop rests: a call that comes meanwhile waits for so long
+REST_S: Final = 0.001
 NODES_PER_LOOK: Final = 8  # at the clock
 KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
@@ -179,7 +180,7 @@ class Snapshots:
         resumed = self._cluster.now()
         for index, name in enumerate(gpunodes):
             if index % NODES_PER_LOOK == 0 and self._cluster.now() - resumed > SLICE_S:
-                await self._sleep(SLICE_S)
+                await self._sleep(REST_S)
                 resumed = self._cluster.now()
             if name in objects.gpunodes:
                 views[name] = self._view(name)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.admin import link as links
-from extender.admin import snapshot_pieces
+from extender.admin import snapshot_pieces, snapshots
 from extender.admin.answering import Answers
 from extender.admin.audit import AdminAction
 from extender.admin.link import Link
@@ -32,12 +32,14 @@ from vgpu.share import NodeState
 
 
 @asynccontextmanager
-async def linked(source: Any, acted: Any = lambda _: None) -> AsyncIterator[Link]:
+async def linked(
+    source: Any, acted: Any = lambda _: None, clock: Any = time.monotonic, sleep: Any = asyncio.sleep
+) -> AsyncIterator[Link]:
     """A link to a source in this process."""
     ours, theirs = socket.socketpair()
     answering = await asyncio.open_connection(sock=ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
-    serving = asyncio.create_task(Answers(source, time.monotonic, acted).serve(*answering))
+    serving = asyncio.create_task(Answers(source, clock, acted, sleep).serve(*answering))
     link = Link(reader, writer)
     receiving = asyncio.create_task(link.run())
     try:
@@ -154,9 +156,9 @@ SNAPSHOTS = st.builds(
 
 
 @given(st.lists(SNAPSHOTS, max_size=5))
-def test_the_copy_is_the_snapshot_whatever_has_changed(snapshots: list[Snapshot]) -> None:
+def test_the_copy_is_the_snapshot_whatever_has_changed(made: list[Snapshot]) -> None:
     mirror, before = Mirror(), Snapshot(0)
-    for after in snapshots:
+    for after in made:
         for piece in snapshot_pieces.pieces(before, after):
             if piece is not None:
                 assert len(piece.changed) <= snapshot_pieces.PER_PIECE
@@ -175,3 +177,50 @@ def test_a_model_that_was_seen_since_goes_to_the_copy() -> None:
     assert sent is not None
     assert sent.models.names == ("H200",)
     assert snapshot_pieces.taken(after, after).policies is None
+
+
+class Busy:
+    """A clock that work moves on, and what rests: the longest time without a rest is what a verb can wait for."""
+
+    STEP_S = snapshots.SLICE_S / 2
+
+    def __init__(self) -> None:
+        self.seconds = self.rested = self.longest = 0.0
+
+    def __call__(self) -> float:
+        self.seconds += self.STEP_S
+        return self.seconds
+
+    async def sleep(self, _: float) -> None:
+        self.longest = max(self.longest, self.seconds - self.rested)
+        self.rested = self.seconds
+        await asyncio.sleep(0)
+
+
+def numbered(count: int) -> dict[str, Any]:
+    return {f"{n}": n for n in range(count)}
+
+
+async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
+    busy, pods = Busy(), numbered(5000)
+    made = iter([Snapshot(1, pods=pods), Snapshot(2, pods=pods)])
+
+    class Source(Slow):
+        async def take(self) -> Snapshot:
+            await busy.sleep(0)
+            busy.seconds += snapshots.SLICE_S
+            return next(made)
+
+    async with linked(Source(), clock=busy, sleep=busy.sleep) as link:
+        for number in (1, 2):
+            busy.longest = 0.0
+            assert (await link.take()).number == number
+            assert 0.0 < busy.longest <= snapshots.SLICE_S + 2 * busy.STEP_S
+
+
+def test_what_is_gone_is_looked_for_only_where_something_is() -> None:
+    pods = numbered(snapshot_pieces.PER_LOOK)
+    before, same, fewer = (Snapshot(n, pods=each) for n, each in enumerate((pods, dict(pods), {"0": pods["0"]})))
+    assert list(snapshot_pieces.pieces(before, same)) == [None]
+    gone = [key for piece in snapshot_pieces.pieces(before, fewer) if piece is not None for key in piece.gone]
+    assert sorted(gone) == sorted(pods.keys() - {"0"})
