@@ -346,6 +346,7 @@ _STEADY: Final[dict[str, Cell]] = {f"allocated: {', '.join(PACKED)}": median(2),
 PACKING: Final = _packing("packing", "fill.", _ALLOCATED)
 PACKING_STEADY: Final = _packing("packing-steady", "steady-95.", _STEADY)
 PACKING_VERBS: Final = _packing("packing-verbs", "fill.verbs-", _ALLOCATED)
+PACKING_VERBS_STEADY: Final = _packing("packing-verbs-steady", "steady-95.verbs-", _STEADY)
 
 _FAULTS: Final = {
     "webhook does not run for 3 to 15 s": "webhook does not run",
@@ -504,4 +505,5 @@ TABLES: Final = (
     CURES,
     ESTIMATE,
     PACKING_VERBS,
+    PACKING_VERBS_STEADY,
 )
