@@ -75,6 +75,11 @@ def test_latencies_follow_from_the_times_when_kernels_ended() -> None:
     assert latency.behind_ms(returns, SHORT_US) == pytest.approx(4)
 
 
+def test_kernels_that_take_a_little_longer_than_estimated_do_not_hide_that_the_card_was_taken() -> None:
+    stays = {"times_us": range(0, 800_000, 5020)}
+    assert latency.taken_ms(stays, {"times_us": [100_000], "back_us": 700_000}, 5000) < 5.1
+
+
 def figures(world: World, tmp_path: Path, *arguments: str) -> dict[str, result.Row]:
     for name in ("feed", "timed"):
         build.program(name)
