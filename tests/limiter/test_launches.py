@@ -176,7 +176,7 @@ def test_a_forked_child_has_no_turn(make_container: Make) -> None:
 
 
 def test_a_wait_for_work_that_is_done_says_nothing_about_the_card(make_container: Make) -> None:
-    """The pauses of a program that looks at an old event before it launches again are not charged."""
+    """The pauses of a program that waits for finished work before it launches again are not charged."""
     container = make_container(LIMIT, 60)
     session = start(container)
     session(

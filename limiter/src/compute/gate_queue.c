@@ -26,7 +26,8 @@
 #define DRAIN_SLACK (500 * NS_PER_US)
 #define DRAIN_MAX   (100 * NS_PER_MS)
 
-/* A wait that took no longer found its work done: nobody knows since when the card has been idle. */
+/* A wait this short means that the work was done before the wait began. The card may have been idle for long by then,
+ * so such a wait does not show that the card was busy. */
 #define WAIT_MIN (20 * NS_PER_US)
 
 /* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
