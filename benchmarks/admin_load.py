@@ -239,12 +239,12 @@ async def quiet_rounds(caller: VerbCaller, pids: Sequence[int], arguments: argpa
 
 def others_s() -> float:
     """Return the seconds of all processors that other programs than this one and its children have used."""
-    used = Path("/proc/stat").read_text().split()[1:8]  # user nice system idle iowait irq softirq
+    used = Path("/proc/stat").read_text().split()[1:4]  # user, nice, system
     own = 0
     for pid in (os.getpid(), *children(os.getpid())):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         own += int(fields[11]) + int(fields[12])
-    return (sum(map(int, used[:3])) - own) * TICK_S
+    return (sum(map(int, used)) - own) * TICK_S
 
 
 async def pair(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> Round:
