@@ -56,11 +56,15 @@ class Accounts:
             self._add()
 
     def _add(self) -> None:
-        owners: dict[tuple[str, int], Use] = {
+        owners = {
             (self.gpu, pid): (name, "main", self.gpu) for name, (_, pids) in self._containers.items() for pid in pids
         }
         turns = {(name, "main", self.gpu): _turn_seconds(env) for name, (env, _) in self._containers.items()}
-        self._time.add(self._nvml.busy_samples(self._time.since([self.gpu])), owners, turns, time.time_ns() // 1000)
+        samples = self._nvml.busy_samples(self._time.since([self.gpu]))
+        outside: dict[tuple[str, int], Use | None] = {
+            (gpu, pid): None for gpu, each in samples.items() for pid in each.pids
+        }
+        self._time.add(samples, outside | owners, turns, time.time_ns() // 1000)
 
 
 def _turn_seconds(env: Mapping[str, str]) -> float:

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import subprocess
+import time
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid
 from vgpu import names
+from vgpu.adapters.nvml.records import BusySamples
 from vgpu.quantity import MIB
 
 Json = dict[str, Any]
@@ -59,6 +61,26 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has(served, limit, counted, "vgpu_node_registered"))
     await idle_world.end(pod)
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
+
+
+async def test_a_process_that_nvml_does_not_list_counts_for_the_container_of_its_cgroup(
+    idle_world: World, served: str
+) -> None:
+    """A process that holds no memory is in NVML's samples alone."""
+    pod = await idle_world.run("p", container("main", gpu_mem=512))
+    await with_status(idle_world, "p", main=ID)
+    use(idle_world, 0, pod)
+    idle_world.driver.users.clear()
+    await idle_world.until(lambda: has(served, 'vgpu_container_sampled_seconds_total{container="main"'))
+    ended_us = int((time.time() + 5) * 1e6)
+    idle_world.driver.samples[uuid(0)] = BusySamples((), ((4711, ended_us, 0.5),))
+    await idle_world.until(lambda: counts(served, "vgpu_container_gpu_seconds_total{"))
+    assert not await counts(served, "vgpu_card_others_seconds_total{")
+
+
+async def counts(url: str, name: str) -> bool:
+    """Whether a series of a name is above 0."""
+    return any(each.startswith(name) and float(each.split()[-1]) > 0 for each in (await scraped(url)).split("\n"))
 
 
 async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_the_label(

@@ -3,18 +3,93 @@
 The limiter counts a container's time in turns, by events on the card. A container that is alone on its card launches
 without turns, and a process without the limiter has no region: for these NVML's samples count, which say how long each
 process had a kernel running (docs/adr/0049).
+
+A process without the limiter does not wait for turns: the card slices its time between that process and the container
+that has the turn. A turn's time then contains the process's, which NVML counts as well. And NVML's samples of a process
+are up to 1 % longer than the card's. While samples count for anybody, what was counted twice is taken off. A process
+of which it is not known whether it belongs to a container takes nothing off: its time may be in turns (docs/adr/0132).
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final, TypeVar
 
 from vgpu.adapters.nvml.records import BusySamples
 
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6
 _SAMPLE_US: Final = 1_000_000  # a sample of NVML covers at most this
+_SAMPLED_STAY_US: Final = 5_000_000  # processes known by samples count as present for this long after their last use
+CREDIT_S: Final = 1.0  # busy time not yet accounted for: samples are up to a second later than turns
+DEBT_S: Final = 0.5  # samples of processes may be ahead of the card's; 0.5 s is less than 1 % of a minute
 
 Use = tuple[str, str, str]  # pod UID, container, card
+_OTHERS: Final = None  # stands for the processes without a container
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """GPU seconds on one card over one interval.
+
+    Attributes:
+        turns: of the containers that took turns.
+        sampled: by NVML's samples, of the containers that took none; of the processes without a container under None.
+        unknown: by NVML's samples, of processes of which it is not known whether they belong to a container.
+    """
+
+    turns: Mapping[Use, float]
+    sampled: Mapping[Use | None, float]
+    unknown: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All seconds; more than the card was busy where time slices were counted twice."""
+        return sum(self.turns.values()) + sum(self.sampled.values()) + self.unknown
+
+    def without(self, excess_s: float) -> "Times":
+        """Take off seconds that the card was not busy: of turns first, because only they are elapsed time.
+
+        What the turns do not have is taken off all samples, the other processes' too, beyond a debt of `DEBT_S`.
+        """
+        rest = excess_s - sum(self.turns.values()) - DEBT_S
+        return replace(self, turns=_reduced(self.turns, excess_s), sampled=_reduced(self.sampled, rest))
+
+
+class Balance:
+    """What a card was busy, less what was counted for containers and other processes. For one card.
+
+    Turns are read up to a second before the card's samples of that time. What is too much in one interval may be
+    missing in the next, so only a running difference tells what was counted twice. It is bounded, because errors of
+    measurement add up, and is not kept while all use of the card is in turns.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._sampled_at_us = -_SAMPLED_STAY_US
+
+    def corrected(self, busy_s: float | None, times: Times, now_us: int) -> Times:
+        """Return an interval's times without what was counted twice.
+
+        They are unchanged where all use of the card is in turns, and beside processes of unknown owners. `busy_s` are
+        the seconds in which the card was busy; None = the next interval's will contain them. `now_us` are microseconds
+        since 1970.
+        """
+        if any(seconds > 0 for seconds in times.sampled.values()):
+            self._sampled_at_us = now_us
+        is_sampled = 0 <= now_us - self._sampled_at_us < _SAMPLED_STAY_US  # below 0: the clock was set back
+        if times.unknown > 0 or not is_sampled:
+            # The samples of processes that have just begun may be later than the card's: keep what they may explain.
+            self.seconds = min(max((busy_s or 0.0) - times.total, 0.0), CREDIT_S)
+            return times
+        if busy_s is None:
+            self.seconds = max(self.seconds - times.total, -CREDIT_S)
+            return times
+        left_s = self.seconds + busy_s
+        kept = times.without(times.total - left_s)
+        self.seconds = min(left_s - kept.total, CREDIT_S)
+        return kept
 
 
 class GpuTime:
@@ -30,6 +105,7 @@ class GpuTime:
         self._of_processes: dict[str, dict[int, int]] = {}
         self._turns: dict[Use, float] = {}
         self._read_at: dict[str, int] = {}
+        self._balances: dict[str, Balance] = {}
 
     def since(self, gpus: Iterable[str]) -> dict[str, int]:
         """Return for each card from when samples are needed, in microseconds since 1970; 0 at first."""
@@ -39,32 +115,44 @@ class GpuTime:
     def add(
         self,
         samples: Mapping[str, BusySamples],
-        owners: Mapping[tuple[str, int], Use],
+        owners: Mapping[tuple[str, int], Use | None],
         accounted: Mapping[Use, float],
         now_us: int,
     ) -> None:
         """Take the samples since the last call, at `now_us` microseconds since 1970.
 
-        `owners` is the container of each process of each card. `accounted` are the seconds in turns that each
-        container's region says; a container without an entry has no region.
+        Args:
+            samples: of each card.
+            owners: the container of each process of each card, None for one outside of the containers. Processes that
+                are missing are unknown: they count as others, and nothing is taken off for them.
+            accounted: the seconds in turns that each container's region says; a container without an entry has none.
+            now_us: the time of the call.
         """
         for gpu, each in samples.items():
+            sampled_before = self._asked.get(gpu) or self._read_at.get(gpu, now_us)
             by_pid = self._by_pid(gpu, each)
-            elapsed = (now_us - self._read_at.get(gpu, now_us)) * _US
-            busy = self._of_card(gpu, each) if each.card else min(elapsed, sum(by_pid.values()))
-            self.card[gpu] = self.card.get(gpu, 0.0) + busy
-            self._share_out(gpu, by_pid, owners, accounted)
+            busy: float | None = None
+            if each.card:
+                busy = self._of_card(gpu, each)
+            elif not self._has_samples_of_card(gpu, now_us):
+                busy = busy_by_processes(by_pid.values(), self._asked[gpu] - sampled_before)
+            self.card[gpu] = self.card.get(gpu, 0.0) + (busy or 0.0)
+            times = self._times(gpu, by_pid, owners, accounted)
+            self._count(gpu, self._balances.setdefault(gpu, Balance()).corrected(busy, times, now_us))
             self._read_at[gpu] = now_us
 
-    def forget(self, uses: Iterable[Use]) -> None:
-        """Forget containers that are gone: all but these."""
-        kept = set(uses)
+    def forget(self, held: Collection[tuple[str, str]]) -> None:
+        """Forget containers that are gone: all but these, each a pod's UID and a name."""
         for sums in (self.containers, self.sampled, self._turns):
-            for use in sums.keys() - kept:
+            for use in [each for each in sums if each[:2] not in held]:
                 del sums[use]
 
+    def _has_samples_of_card(self, gpu: str, now_us: int) -> bool:
+        """Whether the card has had samples of its own lately: the next ones will contain the time since."""
+        return abs(now_us - self._until.get(gpu, 0)) < _LONGEST_US
+
     def _of_card(self, gpu: str, samples: BusySamples) -> float:
-        """Sum the card's own samples; drivers without them leave the sum of the processes' samples."""
+        """Sum the card's own samples."""
         total, before = 0.0, self._until.get(gpu, 0)
         for ended, share in sorted(samples.card):
             if before:
@@ -86,28 +174,52 @@ class GpuTime:
         self._of_processes[gpu] = {pid: end for pid, end in ends.items() if newest - end < 10 * _LONGEST_US}
         return sums
 
-    def _share_out(
+    def _times(
         self,
         gpu: str,
         by_pid: Mapping[int, float],
-        owners: Mapping[tuple[str, int], Use],
+        owners: Mapping[tuple[str, int], Use | None],
         accounted: Mapping[Use, float],
-    ) -> None:
-        sampled: dict[Use, float] = {use: 0.0 for use in accounted if use[2] == gpu}
+    ) -> Times:
+        """Return the card's times since the last call: of turns, and of samples where a container had no turn."""
+        sampled: dict[Use | None, float] = {use: 0.0 for use in accounted if use[2] == gpu}
+        unknown = sum(seconds for pid, seconds in by_pid.items() if (gpu, pid) not in owners)
         for pid, seconds in by_pid.items():
-            use = owners.get((gpu, pid))
-            if use is None:
+            if (gpu, pid) in owners:
+                use = owners[gpu, pid]
+                sampled[use] = sampled.get(use, 0.0) + seconds
+        turns: dict[Use, float] = {}
+        for use, seconds in sampled.items():
+            if use is not _OTHERS:
+                self.sampled[use] = self.sampled.get(use, 0.0) + seconds
+                turns[use] = self._new_turns(use, accounted.get(use, 0.0))
+        had_turns = {use: seconds for use, seconds in turns.items() if seconds}
+        return Times(had_turns, {use: each for use, each in sampled.items() if use not in had_turns}, unknown)
+
+    def _new_turns(self, use: Use, now_s: float) -> float:
+        """Return the seconds in turns since the last call; `now_s` is what the region says."""
+        before, self._turns[use] = self._turns.get(use, now_s), now_s
+        return max(0.0, now_s - before)
+
+    def _count(self, gpu: str, times: Times) -> None:
+        for use, seconds in chain(times.turns.items(), times.sampled.items(), [(_OTHERS, times.unknown)]):
+            if use is _OTHERS:
                 self.others[gpu] = self.others.get(gpu, 0.0) + seconds
             else:
-                sampled[use] = sampled.get(use, 0.0) + seconds
-        for use, seconds in sampled.items():
-            now = accounted.get(use, 0.0)
-            turns = max(0.0, now - self._turns.get(use, now))
-            self._turns[use] = now
-            self.sampled[use] = self.sampled.get(use, 0.0) + seconds
-            self.containers[use] = self.containers.get(use, 0.0) + used(turns, seconds)
+                self.containers[use] = self.containers.get(use, 0.0) + seconds
 
 
-def used(turns_s: float, sampled_s: float) -> float:
-    """Return the GPU time of a container over one interval: that of its turns, or of the samples where it had none."""
-    return turns_s or sampled_s
+def busy_by_processes(seconds: Iterable[float], covered_us: int) -> float:
+    """Return the seconds that a card without samples of its own was busy, from the seconds of its processes.
+
+    Two processes in one time slice both count, so it is at most the time which the samples cover. That is not the time
+    between two calls: samples come late, and after a call without any the next one has those of two.
+    """
+    return min(sum(seconds), min(max(0, covered_us), _LONGEST_US) * _US)
+
+
+def _reduced(seconds: Mapping[_Key, float], excess_s: float) -> Mapping[_Key, float]:
+    """Return seconds with `excess_s` taken off in proportion, down to 0; unchanged without an excess."""
+    total = sum(seconds.values())
+    kept = 1 - min(max(excess_s / total, 0.0), 1.0) if total > 0 else 1.0
+    return {key: each * kept for key, each in seconds.items()}

@@ -1,11 +1,10 @@
-"""For how long each container has been idle: looks for its use in the regions, NVML's samples and /proc."""
+"""For how long each container has been idle: looks for its use in the regions and in NVML's samples."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from vgpu.adapters.nvml.records import BusySamples
-from vgpu.adapters.procfs import Process
-from vgpu.node import last_use, process_owner
+from vgpu.node import last_use
 from vgpu.node.gpu_time import Use
 from vgpu.node.last_use import ActiveProcesses, LastUse
 from vgpu.node.pods import BoundPod
@@ -17,9 +16,8 @@ UNKNOWN: Final[Mapping[Use, int]] = {}
 class IdleTimes:
     """The idle time of each container on each of its cards. Call `look` every second."""
 
-    def __init__(self, process: Callable[[int], Process | None], monotonic_ns: Callable[[], int]) -> None:
-        """`process` reads a process of /proc; `monotonic_ns` returns CLOCK_MONOTONIC, which regions contain."""
-        self._process = process
+    def __init__(self, monotonic_ns: Callable[[], int]) -> None:
+        """`monotonic_ns` returns CLOCK_MONOTONIC, which regions contain."""
         self._monotonic_ns = monotonic_ns
         self._last_use = LastUse()
         self._active = ActiveProcesses()
@@ -30,7 +28,7 @@ class IdleTimes:
         held: Mapping[Use, CardUse | None],
         seconds: Mapping[Use, float],
         samples: Mapping[str, BusySamples],
-        listed: Mapping[tuple[str, int], Use],
+        owners: Mapping[tuple[str, int], Use | None],
         pods: Mapping[str, BoundPod],
     ) -> None:
         """Look for use, and update `ms`, which lacks containers of which it is unknown.
@@ -39,12 +37,11 @@ class IdleTimes:
             held: the containers on their cards, with the region's account.
             seconds: GPU seconds of containers so far.
             samples: NVML's since the last look.
-            listed: the containers of processes, by card and pid, as far as they are known.
+            owners: the containers of processes, by card and pid, as far as they are known; None for one without.
             pods: of this node, by UID as the kubelet writes it.
         """
         now_ns = self._monotonic_ns()
         active = self._active.take(samples)
-        owners = process_owner.owners(active - listed.keys(), self._process, pods) | dict(listed)
         used = {owner for each in active if (owner := owners.get(each)) is not None}
         young_on = self._active.young_on(active, owners.keys(), now_ns)
         synthetic = {pod.uid for pod in pods.values() if pod.is_synthetic}

@@ -157,7 +157,8 @@ CONTAINER_ROWS: Final = (
     _container(
         "gpu_seconds_total",
         _C,
-        "GPU time used: in turns, by events on the card; without turns, by NVML's samples",
+        "GPU time used: in turns, by events on the card; without turns, by NVML's samples; "
+        "less what processes without the limiter used meanwhile",
         lambda c: c.gpu_s,
     ),
     _used("turn_seconds_total", _C, "GPU time used in turns, by events on the card", lambda u: u.gpu_ns * _NS),

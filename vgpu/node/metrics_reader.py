@@ -16,7 +16,7 @@ from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
 from vgpu.adapters.procfs import Process
 from vgpu.limits import CardLimit
 from vgpu.measured_use import MeasuredUse
-from vgpu.node import dcgm_metrics, metrics, share_files, uninvited
+from vgpu.node import dcgm_metrics, metrics, process_owner, share_files, uninvited
 from vgpu.node.allocations import Allocation, Holder
 from vgpu.node.findings import Finding
 from vgpu.node.gpu_time import GpuTime, Use
@@ -115,7 +115,8 @@ class MetricsReader:
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
         self._meter = UsageMeter()
-        self._idle = IdleTimes(process, monotonic_ns)
+        self._process = process
+        self._idle = IdleTimes(monotonic_ns)
         self._known = _known(sources)
         self._reading = threading.Lock()
 
@@ -163,9 +164,6 @@ class MetricsReader:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
             accounts = {each.id: share_files.read_account(self._files.region(each.id)) for each in known.held.values()}
-            owners = {
-                (key[2], use.pid): key for key, g in known.groups.items() if key[:2] in known.held for use in g.uses
-            }
             turns = {
                 (uid, container, gpu): use.gpu_ns * _NS
                 for (uid, container), each in known.held.items()
@@ -174,13 +172,24 @@ class MetricsReader:
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
             now_s = self._wall_clock()
             samples = self._driver.busy_samples(since)
+            owners = self._owners(known, samples)
             self._time.add(samples, owners, turns, int(now_s * 1e6))
-            self._time.forget(turns.keys() | known.groups.keys())
+            self._time.forget(known.held)
             held = self._held(known, accounts)
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
             seconds = dict.fromkeys(held, 0.0) | self._time.containers
             self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
             return accounts
+
+    def _owners(self, known: _Known, samples: Mapping[str, BusySamples]) -> dict[tuple[str, int], Use | None]:
+        """Return the containers of the processes that have samples; None for one without devices of the node.
+
+        NVML lists fewer processes than it has samples of: not those that hold no memory, or began since the last look.
+        """
+        listed = {(key[2], use.pid): key for key, group in known.groups.items() for use in group.uses}
+        sampled = {(gpu, pid) for gpu, each in samples.items() for pid in each.pids}
+        found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
+        return {each: use if use and use[:2] in known.held else None for each, use in found.items()}
 
     def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""

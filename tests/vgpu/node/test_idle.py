@@ -23,7 +23,7 @@ JOB, LOAD = ((uid, "main", GPU) for uid in PODS)
 def ms_after(seconds: int, *, names_processes: bool = True, known: dict[str, BoundPod] = PODS) -> dict[Use, int]:
     """The idle times after a time in which both pods launch, use GPU seconds, and are seen by NVML."""
     now_ns = 100 * S
-    times = IdleTimes(lambda _: None, lambda: now_ns)
+    times = IdleTimes(lambda: now_ns)
     for second in range(seconds + 1):
         now_ns += S
         account = CardUse(GPU, 0, None, 0, 0, 0, activity=Activity(last_launch_at_ns=now_ns))

@@ -61,6 +61,11 @@ class BusySamples:
     active: Mapping[int, int] = field(default_factory=dict)
     names_processes: bool = True
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes that have samples."""
+        return frozenset(pid for pid, _, _ in self.processes) | self.active.keys()
+
 
 @dataclass(frozen=True, slots=True)
 class Xid:
