@@ -1,4 +1,4 @@
-"""The admin's ASGI application: routes, errors, sizes, the administrators' page, and the OpenAPI document."""
+"""The admin's ASGI application: routes, errors, the administrators' page, and the OpenAPI document."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 import vgpu
 from extender.admin import (
@@ -23,13 +23,12 @@ from extender.admin import (
     simulate_routes,
     summary_routes,
 )
+from extender.admin.body_limit import MAX_BODY, BodyLimit
 from extender.admin.context import Context
 from extender.admin.problems import AdminProblem, FieldError
 from extender.web import routes as web
-from vgpu.adapters import http_body
 
 PREFIX: Final = "/api/v1"
-MAX_BODY: Final = 1 << 20
 ROUTES: Final = (
     inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
 )  # fmt: skip
@@ -80,7 +79,7 @@ def build(context: Context) -> ASGIApp:
             route.operation_id = route.name
     app.include_router(web.router)
     _add_pages(app)
-    return BodyLimit(app, MAX_BODY)
+    return BodyLimit(app)
 
 
 def _add_pages(app: FastAPI) -> None:
@@ -103,55 +102,6 @@ def _add_pages(app: FastAPI) -> None:
         return document
 
     app.openapi = with_problems  # type: ignore[method-assign]
-
-
-class BodyLimit:
-    """Refuses a request's body beyond a size: by its Content-Length at once, or as soon as more has come."""
-
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self._app = app
-        self._most = most
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with a bounded body."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        length = http_body.length(dict(scope["headers"]).get(b"content-length", b"0").decode("latin-1"))
-        if length is None or length > self._most:
-            await self._refuse(scope, receive, send)
-            return
-        received, started = 0, False
-
-        async def bounded() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._most:
-                raise _TooLong
-            return message
-
-        async def noted(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
-        try:
-            await self._app(scope, bounded, noted)
-        except _TooLong:
-            if not started:
-                await self._refuse(scope, receive, send)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        problem = AdminProblem(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is longer than {self._most} bytes",
-            headers={"Connection": "close"},
-        )  # fmt: skip
-        await problems.response(problem, scope["path"])(scope, receive, send)
-
-
-class _TooLong(BaseException):
-    """More of the body came than is read. No handler of the application may take it for an error of its own."""
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:

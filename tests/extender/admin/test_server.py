@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ import httpx
 import pytest
 
 from extender import admin_service
-from extender.admin import connections, server
+from extender.admin import body_limit, connections, server
 from extender.admin.messages import Listener
 from extender.settings import Settings
 from tests.extender.admin.conftest import Opened
@@ -51,6 +52,28 @@ async def until_open(port: int) -> None:
                 writer.close()
                 return
             await asyncio.sleep(0.02)
+
+
+async def test_long_bodies_without_a_length_are_read_slowly_and_short_ones_at_once(opened: Opened) -> None:
+    """Twelve bodies of 1 MiB have 192 pieces: a quarter of a second's are read at once, the others take half of one."""
+    head = b"POST /api/v1/simulate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    piece = b"%x\r\n%b\r\n" % (body_limit.PIECE, bytes(body_limit.PIECE))
+
+    async def too_long(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + piece * (body_limit.MAX_BODY // body_limit.PIECE + 1))
+        assert b"413" in await reader.readline()
+        writer.close()
+
+    async with served(opened) as port:
+        begun = time.monotonic()
+        flood = asyncio.gather(*(too_long(port) for _ in range(12)))
+        await asyncio.sleep(0.1)
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            assert (await client.post("/api/v1/simulate", content=b"{}")).status_code == 422
+        assert not flood.done()
+        await flood
+        assert time.monotonic() - begun > 0.4
 
 
 async def test_a_hundred_mebibytes_are_refused_and_the_listener_goes_on(opened: Opened) -> None:
