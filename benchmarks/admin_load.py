@@ -242,8 +242,9 @@ def others_s() -> float:
     used = Path("/proc/stat").read_text().split()[1:4]  # user, nice, system
     own = 0
     for pid in (os.getpid(), *children(os.getpid())):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        own += int(fields[11]) + int(fields[12])
+        with contextlib.suppress(OSError):  # a child that has just ended
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            own += int(fields[11]) + int(fields[12])
     return (sum(map(int, used)) - own) * TICK_S
 
 

@@ -1,5 +1,8 @@
 """Calls verbs over one kept connection, as kube-scheduler does, from a process of its own.
 
+The process has real-time priority where it may: kube-scheduler does not share the extender's processors with other
+clients, so the caller must not wait for them.
+
 The API server of these benchmarks runs in their own process: a caller beside it would measure its pauses too.
 """
 
@@ -7,6 +10,7 @@ import asyncio
 import contextlib
 import gc
 import multiprocessing
+import os
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -47,6 +51,8 @@ async def calling(url: str) -> AsyncIterator[VerbCaller]:
 def _serve(url: str, asked: Connection) -> None:
     connection = _Connection(url)
     gc.disable()
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     with contextlib.suppress(EOFError):
         while True:
             asked.send(connection.post(*asked.recv()))

@@ -6,7 +6,6 @@ process ends.
 
 import asyncio
 import contextlib
-import os
 import socket
 import sys
 import time
@@ -21,14 +20,11 @@ from extender.history.reports import Reports
 from vgpu.adapters import process
 from vgpu.adapters.kubernetes.client import Client
 
-NICER = 10  # the verbs go first where there are few processors
-
 
 def main() -> None:
     """Serve the admin REST; exit with status 1 on an error."""
     descriptor, log_level = sys.argv[1:]
-    with contextlib.suppress(OSError):
-        os.nice(NICER)
+    process.give_way()
     process.run("admin", log_level, lambda: serve(int(descriptor)))
 
 

@@ -52,7 +52,7 @@ class AdminProcess:
         with ours, theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "extender.admin", str(theirs.fileno()), self._log_level,
-                stdin=DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True,  # Ctrl-C is for the extender
+                stdin=DEVNULL, pass_fds=(theirs.fileno(),), process_group=0,  # see ADR 134; Ctrl-C is for the extender
             )  # fmt: skip
             theirs.close()
             try:

@@ -18,10 +18,9 @@ with extras.needed("cluster", by="extender"):
     from extender.history.retention import Retention
     from extender.history.settings import Settings
     from extender.history.spill_reader import SpillReader
+    from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.errors import VgpuError
-
-NICENESS = 10  # the verbs come first
 
 
 def main() -> None:
@@ -31,7 +30,7 @@ def main() -> None:
         level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    os.nice(NICENESS)
+    process.give_way()
     try:
         drain(settings).run()
     except (VgpuError, OSError) as error:

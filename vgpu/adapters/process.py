@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import resource
 import signal
 import socket
@@ -15,6 +16,7 @@ import uvicorn
 from vgpu.errors import VgpuError
 
 MAX_DESCRIPTORS: Final = 8_192
+_LOWEST_PRIORITY: Final = 19  # nice
 
 
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -37,6 +39,16 @@ def raise_descriptors() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def give_way() -> None:
+    """Run only when the other processes of this session or control group leave a processor.
+
+    Only the lowest priority does that: beside a process with nice 10, one that wakes up waits for the rest of its time
+    slice, up to 4 ms (docs/adr/0134).
+    """
+    with contextlib.suppress(OSError):
+        os.nice(_LOWEST_PRIORITY)
 
 
 async def _until_signalled(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

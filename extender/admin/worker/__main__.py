@@ -1,7 +1,5 @@
 """Answers questions on stdin until it ends. After a question's time limit, in seconds, there is no answer."""
 
-import contextlib
-import os
 import signal
 import sys
 import time
@@ -11,14 +9,10 @@ from extender.admin import frames
 from extender.admin.worker import questions
 from extender.admin.worker.fleet import Fleet, Update
 
-NICER = 10  # the verbs go first where there are few cores
-
 
 def main() -> None:
     """Read frames: an update of the node views, or a question with its time limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole process group; the parent ends this process
-    with contextlib.suppress(OSError):
-        os.nice(NICER)
     fleet = Fleet()
     while (message := frames.read(sys.stdin.buffer)) is not None:
         if isinstance(message, Update):
