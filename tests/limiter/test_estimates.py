@@ -27,6 +27,9 @@ class Estimates:
     def fit(self, expected: int, measured: int, *, is_dense: bool) -> None:
         self._compute.estimates_fit(self._room, U64(expected), U64(measured), ctypes.c_bool(is_dense))
 
+    def is_doubtful(self, key: int) -> bool:
+        return bool(self._compute.estimates_is_doubtful(self._room, U64(key)))
+
     def expected(self, key: int) -> int | None:
         found = U64()
         return found.value if self._compute.estimates_of(self._room, U64(key), ctypes.byref(found)) else None
@@ -58,6 +61,17 @@ def test_a_sample_that_was_interrupted_hardly_changes_an_estimate(compute: ctype
     assert estimates.expected(KEY) == 70_000
     estimates.learn(KEY, *[70_000] * 12, 4_000_000)
     assert 70_000 < (estimates.expected(KEY) or 0) < 90_000
+
+
+def test_a_long_estimate_is_doubtful_until_the_second_sample(compute: ctypes.CDLL) -> None:
+    """The driver loads a kernel when it is first launched: 1.6 ms were measured of a kernel of 0.05 ms (H100)."""
+    estimates = Estimates(compute)
+    assert not estimates.is_doubtful(KEY)
+    estimates.learn(KEY, 1_600_000)
+    estimates.learn(OTHER, 50_000)
+    assert (estimates.is_doubtful(KEY), estimates.is_doubtful(OTHER)) == (True, False)
+    estimates.learn(KEY, 50_000)
+    assert (estimates.is_doubtful(KEY), estimates.expected(KEY)) == (False, 50_000)
 
 
 def test_a_kernel_that_takes_much_longer_from_now_on_is_believed_at_the_second_sample(compute: ctypes.CDLL) -> None:

@@ -125,6 +125,15 @@ def test_a_turn_with_an_end_time_ends_within_a_kernel_of_it(compute: ctypes.CDLL
     assert judge(compute, turn, kernel, until - 1) == FULL
 
 
+def test_a_turn_with_a_doubtful_estimate_says_nothing_about_the_others(compute: ctypes.CDLL) -> None:
+    turn = open_turn(compute, 30)
+    for _ in range(4):
+        add(compute, turn, MS, START)
+    assert compute.turn_is_informative(ctypes.byref(turn))
+    turn.is_doubtful = True
+    assert not compute.turn_is_informative(ctypes.byref(turn))
+
+
 def test_a_turn_ends_by_its_age(compute: ctypes.CDLL) -> None:
     turn = compute.turn_open(U64(START), TurnLimits(10 * MS, MS, 20 * MS))
     add(compute, turn, 1, START)

@@ -81,6 +81,7 @@ class Gate:
             if verdict != FITS:
                 break
             self.pure.turn_add(ctypes.byref(turn), known, U64(expected or 0), U64(now))
+            turn.is_doubtful |= self.pure.estimates_is_doubtful(self.estimates, U64(key))
             is_prompt = free_at <= now
             began = max(free_at, now + LATENCY)
             if not known or turn.launches == sample_at + 1:

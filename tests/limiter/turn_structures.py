@@ -24,6 +24,7 @@ class Turn(ctypes.Structure):
         ("idle_gaps", ctypes.c_uint),
         ("expected_at_probe", U64),
         ("is_probe_pending", ctypes.c_bool),
+        ("is_doubtful", ctypes.c_bool),
         ("is_unknown", ctypes.c_bool),
     )
 
@@ -48,6 +49,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "turn_is_informative",
         "turn_is_fully_informative",
         "estimates_of",
+        "estimates_is_doubtful",
     ):
         getattr(pure, name).restype = ctypes.c_bool
     for name in ("host_periods_note_host_wait", "host_periods_is_host_bound"):

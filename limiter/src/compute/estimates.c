@@ -7,6 +7,9 @@
 /* Longest sample that is counted, in ns: one hour. Keeps the products below within 64 bits. */
 #define NS_MAX 3600000000000ULL
 
+/* Shortest estimate that one sample does not make known: several times a launch of the programs that are queued. */
+#define DOUBTFUL_MIN (NS_PER_MS / 5)
+
 /* SLOTS_TRIED: rows in which a key may be stored, from its hash on; if others use them all, the first is overwritten.
  * SCALE_ONE: fixed-point 1.0; the scale stays between 1/32 and 5/4 of it. COUNT_MAX: bounds the weight of past samples
  * in the average. FIRST_SAMPLES: of so many the shortest is the average. OUTLIER_FACTOR: a sample that is longer than
@@ -51,6 +54,11 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
     const struct estimate *row = find(estimates, key);
     if (row) *ns = row->ns * scale(estimates) / SCALE_ONE;
     return row != NULL;
+}
+
+bool estimates_is_doubtful(const struct estimates *estimates, uint64_t key) {
+    const struct estimate *row = find(estimates, key);
+    return row && row->count == 1 && row->ns > DOUBTFUL_MIN;
 }
 
 /* The time of a kernel depends on its arguments, so an average of many samples is kept. */

@@ -25,6 +25,10 @@ uint64_t estimates_key(const void *what, const unsigned shape[6]);
 /* Stores in `ns` what a launch is expected to add to a turn's GPU time; false if it was never sampled. */
 bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns);
 
+/* Whether an estimate may be far too long: it is long, and has one sample only. The driver loads a kernel when it is
+ * first launched, which can take milliseconds between the events around that launch. */
+bool estimates_is_doubtful(const struct estimates *estimates, uint64_t key);
+
 /* Adds a sample: a launch took `ns`. Samples have to be drawn at random from all launches; otherwise the average is not
  * theirs. A sample can be too long, never too short: the time slices of another context, or the host, may interrupt
  * it. So of the first samples the shortest counts, and a much longer one counts in full only when the next one confirms

@@ -35,15 +35,16 @@ static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, co
 
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
  * room for its events, so that every turn makes progress. The caller holds LOCK_GATE. */
-static enum verdict admit_to_turn(struct gate *gate, bool is_known, uint64_t expected, uint64_t now, CUcontext context,
-                                  CUstream stream, struct launch_slot *slot) {
+static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
+                                  struct launch_slot *slot) {
     bool is_first = gate->turn.launches == 0;
     if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
-    enum verdict verdict = turn_judge(&gate->turn, is_known, expected, now);
+    enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
     if (verdict != VERDICT_FITS) return verdict;
-    if (!turn_events_find_slot(gate_events(gate), context, stream, slot) && !is_first) return VERDICT_UNMEASURED;
+    if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first) return VERDICT_UNMEASURED;
     slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
-    turn_add(&gate->turn, is_known, expected, now);
+    turn_add(&gate->turn, is_known, launch->estimate, now);
+    gate->turn.is_doubtful |= launch->is_doubtful;
     slot->records_end_at_once = gate->is_host_bound;
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
@@ -67,10 +68,10 @@ static enum verdict admit(struct gate *gate, uint64_t key, CUcontext context, CU
     uint64_t expected = 0, now = clock_now();
     bool is_known = estimates_of(&gate->estimates, key, &expected);
     if (gate->phase == SHUT) return is_known ? VERDICT_FULL : VERDICT_UNMEASURED;
-    struct queued_launch launch = {key, expected, context, stream};
+    struct queued_launch launch = {key, expected, estimates_is_doubtful(&gate->estimates, key), context, stream};
     enum verdict verdict = gate->phase == QUEUING || gate->is_queue_turn
                                ? admit_to_queue(gate, is_known, &launch, now, slot)
-                               : admit_to_turn(gate, is_known, expected, now, context, stream, slot);
+                               : admit_to_turn(gate, is_known, &launch, now, slot);
     if (verdict == VERDICT_FITS) note_admitted(gate, key, expected, slot, now);
     return verdict;
 }

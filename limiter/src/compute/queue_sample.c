@@ -27,6 +27,7 @@ static void begin_sample(struct queue_sample *sample, const struct queued_launch
     sample->index = draw(sample, sample->launches ? sample->launches : 1);
     sample->segment = segment;
     sample->is_delayed = false;
+    sample->has_doubtful = false;
     __atomic_store_n(&sample->is_stream_idle, false, __ATOMIC_RELAXED);
     sample->expected = 0;
     sample->launches = 0;
@@ -39,8 +40,8 @@ static void begin_sample(struct queue_sample *sample, const struct queued_launch
 /* The segment is complete when a launch begins the next one in the same stream. If the segment was open by then, the
  * card may have been idle after it. */
 static bool is_measurable(const struct queue_sample *sample, const struct queued_launch *launch, uint64_t opened) {
-    return !sample->is_launch && sample->launches >= LAUNCHES_MIN && opened < sample->segment &&
-           is_in_same_stream(sample, launch);
+    return !sample->is_launch && !sample->has_doubtful && sample->launches >= LAUNCHES_MIN &&
+           opened < sample->segment && is_in_same_stream(sample, launch);
 }
 
 /* Of a segment that cannot be measured, a launch is sampled the next time. */
@@ -70,9 +71,22 @@ static void sample_launch(struct queue_sample *sample, uint64_t key, bool is_ope
     slot->sample_end_after = sample->end;
 }
 
+/* Does not wait until the launch is drawn, because one kernel that is estimated at a hundred times its time distorts
+ * every segment that contains it. `launches` is that of the last whole segment, from which the next index is drawn. */
+static void sample_at_once(struct queue_sample *sample, const struct queued_launch *launch, struct segment_place place,
+                           uint64_t opened, struct launch_slot *slot) {
+    unsigned launches = sample->launches;
+    begin_sample(sample, launch, place.number, slot->context_events);
+    sample->launches = launches;
+    sample->is_launch = true;
+    sample->index = place.is_new ? 0 : 1;
+    sample_launch(sample, launch->key, place.number <= opened, slot);
+}
+
 void queue_sample_note_launch(struct queue_sample *sample, const struct queued_launch *launch,
                               struct segment_place place, uint64_t opened, struct launch_slot *slot) {
     if (place.is_new) note_first_launch(sample, launch, place.number, opened, slot);
+    if (launch->is_doubtful && sample->state == SAMPLE_NONE) sample_at_once(sample, launch, place, opened, slot);
     if (sample->state != SAMPLE_FILLING || sample->segment != place.number) return;
     if (!is_in_same_stream(sample, launch)) {
         sample->state = SAMPLE_NONE;
@@ -81,6 +95,7 @@ void queue_sample_note_launch(struct queue_sample *sample, const struct queued_l
     if (sample->is_launch && sample->launches == sample->index)
         sample_launch(sample, launch->key, place.number <= opened, slot);
     sample->launches++;
+    sample->has_doubtful |= launch->is_doubtful;
     sample->expected += launch->estimate;
 }
 

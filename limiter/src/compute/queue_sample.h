@@ -19,6 +19,7 @@ struct queue_sample {
     enum sample_state state;
     bool is_launch;      /* a launch is sampled, not a segment */
     bool is_delayed;     /* `begin` may have passed long before the card began: see queue_sample_note_delay */
+    bool has_doubtful;   /* the sampled segment has launches of which the estimates may be far too long */
     bool is_stream_idle; /* the stream had no work before the sampled launch */
     unsigned index;      /* of the launch in its segment that is to be sampled */
     uint32_t random;     /* state of the generator that draws samples */
@@ -31,9 +32,10 @@ struct queue_sample {
     CUevent *begin, *end; /* atomic; where the events are */
 };
 
-/* A launch of known GPU time `estimate` into a stream; `key` as for the estimates. */
+/* A launch of known GPU time `estimate` into a stream; `key` and `is_doubtful` as for the estimates. */
 struct queued_launch {
     uint64_t key, estimate;
+    bool is_doubtful;
     CUcontext context;
     CUstream stream;
 };

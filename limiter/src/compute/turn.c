@@ -143,5 +143,5 @@ bool turn_is_fully_informative(const struct turn *turn) {
 }
 
 bool turn_is_informative(const struct turn *turn) {
-    return !turn->is_unknown && turn->launches >= INFORMATIVE_LAUNCHES;
+    return !turn->is_unknown && !turn->is_doubtful && turn->launches >= INFORMATIVE_LAUNCHES;
 }

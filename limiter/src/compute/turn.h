@@ -19,6 +19,7 @@ struct turn {
     unsigned idle_gaps;         /* launches before which the card was expected to be idle */
     uint64_t expected_at_probe; /* `expected` when the pending probe was launched */
     bool is_probe_pending;      /* the card has not passed the probe: an event between two launches of the turn */
+    bool is_doubtful;           /* contains a launch of which the estimate may be far too long */
     bool is_unknown;            /* contains a launch without an estimate, so no other launch is admitted */
 };
 
@@ -87,7 +88,8 @@ bool turn_is_interrupted(const struct turn *turn, uint64_t measured);
 uint64_t turn_sampled(uint64_t measured, bool is_stream_idle);
 
 /* Whether the measured time of the turn shows how long its launches take together: it has four or more, all with
- * estimates. */
+ * estimates
+ * that can be relied on. */
 bool turn_is_informative(const struct turn *turn);
 
 /* Whether that also holds if the measured time is longer than the estimates: the arbiter limits the turn, and the card
