@@ -285,8 +285,11 @@ async def postgresql_killed(asked: argparse.Namespace, work: Path) -> Calls:
 
 
 async def every(asked: argparse.Namespace, work: Path) -> dict[str, Calls]:
-    """Run every case."""
-    return {"sqlite-disk-full": await disk_full(asked, work), "postgresql-killed": await postgresql_killed(asked, work)}
+    """Run every case, or the one asked for."""
+    return {case: await run_case(asked, work) for case, run_case in CASES.items() if asked.only in case}
+
+
+CASES = {"sqlite-disk-full": disk_full, "postgresql-killed": postgresql_killed}
 
 
 def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.Row]:
@@ -332,6 +335,7 @@ def main() -> None:
         "--period-s", type=float, default=15.0, help="seconds that it fails, and is healthy, in a round"
     )
     parser.add_argument("--rate", type=float, default=20.0, help="pods per second")
+    parser.add_argument("--only", default="", help="only cases whose name contains this text")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     if why := postgres.missing() or ("" if os.geteuid() == 0 else "run it as root"):
