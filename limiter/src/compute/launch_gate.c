@@ -41,7 +41,8 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
     if (verdict != VERDICT_FITS) return verdict;
-    if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first) return VERDICT_UNMEASURED;
+    if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first)
+        return VERDICT_UNMEASURED;
     slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
     turn_add(&gate->turn, is_known, launch->estimate, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
