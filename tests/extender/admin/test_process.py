@@ -105,6 +105,16 @@ async def test_what_only_the_extender_knows_is_asked_of_it(world: World, kubecon
     assert (record.verb, record.outcome) == ("cordon", "done")  # type: ignore[union-attr]
 
 
+async def test_it_gives_way_to_the_extender_and_is_out_of_reach_of_ctrl_c(world: World, kubeconfig: Path) -> None:
+    """Priorities are compared within a session: outside of control groups each session has an equal part."""
+    async with running(world, kubeconfig, free_port()) as http:
+        await until_answered(http)
+        (pid,) = children()
+        assert os.getpriority(os.PRIO_PROCESS, pid) == 19
+        assert os.getsid(pid) == os.getsid(0)
+        assert os.getpgid(pid) == pid
+
+
 async def test_a_killed_process_is_started_again(world: World, kubeconfig: Path) -> None:
     async with running(world, kubeconfig, free_port()) as http:
         await until_answered(http)
