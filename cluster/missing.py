@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster import one_process
+
 PACKAGES = {
     "containerd": "containerd",
     "ctr": "containerd",
@@ -17,6 +19,8 @@ PACKAGES = {
 }
 HIDDEN = (Path("/run"), Path("/var/lib"), Path("/var/log"))  # every node has its own
 
+_INSTALLING = Path("/run/vgpushare-packages.lock")
+_OTHERS_S = 300
 _SEARCH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
@@ -39,9 +43,15 @@ def packages() -> list[str]:
 
 
 def install(names: list[str]) -> None:
-    """Install Debian packages; raises Missing with apt's last output."""
+    """Install Debian packages, after another process that does; raises Missing with apt's last output."""
+    with one_process.at_a_time(_INSTALLING):
+        _install(names)
+
+
+def _install(names: list[str]) -> None:
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names]
+    wait = ["-o", f"DPkg::Lock::Timeout={_OTHERS_S}"]  # such as for unattended upgrades
+    command = ["apt-get", *wait, "install", "-y", "-qq", "--no-install-recommends", *names]
     for step in (["apt-get", "update", "-qq"], command):
         done = subprocess.run(
             step, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False

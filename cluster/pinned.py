@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import golang, missing, progress
+from cluster import golang, missing, one_process, progress
 
 
 def cache() -> Path:
@@ -54,7 +54,9 @@ class Programs:
     def ensure(self) -> Path:
         """Return the folder, after building what is missing; raises missing.Missing with what is lacking."""
         if not self.is_built():
-            self._build()
+            with one_process.at_a_time(self.folder.with_suffix(".lock")):
+                if not self.is_built():
+                    self._build()
         return self.folder
 
     def _build(self) -> None:
@@ -68,9 +70,9 @@ class Programs:
         if done.returncode:
             shutil.rmtree(scratch)
             raise missing.Missing([f"a built {self.title} (go build ended with {done.returncode})"])
-        with contextlib.suppress(OSError):  # another process has built the same folder meanwhile
-            scratch.rename(self.folder)
-        shutil.rmtree(scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):  # the folder was there, and lacked programs
+            shutil.rmtree(self.folder)
+        scratch.rename(self.folder)
         self.folder.chmod(0o755)
         progress.say(f"{self.title} is built")
 

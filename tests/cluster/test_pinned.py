@@ -1,5 +1,7 @@
 """Pinned programs are kept by what pins them, and built once."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,23 @@ def test_programs_are_built_when_all_of_them_are_there(programs: pinned.Programs
         assert not programs.is_built()
         (programs.folder / name).touch()
     assert programs.ensure() == programs.folder
+
+
+def test_of_two_that_need_programs_one_builds_them(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two workers of a test run begin at once on a fresh machine."""
+    built: list[str] = []
+
+    def build(self: pinned.Programs) -> None:
+        built.append(self.name)
+        time.sleep(0.2)
+        self.folder.mkdir(parents=True)
+        for name in ("one", "two"):
+            (self.folder / name).touch()
+
+    monkeypatch.setattr(pinned.Programs, "_build", build)
+    with ThreadPoolExecutor(4) as workers:
+        assert set(workers.map(lambda _: programs.ensure(), range(4))) == {programs.folder}
+    assert built == ["kube"]
 
 
 def test_another_pin_has_another_folder(programs: pinned.Programs) -> None:
