@@ -23,6 +23,7 @@ from extender.admin.worker.questions import Answer, Question
 
 LIMIT_S: Final = 5.0
 GRACE_S: Final = 2.0  # a single node takes 10 ms at most
+START_S: Final = 30.0  # on a busy machine, where it has the lowest priority
 MAX_WAITING: Final = 32
 MAX_OF_CALLER: Final = 8
 NODES_PER_PIECE: Final = 16
@@ -69,8 +70,9 @@ class PlacementProcess:
 
     async def _answer(self, snapshot: Snapshot, question: Question) -> Answer:
         try:
-            async with asyncio.timeout(self._limit_s + GRACE_S):
+            async with asyncio.timeout(START_S):
                 process = await self._started()
+            async with asyncio.timeout(self._limit_s + GRACE_S):
                 await self._update(process, snapshot)
                 return await self._exchange(process, question)
         except TimeoutError:
@@ -91,6 +93,8 @@ class PlacementProcess:
                 sys.executable, "-m", "extender.admin.worker",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
+            assert self._process.stdout is not None  # noqa: S101 - it was started with a pipe
+            await frames.receive(self._process.stdout)  # it has begun to listen
         return self._process
 
     async def _update(self, process: asyncio.subprocess.Process, snapshot: Snapshot) -> None:

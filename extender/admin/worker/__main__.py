@@ -1,4 +1,7 @@
-"""Answers questions on stdin until it ends. After a question's time limit, in seconds, there is no answer."""
+"""Answers questions on stdin until it ends. After a question's time limit, in seconds, there is no answer.
+
+A first frame on stdout, without content, says that it listens.
+"""
 
 import signal
 import sys
@@ -14,13 +17,18 @@ def main() -> None:
     """Read frames: an update of the node views, or a question with its time limit."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole process group; the parent ends this process
     fleet = Fleet()
+    _send(None)
     while (message := frames.read(sys.stdin.buffer)) is not None:
         if isinstance(message, Update):
             fleet.apply(message)
             continue
         question, limit_s = message
-        sys.stdout.buffer.write(frames.encode(questions.answer(question, fleet, _until(time.monotonic() + limit_s))))
-        sys.stdout.buffer.flush()
+        _send(questions.answer(question, fleet, _until(time.monotonic() + limit_s)))
+
+
+def _send(message: object) -> None:
+    sys.stdout.buffer.write(frames.encode(message))
+    sys.stdout.buffer.flush()
 
 
 def _until(deadline: float) -> Callable[[], None]:
