@@ -205,12 +205,24 @@ async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answe
 ) -> None:
     monkeypatch.setattr(placement_process, "GRACE_S", 0.0)
     question = Reasons([], DefaultPolicies())
-    slow = PlacementProcess(limit_s=0.001)
+    slow = PlacementProcess(limit_s=0.0)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
         await slow.ask(Snapshot(1), question, "me")
     slow._limit_s = 20
     assert await slow.ask(Snapshot(1), question, "me") == b"[]"
     await slow.close()
+
+
+async def test_a_process_that_does_not_start_in_time_is_ended_and_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = PlacementProcess()
+    monkeypatch.setattr(placement_process, "START_S", 0.001)
+    with pytest.raises(AdminProblem, match="the time for the answer is over"):
+        await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me")
+    monkeypatch.undo()
+    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
+    await process.close()
 
 
 async def test_a_process_that_was_killed_is_started_again() -> None:
