@@ -15,10 +15,19 @@ class TokenBucket:
 
     def take(self) -> float:
         """Take a token and return 0, or take none and return after how many seconds a token is there."""
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate_per_s)
-        self._at = now
+        self._refill()
         if self._tokens >= 1:
             self._tokens -= 1
             return 0.0
         return (1 - self._tokens) / self._rate_per_s
+
+    def reserve(self, tokens: int) -> float:
+        """Take tokens, future ones too, and return after how many seconds the last of them is there."""
+        self._refill()
+        self._tokens -= tokens
+        return max(0.0, -self._tokens / self._rate_per_s)
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate_per_s)
+        self._at = now

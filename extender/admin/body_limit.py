@@ -13,12 +13,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from extender.admin import problems
 from extender.admin.problems import AdminProblem
+from extender.token_bucket import TokenBucket
 from vgpu.adapters import http_body
 
 MAX_BODY: Final = 1 << 20
 PIECE: Final = 64 << 10  # the first piece of a body is read at once: most bodies are shorter
 PIECES_PER_S: Final = 256.0  # of all requests together
-BURST_S: Final = 0.25  # what was not read in this time may be read at once
+BURST: Final = 64  # pieces that may be read at once
 
 
 class BodyLimit:
@@ -26,7 +27,7 @@ class BodyLimit:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._paid_until = 0.0  # by the event loop's clock
+        self._pieces = TokenBucket(PIECES_PER_S, BURST, asyncio.get_running_loop().time)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, with a bounded body."""
@@ -52,10 +53,8 @@ class BodyLimit:
 
     async def _pace(self, pieces: int) -> None:
         """Wait until as many pieces may be read; meanwhile the connection's next ones stay with the client."""
-        now = asyncio.get_running_loop().time()
-        self._paid_until = max(self._paid_until, now - BURST_S) + pieces / PIECES_PER_S
-        if self._paid_until > now:
-            await asyncio.sleep(self._paid_until - now)
+        if wait_s := self._pieces.reserve(pieces):
+            await asyncio.sleep(wait_s)
 
 
 class _Body:

@@ -12,7 +12,7 @@ import pickle
 import sys
 from collections import Counter
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from extender.admin import frames
 from extender.admin.problems import AdminProblem
@@ -93,8 +93,7 @@ class PlacementProcess:
                 sys.executable, "-m", "extender.admin.worker",
                 stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             )  # fmt: skip
-            assert self._process.stdout is not None  # noqa: S101 - it was started with a pipe
-            await frames.receive(self._process.stdout)  # it has begun to listen
+            await _receive(self._process)  # it has begun to listen
         return self._process
 
     async def _update(self, process: asyncio.subprocess.Process, snapshot: Snapshot) -> None:
@@ -112,9 +111,13 @@ class PlacementProcess:
 
     async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> Answer:
         await _send(process, (question, self._limit_s))
-        assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-        found: Answer = await frames.receive(process.stdout)
+        found: Answer = await _receive(process)
         return found
+
+
+async def _receive(process: asyncio.subprocess.Process) -> Any:
+    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    return await frames.receive(process.stdout)
 
 
 async def _send(process: asyncio.subprocess.Process, message: object) -> None:
