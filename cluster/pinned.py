@@ -3,7 +3,6 @@
 They are kept outside the checkout, in a folder named by the hash of go.mod, which outlives the checkout.
 """
 
-import contextlib
 import hashlib
 import os
 import re
@@ -70,8 +69,7 @@ class Programs:
         if done.returncode:
             shutil.rmtree(scratch)
             raise missing.Missing([f"a built {self.title} (go build ended with {done.returncode})"])
-        with contextlib.suppress(OSError):  # the folder was there, and lacked programs
-            shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)  # it may be there, and lack programs
         scratch.rename(self.folder)
         self.folder.chmod(0o755)
         progress.say(f"{self.title} is built")

@@ -1,6 +1,5 @@
 """One cluster for each process of the session; where no cluster can run, the tests are skipped, or fail under CI."""
 
-import fcntl
 import os
 import uuid
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries, wait
+from cluster import binaries, one_process, wait
 from cluster.cluster import Cluster
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace
@@ -42,9 +41,7 @@ def one_at_a_time() -> Iterator[None]:
     Beside two replicas under a churn of 150 pods, a new pod of another cluster started after 90 s.
     """
     lock = binaries.REPOSITORY / "build" / "one-at-a-time.lock"
-    lock.parent.mkdir(exist_ok=True)
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with one_process.at_a_time(lock):
         yield
 
 
