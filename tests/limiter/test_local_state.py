@@ -198,6 +198,9 @@ def test_the_files_stay_until_the_last_process_has_ended(
     limits_file, pid = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     folder = Path(limits_file).parent
     local_keeper.release(local_state.add(home, WANTED, [], HOST))  # removes what no process uses
+    opened = {each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir()}
+    assert (folder / local_state.OWNER in opened) == (descriptors == "inherited")
+    assert local_state.is_owned(folder) or descriptors == "closed"  # the keeper owns it when it has started
     assert local_state.in_use(folder)
     assert {path.name for path in folder.iterdir()} >= {"limits", "region", "owner"}
     os.kill(int(pid), signal.SIGKILL)
