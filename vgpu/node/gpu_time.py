@@ -183,11 +183,13 @@ class GpuTime:
     ) -> Times:
         """Return the card's times since the last call: of turns, and of samples where a container had no turn."""
         sampled: dict[Use | None, float] = {use: 0.0 for use in accounted if use[2] == gpu}
-        unknown = sum(seconds for pid, seconds in by_pid.items() if (gpu, pid) not in owners)
+        unknown = 0.0
         for pid, seconds in by_pid.items():
             if (gpu, pid) in owners:
                 use = owners[gpu, pid]
                 sampled[use] = sampled.get(use, 0.0) + seconds
+            else:
+                unknown += seconds
         turns: dict[Use, float] = {}
         for use, seconds in sampled.items():
             if use is not _OTHERS:
@@ -202,7 +204,8 @@ class GpuTime:
         return max(0.0, now_s - before)
 
     def _count(self, gpu: str, times: Times) -> None:
-        for use, seconds in chain(times.turns.items(), times.sampled.items(), [(_OTHERS, times.unknown)]):
+        unknown = [(_OTHERS, times.unknown)] if times.unknown else []
+        for use, seconds in chain(times.turns.items(), times.sampled.items(), unknown):
             if use is _OTHERS:
                 self.others[gpu] = self.others.get(gpu, 0.0) + seconds
             else:

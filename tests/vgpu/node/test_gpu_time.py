@@ -42,7 +42,7 @@ def test_turns_count_where_the_container_has_them() -> None:
     add(time, samples({11: 1.0}, {1: {11: 0.42}, 2: {11: 0.61}}), {A: 5.4, B: 1.6})
     assert [time.containers[A], time.containers[B]] == pytest.approx([0.4, 0.6])
     assert [time.sampled[A], time.sampled[B]] == pytest.approx([0.42, 0.61])
-    assert time.others[GPU] == 0.0
+    assert time.others == {}
 
 
 def test_without_samples_of_the_card_its_processes_count() -> None:
@@ -168,7 +168,7 @@ def test_samples_are_reduced_in_proportion_once_they_exceed_the_card_by_half_a_s
 
 
 def test_busy_time_before_the_first_sample_of_another_process_is_kept_for_it() -> None:
-    """The card's samples are earlier: 0.5 s of busy time is there before the process that explains it."""
+    """NVML reports the card's busy time first: 0.5 s of it is unexplained when the process is first seen."""
     balance = Balance()
     balance.corrected(0.8, Times({A: 0.3}, {}), 100 * S)
     assert balance.corrected(0.8, Times({A: 0.3}, {None: 1.0}), 101 * S).turns == pytest.approx({A: 0.3})
