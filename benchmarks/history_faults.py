@@ -284,12 +284,12 @@ async def postgresql_killed(asked: argparse.Namespace, work: Path) -> Calls:
     return calls
 
 
+CASES = {"sqlite-disk-full": disk_full, "postgresql-killed": postgresql_killed}
+
+
 async def every(asked: argparse.Namespace, work: Path) -> dict[str, Calls]:
     """Run every case, or the one asked for."""
     return {case: await run_case(asked, work) for case, run_case in CASES.items() if asked.only in case}
-
-
-CASES = {"sqlite-disk-full": disk_full, "postgresql-killed": postgresql_killed}
 
 
 def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.Row]:
