@@ -162,13 +162,14 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
     assert container.region().cards[0].activity.queued_launches == before
 
 
-def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined) -> None:  # noqa: F811
+@pytest.mark.parametrize("us", [110, 300])
+def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined, us: int) -> None:  # noqa: F811
     """Its host is always ahead of the card, so that a turn never ends with nothing queued."""
     session, _, container = joined(budget_ns=5 * MS, depth_ns=MS)
     session("launches.feed(50, 0.3)")
-    session("globals().update(long=launches.kernel(300))")
+    session(f"globals().update(long=launches.kernel({us}))")
     session("[launches.launch(long) for _ in range(20)]")
-    session.tell("launches.feed(50, 0.3) and launches.feed(300, 3)")
+    session.tell(f"launches.feed(50, 0.3) and launches.feed({us}, 3)")
     time.sleep(1.5)
     before = container.region().cards[0]
     time.sleep(1)

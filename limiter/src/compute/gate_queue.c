@@ -31,13 +31,14 @@
 #define WAIT_MIN (20 * NS_PER_US)
 
 /* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
- * write for each kernel, and its host is ahead of the card in any case. A program that is queued remains so up to twice
- * that, because an optimizer's launches are longer than those of the layers before, and each change costs a turn. */
+ * write for each kernel, and its host is ahead of the card in any case. A program that is queued remains so up to a
+ * little more, because each change costs a turn. */
 #define LAUNCH_MAX        (80 * NS_PER_US)
-#define LAUNCH_MAX_QUEUED (2 * LAUNCH_MAX)
+#define LAUNCH_MAX_QUEUED (90 * NS_PER_US)
 
-/* Weight of one launch in the average: 1 / AVERAGE_OVER. */
-enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 64 };
+/* Weight of one launch in the average: 1 / AVERAGE_OVER. The launches of an optimizer are longer than those of the
+ * layers before, and tens of them must not change the average much. */
+enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 256 };
 
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
     if (!estimate) return;
