@@ -15,6 +15,7 @@ from benchmarks.programs import build
 WARM_NS = 1_000_000_000
 TAIL_NS = 200_000_000  # as in feed.c
 ANSWER_TIMEOUT_S, END_TIMEOUT_S = 60.0, 10.0
+ALONE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,15 @@ def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1)
     answer, spent = feeder.answer(), time.monotonic() - begun
     feeder.end()
     return _fed(load, answer, spent)
+
+
+@functools.cache
+def alone_share(load: Load) -> float:
+    """Return the share of the time that a load's kernels take natively, alone on the card, by their nominal duration.
+
+    It is below 1: there are gaps between kernels, of 2 us each, and the calibration is right within 1 %.
+    """
+    return feed(load, ALONE_S, native_env()).share
 
 
 def feed_together(
