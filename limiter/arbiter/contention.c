@@ -9,17 +9,17 @@
 
 struct census {
     unsigned active_tenants, guarantee_sum, without_guarantee, with_fixed_share;
-    uint64_t backlog; /* the least of a tenant that can be late; UINT64_MAX = there is none */
+    uint64_t suitable_turn; /* the shortest of a tenant that can be late; UINT64_MAX = there is none */
 };
 
 /* A latency-sensitive tenant interrupts the turns of others, so it does not need short ones. */
 static bool can_be_late(const struct tenant *tenant) {
-    return tenant->backlog_ns && tenant->demand.policy == POLICY_BURST && tenant->demand.guarantee &&
+    return tenant->suitable_turn_ns && tenant->demand.policy == POLICY_BURST && tenant->demand.guarantee &&
            !tenant_is_latency_sensitive(tenant);
 }
 
 static struct census count_tenants(const struct schedule *schedule, uint64_t now) {
-    struct census census = {.backlog = UINT64_MAX};
+    struct census census = {.suitable_turn = UINT64_MAX};
     for (int32_t i = 0; i < schedule->tenants_high; i++) {
         const struct tenant *tenant = &schedule->tenants[i];
         if (!tenant->is_taken || !tenant->clients || !tenant_is_active(tenant, now)) continue;
@@ -27,7 +27,7 @@ static struct census count_tenants(const struct schedule *schedule, uint64_t now
         census.guarantee_sum += tenant->demand.guarantee;
         census.without_guarantee += tenant->demand.guarantee == 0;
         census.with_fixed_share += tenant->demand.policy == POLICY_FIXED;
-        if (can_be_late(tenant)) census.backlog = min_u64(census.backlog, tenant->backlog_ns);
+        if (can_be_late(tenant)) census.suitable_turn = min_u64(census.suitable_turn, tenant->suitable_turn_ns);
     }
     return census;
 }
@@ -38,7 +38,7 @@ unsigned contention_active_tenants(const struct schedule *schedule, uint64_t now
 
 uint64_t contention_turn_budget(const struct schedule *schedule, uint64_t now) {
     struct census census = count_tenants(schedule, now);
-    return turn_allowance_budget(census.active_tenants, census.with_fixed_share > 0, census.backlog);
+    return turn_allowance_budget(census.active_tenants, census.with_fixed_share > 0, census.suitable_turn);
 }
 
 /* An inactive tenant has to ask before it launches, because it would not learn in time that others begin. */

@@ -106,8 +106,10 @@ static int64_t lacks(const struct schedule *schedule, int tenant) {
     return (int64_t)lag_behind(own, last) - (int64_t)turn / 2;
 }
 
+/* Half of what the tenant lacks: turns are never exactly as long as they should be, and if a turn made up for all of
+ * the last one's error, the error of each would count twice. */
 uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
-    int64_t lacking = lacks(schedule, tenant), most = (int64_t)budget / 4;
+    int64_t lacking = lacks(schedule, tenant) / 2, most = (int64_t)budget / 4;
     return (uint64_t)((int64_t)budget + max_i64(min_i64(lacking, most), -most));
 }
 

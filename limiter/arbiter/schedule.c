@@ -108,12 +108,12 @@ static void note_activity(struct schedule *schedule, struct tenant *tenant, uint
 
 /* A client of a tenant that has the card to itself gets a turn without limits. A client that has the turn needs no
  * other; its WANT ends the wait of a reservation. */
-void schedule_want(struct schedule *schedule, int client, uint64_t backlog, uint64_t now) {
+void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t now) {
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
     current_turn_account(schedule, now);
     note_activity(schedule, tenant, now);
-    tenant->backlog_ns = backlog;
+    tenant->suitable_turn_ns = suitable_turn;
     if (!tenant->is_contended) {
         clients_publish_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, UINT64_MAX);
         return;

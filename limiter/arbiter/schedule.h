@@ -54,10 +54,9 @@ int schedule_join(struct schedule *schedule, int tenant);
 /* Removes a client and ends its turn. */
 void schedule_leave(struct schedule *schedule, int client, uint64_t now);
 
-/* The client has sent WANT; its host keeps `backlog` ns of GPU time launched ahead of the card, 0 = unknown, or more
- * than turns allow. A client that waits already keeps its place; one that has the turn keeps it, and if the turn was
- * reserved for it, it has arrived now. */
-void schedule_want(struct schedule *schedule, int client, uint64_t backlog, uint64_t now);
+/* The client has sent WANT; turns of up to `suitable_turn` ns suit its steps, 0 = any. A client that waits already
+ * keeps its place; one that has the turn keeps it, and if the turn was reserved for it, it has arrived now. */
+void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t now);
 
 /* The client has sent DONE for its turn `number`; its work drains in `rest` ns. May be called again for a turn with
  * less left than before. A turn that is not the client's is ignored. */

@@ -52,7 +52,7 @@ struct tenant {
         revoked_idle_since; /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
     uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
     uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
-    uint64_t backlog_ns;         /* how much work its host keeps launched ahead of the card; 0 = unknown, or much */
+    uint64_t suitable_turn_ns;   /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
     uint64_t held_ns;            /* in all */
 };
 

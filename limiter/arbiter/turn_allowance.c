@@ -10,10 +10,9 @@
 #define BUDGET_MIN       (3 * NS_PER_MS)
 #define BUDGET_BY_SQUARE (225 * NS_PER_MS)
 
-/* A program that waits for each of its steps is late by a neighbour's turn in a step. So turns are about as long as the
- * steps: half of the backlog, because a host is usually one step ahead. Shorter ones would cost more than a tenth of
- * the card. */
-#define BUDGET_MIN_BY_BACKLOG (4 * NS_PER_MS)
+/* Turns that suit a tenant's steps are no shorter than this: otherwise they would cost more than a tenth of the card.
+ */
+#define BUDGET_MIN_SUITABLE (4 * NS_PER_MS)
 
 /* A tenant's own turns are a part of this time as large as its guarantee. */
 #define CYCLE (50 * NS_PER_MS)
@@ -26,10 +25,10 @@
 
 enum { FULL = 100 };
 
-uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t backlog) {
+uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitable_turn) {
     uint64_t count = tenants ? tenants : 1;
     uint64_t budget = min_u64(has_fixed ? BUDGET_FIXED : BUDGET_MAX, BUDGET_BY_SQUARE / (count * count));
-    budget = min_u64(budget, max_u64(backlog / 2, BUDGET_MIN_BY_BACKLOG));
+    budget = min_u64(budget, max_u64(suitable_turn, BUDGET_MIN_SUITABLE));
     return budget > BUDGET_MIN ? budget : BUDGET_MIN;
 }
 

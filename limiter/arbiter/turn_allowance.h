@@ -5,9 +5,9 @@
 
 #include "demand.h"
 
-/* The GPU time of a turn while `tenants` use the card; `has_fixed`: one of them has a fixed share; `backlog`: the least
- * of the tenants' backlogs, UINT64_MAX = none is known. */
-uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t backlog);
+/* The GPU time of a turn while `tenants` use the card; `has_fixed`: one of them has a fixed share; `suitable_turn`: the
+ * longest turns that suit the steps of all of them, UINT64_MAX = any. */
+uint64_t turn_allowance_budget(unsigned tenants, bool has_fixed, uint64_t suitable_turn);
 
 /* `budget`, or less for a tenant whose guarantee is so small that its own turns are shorter. */
 uint64_t turn_allowance_own_budget(const struct demand *demand, uint64_t budget);

@@ -17,6 +17,7 @@ WANTED = 400 * US
 class Periods(ctypes.Structure):
     _fields_ = (
         ("host_ns", U64),
+        ("step_ns", U64),
         ("lead_ns", U64),
         ("begun_at", U64),
         ("expected", U64),
@@ -56,6 +57,9 @@ class Program:
         self.now = drained
         return int(drained - waits)
 
+    def step(self) -> int:
+        return int(self.pure.host_periods_step_ns(ctypes.byref(self.periods)))
+
     def is_host_bound(self) -> bool:
         return bool(self.pure.host_periods_is_host_bound(ctypes.byref(self.periods)))
 
@@ -92,6 +96,29 @@ def test_a_program_that_changes_to_graphs_is_not_host_bound_any_more(compute: ct
     for _ in range(4):
         program.period()
     assert not program.is_host_bound()
+
+
+def test_a_step_is_what_is_launched_between_two_waits(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 80 * MS, 40 * MS)
+    assert program.step() == 0
+    for _ in range(20):
+        program.period()
+    assert program.step() == pytest.approx(80 * MS, rel=0.01)
+    program.gpu = 20 * MS
+    for _ in range(20):
+        program.period()
+    assert program.step() == pytest.approx(20 * MS, rel=0.05)
+
+
+def test_a_program_that_no_longer_waits_has_no_steps(compute: ctypes.CDLL) -> None:
+    program = Program(compute, 8 * MS, 4 * MS)
+    for _ in range(8):
+        program.period()
+    for _ in range(2):
+        compute.host_periods_note_launch(ctypes.byref(program.periods), U64(8 * MS), U64(program.now))
+        assert program.step() > 0
+    compute.host_periods_note_launch(ctypes.byref(program.periods), U64(8 * MS), U64(program.now))
+    assert program.step() == 0
 
 
 def test_waits_for_turns_are_not_the_host_s_time(compute: ctypes.CDLL) -> None:

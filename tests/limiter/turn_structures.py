@@ -30,7 +30,7 @@ class Turn(ctypes.Structure):
 
 
 def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
-    """Declares the results of the functions in turn.c, turn_limits.c, token_bucket.c and estimates.c."""
+    """Declares the results of the functions in turn.c, turn_limits.c, token_bucket.c, estimates.c and others."""
     pure.turn_open.restype = Turn
     for name in ("turn_limits_alone", "turn_limits_arbitrated", "turn_limits_without_arbiter"):
         getattr(pure, name).restype = TurnLimits
@@ -41,6 +41,8 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         "token_bucket_take",
         "estimates_key",
         "host_periods_ask_at",
+        "host_periods_step_ns",
+        "suitable_turn",
     ):
         getattr(pure, name).restype = U64
     for name in (

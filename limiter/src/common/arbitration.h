@@ -80,8 +80,8 @@ enum arbitration_kind {
 struct arbitration_message {
     uint32_t kind; /* enum arbitration_kind */
     uint32_t turn; /* DONE: the number of the turn; WANT: 0 */
-    uint64_t ns;   /* DONE: see there; WANT: the GPU time that the host keeps launched ahead of the card, as far as the
-                      program itself decides it; 0 = unknown, or more than turns allow */
+    uint64_t
+        ns; /* DONE: see there; WANT: the longest turns, of any container, that suit the program's steps; 0 = any */
 };
 
 /* A client's page. Every field is atomic. The arbiter writes it, `turn` last and with release order, so that a client

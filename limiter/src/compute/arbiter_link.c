@@ -142,13 +142,13 @@ static void send_message(struct arbiter_link *link, struct arbitration_message m
     unlock(link);
 }
 
-void arbiter_link_note_backlog(struct arbiter_link *link, uint64_t ns) {
-    __atomic_store_n(&link->backlog_ns, ns, __ATOMIC_RELAXED);
+void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns) {
+    __atomic_store_n(&link->suitable_turn_ns, ns, __ATOMIC_RELAXED);
 }
 
 void arbiter_link_want(struct arbiter_link *link) {
-    uint64_t backlog = __atomic_load_n(&link->backlog_ns, __ATOMIC_RELAXED);
-    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = backlog});
+    uint64_t longest = __atomic_load_n(&link->suitable_turn_ns, __ATOMIC_RELAXED);
+    send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = longest});
 }
 
 void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns) {

@@ -18,7 +18,7 @@ struct arbiter_link {
     uint64_t retry_at;                   /* when to connect again, CLOCK_MONOTONIC in ns */
     const struct arbitration_page *page; /* atomic, set once; a new connection maps its page at the same address */
     uint32_t last_returned;              /* atomic; number of the last turn that was given back, 0 = none */
-    uint64_t backlog_ns;                 /* atomic; sent with WANT (backlog.h) */
+    uint64_t suitable_turn_ns;           /* atomic; sent with WANT (suitable_turn.h) */
 };
 
 /* Advances the connection: connects if that is due, receives the welcome, notices that the arbiter has closed it; then
@@ -47,8 +47,8 @@ uint32_t arbiter_link_turn(const struct arbiter_link *link);
 /* Whether the arbiter asks that turn back, or has ended it. There is a page. */
 bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t turn);
 
-/* The backlog that the next WANT tells (backlog.h). Takes no lock. */
-void arbiter_link_note_backlog(struct arbiter_link *link, uint64_t ns);
+/* What the next WANT tells (suitable_turn.h). Takes no lock. */
+void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns);
 
 /* Sends WANT. A message that cannot be sent at once is dropped. Takes LOCK_ARBITER_LINK. */
 void arbiter_link_want(struct arbiter_link *link);

@@ -40,6 +40,7 @@ bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now) {
     bool is_informative = periods->launches >= PERIOD_LAUNCHES && host_ns < PERIOD_MAX;
     if (periods->launches && host_ns < PERIOD_MAX) learn_score(periods, host_ns);
     if (is_informative) periods->host_ns = average(periods->host_ns, host_ns);
+    if (is_informative) periods->step_ns = average(periods->step_ns, periods->expected);
     if (is_informative && periods->lead_ns == 0) periods->lead_ns = periods->expected;
     periods->launches = 0;
     periods->expected = 0;
@@ -53,6 +54,11 @@ void host_periods_note_waited(struct host_periods *periods, uint64_t ns) {
         periods->lead_ns = min_u64(periods->lead_ns + STEP, periods->host_ns);
     else
         periods->lead_ns -= min_u64(periods->lead_ns - 1, STEP);
+}
+
+/* A program that has launched twice as much since its last wait has stopped to wait in each step. */
+uint64_t host_periods_step_ns(const struct host_periods *periods) {
+    return periods->expected <= 2 * periods->step_ns ? periods->step_ns : 0;
 }
 
 bool host_periods_is_host_bound(const struct host_periods *periods) {

@@ -11,6 +11,7 @@
  * seen no period. */
 struct host_periods {
     uint64_t host_ns;          /* average length of a period, without waits for turns */
+    uint64_t step_ns;          /* average GPU time of a period; 0 = no period was seen */
     uint64_t lead_ns;          /* how long before the expected end of a period the turn is asked for */
     uint64_t begun_at;         /* when the open period began, moved on by waits for turns; valid if `launches` > 0 */
     uint64_t expected;         /* GPU time launched in the open period */
@@ -29,6 +30,9 @@ bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now);
 
 /* At the end of a period of queued launches the host has waited `ns` for the card. Adapts the lead. */
 void host_periods_note_waited(struct host_periods *periods, uint64_t ns);
+
+/* The GPU time that the program launches between two waits of its host; 0 = unknown, or it no longer waits. */
+uint64_t host_periods_step_ns(const struct host_periods *periods);
 
 /* Whether the host takes at least a quarter longer to launch its work than the card to do it, by the estimates. Then
  * the card is idle in the program's turns, and launches are worth being queued. */

@@ -6,6 +6,7 @@
 #include "compute/gate_state.h"
 #include "compute/gate_turns.h"
 #include "compute/queue_page.h"
+#include "compute/suitable_turn.h"
 #include "compute/turn.h"
 #include "compute/turn_need.h"
 #include "compute/turn_request.h"
@@ -90,7 +91,8 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     gate_note_used();
     gate_lock(gate);
     backlog_note_arrival(&gate->backlog, clock_now());
-    arbiter_link_note_backlog(&gate->request.link, gate->backlog.known_ns);
+    arbiter_link_note_suitable_turn(&gate->request.link,
+                                    suitable_turn(gate->backlog.known_ns, host_periods_step_ns(&gate->periods)));
     while ((verdict = admit(gate, key, context, stream, slot)) != VERDICT_FITS) {
         if (!waiting_since) waiting_since = clock_now();
         backlog_note_held_back(&gate->backlog, depth_of(gate, verdict));

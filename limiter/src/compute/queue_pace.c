@@ -6,8 +6,10 @@
 #include "region/activity.h"
 
 /* GPU time of a segment. A wait and a write take 6 us of the card (H200), and a thread that sleeps wakes up to 100 us
- * late. A host-bound program queues little for each turn, of which a segment is to be measured. */
+ * late. A host-bound program queues little for each turn, of which a segment is to be measured. A turn ends with a
+ * whole segment, so short turns, whose depth is small, have small ones. */
 #define SEGMENT_MIN        (150 * NS_PER_US)
+#define SEGMENT_SMALL      (250 * NS_PER_US)
 #define SEGMENT_HOST_BOUND (600 * NS_PER_US)
 #define SEGMENT_MAX        (1000 * NS_PER_US)
 
@@ -32,7 +34,8 @@
 
 uint64_t queue_pace_segment(const struct gate *gate) {
     uint64_t most = gate->is_host_bound_period || !gate->depth ? SEGMENT_HOST_BOUND : SEGMENT_MAX;
-    return max_u64(SEGMENT_MIN, min_u64(gate->depth ? gate->depth / 2 : most, most));
+    uint64_t part = max_u64(gate->depth / 6, min_u64(gate->depth / 2, SEGMENT_SMALL));
+    return max_u64(SEGMENT_MIN, min_u64(gate->depth ? part : most, most));
 }
 
 static uint64_t open_ahead(uint64_t depth) {
