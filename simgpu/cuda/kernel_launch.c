@@ -7,10 +7,13 @@
 #include "stream.h"
 #include "stream_capture.h"
 
-/* ns of work of a launch. */
+/* ns of work of a launch, with the loading of the kernel. */
 static uint64_t work_of(CUfunction function, void *const *parameters) {
     bool loops = function->iteration_ns != 0 && parameters != NULL && parameters[0] != NULL;
-    return loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
+    uint64_t own = loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
+    uint64_t loading = function->loading_ns;
+    function->loading_ns = 0;
+    return own + loading;
 }
 
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {

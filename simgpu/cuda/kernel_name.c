@@ -12,6 +12,8 @@
 #define LOCAL_UNIT  16
 #define HEAP_PREFIX "heap"
 #define LOOP_PREFIX "loop"
+#define LAZY_PREFIX "lazy"
+#define LOADING_NS  2000000
 
 static uint64_t number_at_end(const char *name, uint64_t without) {
     size_t digits = strlen(name);
@@ -27,6 +29,10 @@ uint64_t kernel_iteration_ns(const char *name) {
 }
 
 uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAULT_US) * 1000; }
+
+uint64_t kernel_loading_ns(const char *name) {
+    return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? LOADING_NS : 0;
+}
 
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 

@@ -27,6 +27,7 @@ CUfunction function_named(CUfunction *list, const char *name) {
             .next = *list,
             .duration_ns = kernel_duration_ns(name),
             .iteration_ns = kernel_iteration_ns(name),
+            .loading_ns = kernel_loading_ns(name),
             .local = kernel_local_bytes(name),
             .uses_heap = kernel_uses_heap(name),
         };

@@ -12,6 +12,7 @@ struct CUfunc_st {
     CUlibrary library; /* of a kernel; NULL for a function of a module */
     uint64_t duration_ns;
     uint64_t iteration_ns; /* of a kernel with a number of iterations; 0 for other kernels */
+    uint64_t loading_ns;   /* of more work in the next launch */
     uint64_t local;        /* bytes of local memory per thread */
     bool uses_heap;        /* calls malloc */
     char name[128];

@@ -26,6 +26,11 @@ def kernel(us: int) -> int:
     return kernels.load(f"spin_{us}")
 
 
+def lazy_kernels(us: int, count: int) -> list[int]:
+    """Kernels of that duration, whose first launches take longer, because the driver loads them then."""
+    return [kernels.load(f"lazy_{us}") for _ in range(count)]
+
+
 def stream() -> int:
     """A non-blocking stream."""
     return _made("cuStreamCreate", NON_BLOCKING)
@@ -53,7 +58,11 @@ def between(first: int, last: int) -> float:
 
 def timed(us: int) -> float:
     """Milliseconds between two events around a kernel of that duration."""
-    function = kernel(us)
+    return timed_launch(kernel(us))
+
+
+def timed_launch(function: int) -> float:
+    """Milliseconds between two events around a launch."""
     first = recorded()
     launch(function)
     last = recorded()

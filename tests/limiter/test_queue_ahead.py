@@ -162,6 +162,20 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
     assert container.region().cards[0].activity.queued_launches == before
 
 
+def test_a_first_launch_that_took_long_is_measured_again_at_once(joined: Joined) -> None:  # noqa: F811
+    """The first sample of each kernel contains its loading: 2 ms of a kernel of 20 us."""
+    session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
+    session("globals().update(fs=launches.lazy_kernels(20, 20))")
+    session("[launches.launch(f) for f in fs for _ in range(3)]")
+    session("[launches.launch(f) for _ in range(20) for f in fs]")
+    session("launches.cuda.cuCtxSynchronize()")
+    before = container.region().cards[0].gpu_ns
+    session("[launches.launch(f) for _ in range(100) for f in fs]")
+    session("launches.cuda.cuCtxSynchronize()")
+    session("launches.longest(10, 5)")
+    assert container.region().cards[0].gpu_ns - before < 60 * MS  # they take 40 ms
+
+
 @pytest.mark.parametrize("us", [110, 300])
 def test_a_program_whose_kernels_become_long_is_no_longer_queued(joined: Joined, us: int) -> None:  # noqa: F811
     """Its host is always ahead of the card, so that a turn never ends with nothing queued."""

@@ -43,6 +43,13 @@ def test_compute_bound_processes_share_by_slices_and_lose_by_switching(world: Wo
     assert 1.2 < time.monotonic() - begun < 3  # 1 s of work
 
 
+def test_a_lazy_kernel_is_loaded_by_its_first_launch(world: World) -> None:
+    session = started(world)
+    first, second = session("(lambda f: [launches.timed_launch(f) for _ in range(2)])(launches.lazy_kernels(20, 1)[0])")
+    assert first >= second + 1.9
+    assert second >= 0.02
+
+
 def test_a_process_waits_for_the_slices_of_others(world: World) -> None:
     burner, other = started(world), started(world)
     assert seconds_of(other, 100_000) < 0.2
