@@ -18,7 +18,6 @@ MAX_CONTAINERS: Final = 16  # of a pod that has a key: a pod may have 6,000
 
 Json = Mapping[str, Any]
 _Key: TypeAlias = tuple[Any, ...]
-_SIDES: Final = ("limits", "requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +40,9 @@ _known: dict[_Key, Asked] = {}
 
 def read(pod: Json) -> Asked:
     """Read what a pod's decoded JSON asks for."""
-    if _containers(pod) > MAX_CONTAINERS:
-        return asked(pod)
     key = _key(pod)
+    if key is None:
+        return asked(pod)
     found = _known.get(key)
     if found is None:
         found = asked(pod)
@@ -63,20 +62,18 @@ def _keep(key: _Key, found: Asked) -> None:
     _known[key] = found
 
 
-def _containers(pod: Json) -> int:
-    spec = pod.get("spec") or {}
-    return len(spec.get("containers") or ()) + len(spec.get("initContainers") or ())
-
-
-def _key(pod: Json) -> _Key:
-    """Return all that `asked` looks at."""
+def _key(pod: Json) -> _Key | None:
+    """Return all that `asked` looks at; None for a pod of more than `MAX_CONTAINERS`."""
     metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    containers, inits = spec.get("containers") or (), spec.get("initContainers") or ()
+    if len(containers) + len(inits) > MAX_CONTAINERS:
+        return None
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     return (
-        tuple([_container(each) for each in spec.get("containers") or ()]),
-        tuple([_container(each) for each in spec.get("initContainers") or ()]),
+        tuple(map(_container, containers)),
+        tuple(map(_container, inits)),
         _amounts(spec.get("overhead")),
-        tuple([annotations.get(name) for name in names.USER_ANNOTATIONS]),
+        tuple(map(annotations.get, names.USER_ANNOTATIONS)),
         (spec.get(names.SCHEDULING_GROUP) or {}).get("podGroupName"),
         labels.get(names.POD_GROUP_LABEL),
     )
@@ -84,8 +81,8 @@ def _key(pod: Json) -> _Key:
 
 def _container(container: Json) -> _Key:
     resources = container.get("resources") or {}
-    is_sidecar = container.get("restartPolicy") == "Always"
-    return str(container.get("name")), is_sidecar, *[_amounts(resources.get(side)) for side in _SIDES]
+    limits, requests = _amounts(resources.get("limits")), _amounts(resources.get("requests"))
+    return str(container.get("name")), container.get("restartPolicy") == "Always", limits, requests
 
 
 def _amounts(amounts: Json | None) -> _Key:

@@ -3,13 +3,13 @@
 Times are Unix milliseconds; Kubernetes writes whole seconds. What cannot be read is missing: users write pods.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
+from extender import api_times
 from vgpu.request import MAX_CONTAINERS
 
 Json = Mapping[str, Any]
@@ -58,14 +58,19 @@ UNKNOWN: Final = Lifecycle()
 def decode(pod: Json) -> Lifecycle:
     """Read a pod's decoded JSON."""
     metadata, status = pod.get("metadata") or {}, pod.get("status") or {}
-    conditions = status.get("conditions") or ()
-    scheduled = (each.get("lastTransitionTime") for each in conditions if each.get("type") == "PodScheduled")
     return Lifecycle(
-        created_ms=_ms(metadata.get("creationTimestamp")),
-        scheduled_ms=_ms(next(scheduled, None)),
+        created_ms=api_times.milliseconds(metadata.get("creationTimestamp")),
+        scheduled_ms=api_times.milliseconds(_scheduled(status.get("conditions") or ())),
         owner=_owner(metadata),
-        runs=dict(_runs(status)) or None,
+        runs=_runs(status) or None,
     )
+
+
+def _scheduled(conditions: Iterable[Json]) -> object:
+    for each in conditions:
+        if each.get("type") == "PodScheduled":
+            return each.get("lastTransitionTime")
+    return None
 
 
 def _owner(metadata: Json) -> tuple[str, str]:
@@ -111,31 +116,26 @@ class _Status(msgspec.Struct):
 _decode_status: Final = msgspec.json.Decoder(_Status).decode
 
 
-def _runs(status: Json) -> Iterator[tuple[str, Run]]:
+def _runs(status: Json) -> dict[str, Run]:
+    found = {}
     for key in _STATUS_LISTS:
         for raw in (status.get(key) or ())[:MAX_CONTAINERS]:
             try:
-                found = _decode_status(raw)
+                read = _decode_status(raw)
             except msgspec.MsgspecError:
                 continue
-            yield found.name, _run(found)
+            found[read.name] = _run(read)
+    return found
 
 
 def _run(found: _Status) -> Run:
-    state, last = found.state or _State(), found.lastState or _State()
-    begun = state.running or state.terminated
-    started_ms = _ms(begun.startedAt) if begun else 0
+    state, last = found.state, found.lastState
+    begun = (state.running or state.terminated) if state else None
+    started_ms = api_times.milliseconds(begun.startedAt) if begun else 0
     return Run(found.restartCount, started_ms, _exit(state), _exit(last))
 
 
-def _exit(state: _State) -> Exit | None:
-    ended = state.terminated
-    at_ms = _ms(ended.finishedAt) if ended else 0
+def _exit(state: _State | None) -> Exit | None:
+    ended = state.terminated if state else None
+    at_ms = api_times.milliseconds(ended.finishedAt) if ended else 0
     return Exit(at_ms, ended.exitCode, ended.reason) if ended and at_ms > 0 else None
-
-
-def _ms(value: object) -> int:
-    try:
-        return int(datetime.fromisoformat(value).timestamp() * 1000) if isinstance(value, str) else 0
-    except (ValueError, OverflowError):
-        return 0

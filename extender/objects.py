@@ -3,7 +3,7 @@
 Users and other programs write these objects: a field that cannot be read is treated as missing, and raises no error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -210,8 +210,8 @@ def pod(obj: Mapping[str, Any]) -> Pod:
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
-    conditions = status.get("conditions") or ()
     asked = equal_pods.read(obj)
+    is_unschedulable, is_warned = _conditions(status.get("conditions") or ())
     return Pod(
         uid=metadata.get("uid", ""),
         namespace=metadata.get("namespace", ""),
@@ -221,15 +221,24 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         parsed=asked.parsed,
         admitted=asked.admitted,
         assignment=assignment_trust.judge(asked.parsed, annotations.get(names.ASSIGNMENT, "")),
-        is_unschedulable=any(each.get("reason") == "Unschedulable" for each in conditions),
+        is_unschedulable=is_unschedulable,
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),
         has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
         lifecycle=lifecycle.decode(obj),
         host=asked.host,
         idle_setting=idle.read(annotations)[0],
-        is_warned=any(each.get("type") == names.IDLE_CONDITION and each.get("status") == "True" for each in conditions),
+        is_warned=is_warned,
     )
+
+
+def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
+    """Return whether kube-scheduler found no node for a pod, and whether the pod was warned that it is idle."""
+    is_unschedulable = is_warned = False
+    for each in conditions:
+        is_unschedulable |= each.get("reason") == "Unschedulable"
+        is_warned |= each.get("type") == names.IDLE_CONDITION and each.get("status") == "True"
+    return is_unschedulable, is_warned
 
 
 def _unreadable(data: bytes, why: str) -> Pod:

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
+
+from extender import api_times
 
 Json = Mapping[str, Any]
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -37,14 +38,14 @@ DEFAULT: Final = Scheduling()
 
 def decode(pod: Json) -> Scheduling:
     """Read a pod's JSON."""
-    metadata, spec, status = (_object(pod.get(key)) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = _object(pod.get("metadata")), _object(pod.get("spec")), _object(pod.get("status"))
     priority, node = spec.get("priority"), status.get("nominatedNodeName")
     return Scheduling(
         priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
         may_preempt=spec.get("preemptionPolicy") != "Never",
         nominated_node=node if isinstance(node, str) else "",
         is_terminating=bool(metadata.get("deletionTimestamp")),
-        started=_seconds(status.get("startTime")),
+        started=api_times.milliseconds(status.get("startTime")) / 1000,
         labels={key: value for key, value in _object(metadata.get("labels")).items() if isinstance(value, str)},
         is_gated=bool(spec.get("schedulingGates")),
     )
@@ -52,10 +53,3 @@ def decode(pod: Json) -> Scheduling:
 
 def _object(value: object) -> Json:
     return value if isinstance(value, dict) else {}
-
-
-def _seconds(value: object) -> float:
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else 0.0
-    except (ValueError, OverflowError):
-        return 0.0

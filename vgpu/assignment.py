@@ -9,7 +9,7 @@ card is held whole. Unknown keys are refused: a format with other keys has a hig
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from vgpu import quantity
 from vgpu.errors import MalformedAssignment
@@ -18,7 +18,9 @@ from vgpu.request import ContainerRequest, PodRequest
 
 VERSION: Final = 1
 MAX_BYTES: Final = 1 << 18  # Kubernetes' own limit for all annotations of an object
+_FIELDS: Final = {"v", "containers"}
 _KEYS: Final = {"gpu", "mem", "cores", "whole"}
+_parse: Final = json.JSONDecoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,9 @@ class Assignment:
     def answers(self, request: PodRequest) -> bool:
         """Whether the assignment grants exactly what the pod asks for."""
         asked = {container.name: container for container in request.containers}
-        return asked.keys() == self.containers.keys() and all(
-            _grants_answer(self.containers[name], container) for name, container in asked.items()
-        )
+        if asked.keys() != self.containers.keys():
+            return False
+        return all(map(_grants_answer, map(self.containers.__getitem__, asked), asked.values()))
 
 
 def encode(assignment: Assignment) -> str:
@@ -71,10 +73,10 @@ def decode(text: str) -> Assignment:
     if len(text) > MAX_BYTES:
         raise MalformedAssignment("longer than annotations may be")
     try:
-        value = json.loads(text)
+        value = _parse(text)
     except (ValueError, RecursionError) as error:
         raise MalformedAssignment(f"not JSON: {error}") from None
-    if not isinstance(value, dict) or value.keys() != {"v", "containers"}:
+    if not isinstance(value, dict) or value.keys() != _FIELDS:
         raise MalformedAssignment("must be an object with v and containers")
     if value["v"] is True or value["v"] != VERSION:
         raise MalformedAssignment(f"version {value['v']!r}; this program reads {VERSION}")
@@ -84,12 +86,12 @@ def decode(text: str) -> Assignment:
 
 
 def _grants_answer(grants: tuple[Grant, ...], container: ContainerRequest) -> bool:
-    if len(grants) != container.gpus or len({grant.gpu for grant in grants}) != len(grants):
+    if len({grant.gpu for grant in grants}) != container.gpus or len(grants) != container.gpus:
         return False
     if container.whole:
         return all(grant.whole for grant in grants)
     asked = (container.memory_mib, container.cores, False)
-    return all((grant.memory_mib, grant.cores, grant.whole) == asked for grant in grants)
+    return {(grant.memory_mib, grant.cores, grant.whole) for grant in grants} == {asked}
 
 
 def _grant_json(grant: Grant) -> dict[str, str | int | bool]:
@@ -104,20 +106,27 @@ def _grant_json(grant: Grant) -> dict[str, str | int | bool]:
 def _grants(container: str, value: object) -> tuple[Grant, ...]:
     if not isinstance(value, list):
         raise MalformedAssignment(f"containers.{container} must be a list")
-    return tuple(_grant(f"containers.{container}[{n}]", grant) for n, grant in enumerate(value))
+    return tuple([_grant(container, number, grant) for number, grant in enumerate(value)])
 
 
-def _grant(path: str, value: object) -> Grant:
+def _grant(container: str, number: int, value: object) -> Grant:
     if not isinstance(value, dict) or not value.keys() <= _KEYS or not isinstance(value.get("gpu"), str):
-        raise MalformedAssignment(f"{path} must be an object with gpu, mem and at most cores and whole")
-    if value.get("whole", False) not in (True, False) or not isinstance(value.get("whole", False), bool):
-        raise MalformedAssignment(f"{path}.whole must be true or false")
-    memory = _integer(f"{path}.mem", value.get("mem"), quantity.MAX_MIB)
-    cores = _integer(f"{path}.cores", value["cores"], FULL_CORES) if "cores" in value else None
-    return Grant(value["gpu"], memory, cores, value.get("whole", False))
+        raise _malformed(container, number, " must be an object with gpu, mem and at most cores and whole")
+    memory, cores, whole = value.get("mem"), value.get("cores"), value.get("whole", False)
+    if not isinstance(whole, bool):
+        raise _malformed(container, number, ".whole must be true or false")
+    if not _is_whole_number(memory, quantity.MAX_MIB):
+        raise _malformed(container, number, f".mem must be a whole number from 1 to {quantity.MAX_MIB}")
+    if "cores" not in value:
+        return Grant(value["gpu"], memory, None, whole)
+    if not _is_whole_number(cores, FULL_CORES):
+        raise _malformed(container, number, f".cores must be a whole number from 1 to {FULL_CORES}")
+    return Grant(value["gpu"], memory, cores, whole)
 
 
-def _integer(path: str, value: object, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= high:
-        raise MalformedAssignment(f"{path} must be a whole number from 1 to {high}")
-    return value
+def _is_whole_number(value: object, high: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= high
+
+
+def _malformed(container: str, number: int, why: str) -> MalformedAssignment:
+    return MalformedAssignment(f"containers.{container}[{number}]{why}")

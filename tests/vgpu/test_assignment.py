@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,21 @@ GOOD = {"gpu": "GPU-1", "mem": 8192}
 def test_other_texts_are_malformed(value: object) -> None:
     with pytest.raises(MalformedAssignment):
         assignment.decode(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("grant", "why"),
+    [
+        (1, "[1] must be an object with gpu"),
+        (GOOD | {"more": 1}, "[1] must be an object with gpu"),
+        (GOOD | {"mem": 0}, "[1].mem must be a whole number"),
+        (GOOD | {"cores": None}, "[1].cores must be a whole number"),
+        (GOOD | {"whole": 1}, "[1].whole must be true or false"),
+    ],
+)
+def test_an_error_names_the_field(grant: object, why: str) -> None:
+    with pytest.raises(MalformedAssignment, match=re.escape(f"containers.main{why}")):
+        assignment.decode(json.dumps({"v": 1, "containers": {"main": [GOOD, grant]}}))
 
 
 @given(st.text() | st.just("[" * 100_000))
