@@ -4,7 +4,6 @@ A node's figures are added up once, when they are first asked for, and again whe
 From then on each pod costs its own arithmetic, whatever the number of pods on the node.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -21,35 +20,37 @@ class NodeUsage:
     """What the bound pods of one node take.
 
     Attributes:
-        slice_mib: the node's slice size, in MiB.
+        node: the node, for the size of its slices and its cards.
         card_slices: how many slices each card is cut into, by UUID.
         cards: what is taken of each card, by UUID: of pods whose assignments are trusted.
         devices: what the kubelet counts, by resource: of all pods.
     """
 
-    slice_mib: int
+    node: Node
     card_slices: Mapping[str, int]
     cards: dict[str, Usage] = field(default_factory=dict)
-    devices: Counter[str] = field(default_factory=Counter)
+    devices: dict[str, int] = field(default_factory=dict)
 
     def add(self, pod: Pod) -> None:
         """Add a pod."""
         for card, more in self._of(pod).items():
             self.cards[card] = self.cards.get(card, NO_USAGE) + more
-        self.devices.update(self._devices(pod))
+        for resource, amount in self._devices(pod).items():
+            self.devices[resource] = self.devices.get(resource, 0) + amount
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod, in the version that was added."""
         for card, less in self._of(pod).items():
             self.cards[card] -= less
-        self.devices.subtract(self._devices(pod))
+        for resource, amount in self._devices(pod).items():
+            self.devices[resource] -= amount
 
     def _of(self, pod: Pod) -> Mapping[str, Usage]:
         held = granted(pod)
-        return usage.of_pod(held[1], held[0], self.slice_mib, self.card_slices) if held else {}
+        return usage.of_pod(held[1], held[0], self.node.slice_mib, self.card_slices) if held else {}
 
     def _devices(self, pod: Pod) -> Mapping[str, int]:
-        return pod.parsed.request.devices(self.slice_mib) if pod.parsed.request else {}
+        return pod.parsed.request.devices(self.node.slice_mib) if pod.parsed.request else {}
 
 
 class BoundUsage:
@@ -60,11 +61,16 @@ class BoundUsage:
 
     def on(self, node: Node, pods: Iterable[Pod]) -> NodeUsage:
         """Return a node's figures; `pods` are the running pods that are bound to it. Do not change what is returned."""
-        known, card_slices = self._nodes.get(node.name), node.card_slices()
-        if known is None or (known.slice_mib, known.card_slices) != (node.slice_mib, card_slices):
-            known = self._nodes[node.name] = NodeUsage(node.slice_mib, card_slices)
-            for pod in pods:
-                known.add(pod)
+        known = self._nodes.get(node.name)
+        if known is not None and known.node is node:
+            return known
+        card_slices = node.card_slices()
+        if known is not None and (known.node.slice_mib, known.card_slices) == (node.slice_mib, card_slices):
+            known.node = node
+            return known
+        known = self._nodes[node.name] = NodeUsage(node, card_slices)
+        for pod in pods:
+            known.add(pod)
         return known
 
     def change(self, before: Pod | None, after: Pod | None) -> None:

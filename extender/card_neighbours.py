@@ -26,7 +26,8 @@ class CardNeighbours:
 
     def put(self, pod: Pod) -> None:
         """Take a pod that is new or changed."""
-        self.remove(pod.uid)
+        if pod.uid in self._namespaces:
+            self.remove(pod.uid)
         held = None if pod.is_terminal else bound_usage.granted(pod)
         if held is None:
             return

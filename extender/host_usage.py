@@ -24,25 +24,27 @@ class HostUsage:
         self._pods: dict[str, HostPod] = {}
         self._nodes: dict[str, HostRequest] = {}
 
-    def put(self, pod: HostPod) -> Iterator[str]:
-        """Take a pod that is new or changed; yields the nodes whose sums change."""
+    def put(self, pod: HostPod) -> list[str]:
+        """Take a pod that is new or changed; return the nodes whose sums change."""
         before = self._pods.get(pod.uid)
         if before == pod:
-            return
-        yield from self.remove(pod.uid)
+            return []
+        changed = self.remove(pod.uid)
         if pod.node and pod.request != host_request.NOTHING:
             self._pods[pod.uid] = pod
             self._nodes[pod.node] = self._nodes.get(pod.node, host_request.NOTHING) + pod.request
-            yield pod.node
+            changed.append(pod.node)
+        return changed
 
-    def remove(self, uid: str) -> Iterator[str]:
-        """Take the deletion of a pod; yields its node."""
+    def remove(self, uid: str) -> list[str]:
+        """Take the deletion of a pod; return its node."""
         known = self._pods.pop(uid, None)
-        if known is not None:
-            left = self._nodes.pop(known.node) - known.request
-            if left != host_request.NOTHING:
-                self._nodes[known.node] = left
-            yield known.node
+        if known is None:
+            return []
+        left = self._nodes.pop(known.node) - known.request
+        if left != host_request.NOTHING:
+            self._nodes[known.node] = left
+        return [known.node]
 
     def retain(self, uids: Iterable[str]) -> Iterator[str]:
         """Remove every pod that a list of all pods does not show; yields the nodes whose sums change."""

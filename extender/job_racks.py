@@ -29,7 +29,8 @@ class JobPods:
 
     def put(self, pod: Pod) -> None:
         """Take a pod that is new or changed."""
-        self.remove(pod.uid)
+        if pod.uid in self._keys:
+            self.remove(pod.uid)
         key = key_of(pod)
         if key is not None and pod.node and not pod.is_terminal:
             self._keys[pod.uid] = key

@@ -18,7 +18,8 @@ class Nominations:
 
     def put(self, pod: Pod) -> None:
         """Take a pod that is new or changed."""
-        self.remove(pod.uid)
+        if pod.uid in self._nodes:
+            self.remove(pod.uid)
         node = pod.scheduling.nominated_node
         if node and not pod.node and not pod.is_terminal and not pod.scheduling.is_terminating:
             self._by_node[node][pod.uid] = pod

@@ -1,7 +1,7 @@
 """What pods take of a node's cards: the one derivation, used by the extender, the device plugin and the simulator."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from vgpu.assignment import Assignment, Grant
 from vgpu.device import Node
@@ -21,7 +21,9 @@ def of_pod(
     """
     if len(request.containers) == 1:
         container = request.containers[0]
-        grants = sorted(assignment.containers.get(container.name, ()), key=lambda grant: grant.gpu)
+        grants: Sequence[Grant] = assignment.containers.get(container.name, ())
+        if len(grants) > 1:
+            grants = sorted(grants, key=lambda grant: grant.gpu)
         return {grant.gpu: _of_grant(grant, request, container, slice_mib, card_slices) for grant in grants}
     phases: list[Usages] = []
     sidecars: list[Usages] = []

@@ -65,14 +65,16 @@ class TypicalPods:
         self._weights = weights
         self._counts: dict[Ask, float] = {}
         self._weight = 1.0  # of the next pod: it grows, so that the pods before count less
+        self._growth: float = 2 ** (1 / weights.half_life)
         self._version = 0
 
     def see(self, ask: Ask) -> None:
         """Count a new pod."""
-        if ask not in self._counts and len(self._counts) >= MAX_CLASSES:
+        known = self._counts.get(ask)
+        if known is None and len(self._counts) >= MAX_CLASSES:
             del self._counts[min(self._counts, key=lambda each: self._counts[each])]
-        self._counts[ask] = self._counts.get(ask, 0.0) + self._weight
-        self._weight *= 2 ** (1 / self._weights.half_life)
+        self._counts[ask] = (known or 0.0) + self._weight
+        self._weight *= self._growth
         if self._weight > MILLION:
             self._counts = {each: count / self._weight for each, count in self._counts.items()}
             self._weight = 1.0
