@@ -9,12 +9,11 @@ shows its pod bound, terminal or deleted, or when a list of all pods that is new
 Derived node states are cached until an object or a reservation changes; the index is written from them.
 """
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from extender import bound_usage, card_owners
+from extender import bound_usage, card_owners, card_states
 from extender.bound_usage import BoundUsage
 from extender.card_owners import CardOwners
 from extender.demand import DemandKeeper
@@ -39,7 +38,7 @@ from vgpu.placement.room import Ask
 from vgpu.placement.weights import PolicyWeights
 from vgpu.reasons import Reason
 from vgpu.request import PodRequest
-from vgpu.share import NO_USAGE, UNKNOWN_HOST, CardState, HostRoom, NodeState, Usage
+from vgpu.share import NO_USAGE, UNKNOWN_HOST, HostRoom, NodeState, Usage
 
 DEFAULT_WEIGHTS: Final = PolicyWeights()
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
@@ -60,6 +59,7 @@ class Cluster:
         self._reservations = Reservations()
         self._releases = RecentReleases()
         self._states: dict[str, NodeState] = {}
+        self._before: dict[str, NodeState] = {}  # the last states of nodes that have changed since
         self._hosts = HostUsage()
         models = Models()
         self.rows = NodeRows(self._row, clock, models)
@@ -237,6 +237,7 @@ class Cluster:
             self._releases.forget(node)
             self._bound.forget(node)
             self._invalidate(node, *self.owners.remove(node))
+            self._before.pop(node, None)
 
     def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
         before = self.objects.pods.get(pod.uid)
@@ -285,9 +286,12 @@ class Cluster:
         return self._hosts.room(node, kubelet.host) if kubelet else UNKNOWN_HOST
 
     def _invalidate(self, *nodes: str) -> None:
+        """Take nodes whose states have changed; an empty name is no node."""
         for node in nodes:
-            self._states.pop(node, None)
-        self.rows.mark(node for node in nodes if node)
+            if node in self._states:
+                self._before[node] = self._states.pop(node)
+        if nodes:
+            self.rows.mark(filter(None, nodes))
 
     def _take_lease(self, name: str) -> None:
         if node := names.node_of_lease(name):
@@ -312,13 +316,14 @@ class Cluster:
         bound = self._bound.on(node, pods.values())
         reserved = [each for each in self._reservations.on(node.name) if each.uid not in pods]
         more = usage.on_node(node, [(each.request, each.assignment) for each in reserved]) if reserved else {}
-        devices = Counter(bound.devices)
+        devices = dict(bound.devices)
         for each in reserved:
-            devices.update(each.request.devices(node.slice_mib))
-        taken = usage.total([bound.cards, more]) if more else bound.cards
-        cards = [CardState(card, node.slice_mib, taken.get(card.uuid, NO_USAGE)) for card in self._cards(gpunode, more)]
+            _add(devices, each.request.devices(node.slice_mib))
+        taken = bound.cards | {card: bound.cards.get(card, NO_USAGE) + each for card, each in more.items()}
+        before = self._before.pop(node.name, None)
+        cards = card_states.of_cards(self._cards(gpunode, more), node.slice_mib, taken, before.cards if before else ())
         host, links = self._host_room(node.name), self.weights.topology
-        return NodeState(node.name, node.slice_mib, tuple(cards), dict(devices), host, links)
+        return NodeState(node.name, node.slice_mib, cards, devices, host, links)
 
     def _cards(self, gpunode: GpuNode, reserved: usage.Usages) -> Sequence[Card]:
         """Return a node's cards as reported, corrected by what is known beside the report."""
@@ -342,6 +347,11 @@ class Cluster:
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
         return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
+
+
+def _add(amounts: dict[str, int], more: Mapping[str, int]) -> None:
+    for resource, amount in more.items():
+        amounts[resource] = amounts.get(resource, 0) + amount
 
 
 def _with_unreported(card: Card, unreported: usage.Usages) -> Card:

@@ -19,10 +19,11 @@ from extender.index.row import FIELDS, ModelNames, Row
 from vgpu.placement import rank
 from vgpu.placement.models import Models
 from vgpu.placement.room import CardRoom, Room
-from vgpu.share import CardState
+from vgpu.share import CardState, HostRoom
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64
+_NO_HOST: Final = HostRoom(0, 0)
 _NEVER: Final = -1.0  # the duration of a Lease without a holder
 
 Ints = NDArray[np.int64]
@@ -73,8 +74,9 @@ class NodeIndex:
         is_wide = len(states) > MAX_COLUMNS
         self._put_cards(place, () if is_wide else states)
         self.cards[place] = len(states)
-        self.host[:, place] = (row.state.host.cpu_milli, row.state.host.memory_mib) if row.state else (0, 0)
-        self.left[:, place] = row.left
+        host = row.state.host if row.state else _NO_HOST
+        self.host[0, place], self.host[1, place] = host.cpu_milli, host.memory_mib
+        self.left[0, place], self.left[1, place] = row.left
         self.blocked[place] = CODES[row.blocked] if row.blocked else UNDECIDED if is_wide else FITS
         self.put_lease(row.name, row.renewed, row.duration_s)
         self._touch(place)
@@ -148,10 +150,9 @@ class NodeIndex:
             self.amounts[:, :, place] = 0
             self.amounts[_CLOSED, :, place] = NO_CARD
             before = ()
-        changed = [n for n, state in enumerate(states) if not before or before[n] != state]
-        if changed:
-            fields = [rows.card(states[n], self.models, self._bits) for n in changed]
-            self.amounts[:, changed, place] = np.array(fields, np.int64).T
+        for column, (state, known) in enumerate(zip(states, before or (None,) * len(states), strict=True)):
+            if state is not known and state != known:
+                self.amounts[:, column, place] = rows.card(state, self.models, self._bits)
         self._known[place] = states
 
     def _place(self, name: str) -> int:

@@ -64,15 +64,15 @@ class ModelNames:
 
 def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]:
     """Return the fields of a card."""
-    free = room.card_room(state, models)
+    free, closed = room.card_room(state, models), _closed(state)
     return (
         state.free_slices,
         state.free_mib,
         state.free_cores,
-        state.total_slices,
+        free.total_slices,
         state.card.memory_mib,
-        _closed_to_shares(state),
-        _closed_to_wholes(state),
+        max(closed, _closed_to_shares(state)),
+        max(closed, FITS if state.is_empty else CODES[Reason.CARD_IN_USE]),
         names.number(state.card.model),
         free.free_slices,
         free.free_cores,
@@ -81,13 +81,8 @@ def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]
 
 
 def _closed_to_shares(state: CardState) -> int:
-    mode = CODES[Reason.CARD_EXCLUSIVE] if state.card.mode is CardMode.EXCLUSIVE else FITS
     held = CODES[Reason.CARD_HELD_WHOLE] if state.is_held_whole else FITS
-    return max(mode, held, _closed(state))
-
-
-def _closed_to_wholes(state: CardState) -> int:
-    return max(FITS if state.is_empty else CODES[Reason.CARD_IN_USE], _closed(state))
+    return max(held, CODES[Reason.CARD_EXCLUSIVE]) if state.card.mode is CardMode.EXCLUSIVE else held
 
 
 def _closed(state: CardState) -> int:
