@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from extender import weights_file
+from extender.identity_cache import IdentityCache
 from extender.index.supply import Supply
 from extender.objects import Pod
 from vgpu.placement import room
@@ -17,6 +18,7 @@ from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask
 from vgpu.placement.weights import DEFAULTS, PolicyWeights, Weights
+from vgpu.request import PodRequest
 
 
 class DemandKeeper:
@@ -31,6 +33,7 @@ class DemandKeeper:
         self._models = models
         self._supply = supply
         self._typical = TypicalPods(weights)
+        self._asks = IdentityCache[PodRequest | None, Ask](self._made)
         self._questions = 0
         self._seen = 0
         self._priced = 0
@@ -57,7 +60,11 @@ class DemandKeeper:
         return replace(defaults, demand=self.demand, models=self._models)
 
     def _ask(self, pod: Pod) -> Ask:
-        return room.ask_of(pod.parsed.request, pod.host.cpu_milli, pod.host.memory_mib, self._slice_mib, self._models)
+        """Return what a pod asks of a node; of a new model of cards it is not known before whether pods accept it."""
+        return self._asks.of(pod.parsed.request, pod.host.cpu_milli, pod.host.memory_mib, self._models.count)
+
+    def _made(self, request: PodRequest | None, cpu_milli: int, memory_mib: int, _models: int) -> Ask:
+        return room.ask_of(request, cpu_milli, memory_mib, self._slice_mib, self._models)
 
     def _refresh(self) -> None:
         """Make the prices again."""

@@ -1,15 +1,15 @@
 """What all pods, with cards or without, request of their nodes' CPU and memory. It ranks nodes and refuses nothing."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from vgpu import host_request
 from vgpu.host_request import HostRequest
 from vgpu.share import HostRoom
 
 
-@dataclass(frozen=True, slots=True)
-class HostPod:
+class HostPod(msgspec.Struct, frozen=True):
     """What is kept of a pod that has nothing to do with GPUs: `node` is empty where it holds nothing."""
 
     uid: str

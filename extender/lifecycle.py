@@ -4,7 +4,6 @@ Times are Unix milliseconds; Kubernetes writes whole seconds. What cannot be rea
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -20,8 +19,7 @@ _HASH_LABEL: Final = "pod-template-hash"
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     """How a run of a container ended."""
 
     at_ms: int
@@ -29,8 +27,7 @@ class Exit:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """The current run of a container, the `count`th after the first.
 
     `started_ms` is 0 where the container has not started; `exit` is how this run ended, `last_exit` the one before.
@@ -42,8 +39,7 @@ class Run:
     last_exit: Exit | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(msgspec.Struct, frozen=True):
     """A pod's times; 0 is unknown. `owner` is the controller's kind and name, both empty where there is none."""
 
     created_ms: int = 0

@@ -89,9 +89,10 @@ class Pod:
         """Whether the webhook has added exactly the slices or cards of the request."""
         if self.parsed.request is None:
             return False
-        containers = self.parsed.request.containers
-        wanted = (self.parsed.request.kubelet_resource(c, slice_mib) for c in containers)
-        expected = {(c.name, resource): amount for c, (resource, amount) in zip(containers, wanted, strict=True)}
+        expected = {}
+        for container in self.parsed.request.containers:
+            resource, amount = self.parsed.request.kubelet_resource(container, slice_mib)
+            expected[container.name, resource] = amount
         return self.admitted == expected
 
 

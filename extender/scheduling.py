@@ -1,8 +1,9 @@
 """What kube-scheduler's preemption looks at of a pod. Users write these fields: what cannot be read has its default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from extender import api_times
 
@@ -10,8 +11,7 @@ Json = Mapping[str, Any]
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduling:
+class Scheduling(msgspec.Struct, frozen=True):  # made in a tenth of a dataclass's time, for each watch event
     """A pod's priority, and where its preemption stands.
 
     Attributes:
@@ -29,7 +29,7 @@ class Scheduling:
     nominated_node: str = ""
     is_terminating: bool = False
     started: float = 0.0
-    labels: Mapping[str, str] = field(default_factory=lambda: _NO_LABELS)
+    labels: Mapping[str, str] = msgspec.field(default_factory=lambda: _NO_LABELS)
     is_gated: bool = False
 
 

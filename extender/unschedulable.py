@@ -142,5 +142,6 @@ class UnschedulablePods:
 
 
 def _is_waiting(pod: Pod) -> bool:
-    asks = pod.parsed.request is not None or bool(pod.parsed.problems)
-    return pod.is_unschedulable and not pod.node and not pod.is_terminal and asks
+    if not pod.is_unschedulable or pod.node or pod.is_terminal:
+        return False
+    return pod.parsed.request is not None or bool(pod.parsed.problems)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from extender.index.codes import CODES, FITS
 from vgpu.device import CardMode
 from vgpu.placement import room
@@ -25,8 +27,7 @@ FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """What is known of one node.
 
     Attributes:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender import objects
 from extender.card_neighbours import CardNeighbours
@@ -23,7 +24,7 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
     """A pod, on a card where one is named. Labels as `a=1,b=2`; annotations `beside` and `apart` likewise."""
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
     made = objects.pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
-    scheduling = replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
+    scheduling = structs.replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
     made = replace(made, namespace=namespace, scheduling=scheduling)
     return replace(made, node="n1", assignment=Assignment({"main": (Grant(card, 256, None),)})) if card else made
 

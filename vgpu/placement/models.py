@@ -22,6 +22,11 @@ class Models:
         return made
 
     @property
+    def count(self) -> int:
+        """The number of models that have a bit of their own."""
+        return len(self._bits)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The models that have a bit of their own, in the order of their bits."""
         return tuple(self._bits)
