@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vgpu.device import Card
-from vgpu.share import NO_USAGE, CardState, Usage
+from vgpu.share import NO_USAGE, CardState
 from vgpu.usage import Usages
 
 
@@ -16,10 +16,11 @@ def of_cards(
     """
     if not before or len(before) != len(cards) or before[0].slice_mib != slice_mib:
         return tuple([CardState(card, slice_mib, taken.get(card.uuid, NO_USAGE)) for card in cards])
-    return tuple(map(_state, cards, before, [taken.get(card.uuid, NO_USAGE) for card in cards]))
-
-
-def _state(card: Card, before: CardState, usage: Usage) -> CardState:
-    if before.card is card and (before.usage is usage or before.usage == usage):
-        return before
-    return CardState(card, before.slice_mib, usage)
+    return tuple(
+        [
+            known
+            if known.card is card and known.usage is taken.get(card.uuid, NO_USAGE)
+            else CardState(card, slice_mib, taken.get(card.uuid, NO_USAGE))
+            for card, known in zip(cards, before, strict=True)
+        ]
+    )

@@ -11,6 +11,7 @@ Derived node states are cached until an object or a reservation changes; the ind
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
 from extender import bound_usage, card_owners, card_states
@@ -41,6 +42,7 @@ from vgpu.request import PodRequest
 from vgpu.share import NO_USAGE, UNKNOWN_HOST, HostRoom, NodeState, Usage
 
 DEFAULT_WEIGHTS: Final = PolicyWeights()
+_held_slices: Final = attrgetter("held_slices")
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
 
@@ -308,8 +310,8 @@ class Cluster:
         if gpunode.node.slice_mib != self.slice_mib:
             return Row(name, Reason.SLICE_SIZE_MISMATCH, renewed=renewed, duration_s=duration_s)
         state = self.state(name)
-        slices, cards = (kubelet.left(state.devices, resource) for resource in (names.SLICE, names.CARD))
-        return Row(name, None, state, (slices, cards), renewed, duration_s)
+        left = kubelet.left(state.devices, names.SLICE), kubelet.left(state.devices, names.CARD)
+        return Row(name, None, state, left, renewed, duration_s)
 
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node, pods = gpunode.node, self.objects.pods_on(gpunode.node.name)
@@ -319,7 +321,8 @@ class Cluster:
         devices = dict(bound.devices)
         for each in reserved:
             _add(devices, each.request.devices(node.slice_mib))
-        taken = bound.cards | {card: bound.cards.get(card, NO_USAGE) + each for card, each in more.items()}
+        added = {card: bound.cards.get(card, NO_USAGE) + each for card, each in more.items()}
+        taken = bound.cards | added if added else bound.cards
         before = self._before.pop(node.name, None)
         cards = card_states.of_cards(self._cards(gpunode, more), node.slice_mib, taken, before.cards if before else ())
         host, links = self._host_room(node.name), self.weights.topology
@@ -337,7 +340,7 @@ class Cluster:
 
     def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[str, Usage]:
         """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
-        if not any(card.held_slices for card in node.cards):
+        if not any(map(_held_slices, node.cards)):
             return {}
         pods = self.objects.pods_on(node.name)
         since = [pod for uid, pod in pods.items() if self.objects.bound_at(uid) > version]

@@ -9,7 +9,7 @@ from vgpu.host_request import HostRequest
 from vgpu.share import HostRoom
 
 
-class HostPod(msgspec.Struct, frozen=True):
+class HostPod(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a pod that has nothing to do with GPUs: `node` is empty where it holds nothing."""
 
     uid: str
@@ -55,5 +55,6 @@ class HostUsage:
         """Return what is free on a node; plenty where the node does not say what it has."""
         if allocatable == host_request.NOTHING:
             return HostRoom()
-        free = allocatable - self._nodes.get(node, host_request.NOTHING)
-        return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))
+        taken = self._nodes.get(node, host_request.NOTHING)
+        cpu_milli, memory_mib = allocatable.cpu_milli - taken.cpu_milli, allocatable.memory_mib - taken.memory_mib
+        return HostRoom(max(0, cpu_milli), max(0, memory_mib))

@@ -19,7 +19,7 @@ _HASH_LABEL: Final = "pod-template-hash"
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 
 
-class Exit(msgspec.Struct, frozen=True):
+class Exit(msgspec.Struct, frozen=True, gc=False):
     """How a run of a container ended."""
 
     at_ms: int
@@ -27,7 +27,7 @@ class Exit(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, gc=False):
     """The current run of a container, the `count`th after the first.
 
     `started_ms` is 0 where the container has not started; `exit` is how this run ended, `last_exit` the one before.
@@ -39,7 +39,7 @@ class Run(msgspec.Struct, frozen=True):
     last_exit: Exit | None = None
 
 
-class Lifecycle(msgspec.Struct, frozen=True):
+class Lifecycle(msgspec.Struct, frozen=True, gc=False):
     """A pod's times; 0 is unknown. `owner` is the controller's kind and name, both empty where there is none."""
 
     created_ms: int = 0

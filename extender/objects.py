@@ -4,11 +4,12 @@ Users and other programs write these objects: a field that cannot be read is tre
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from extender import container_use, equal_pods, lifecycle, refused, scheduling
 from extender.host_usage import HostPod
@@ -26,14 +27,14 @@ from vgpu.problem import Problem
 from vgpu.request import Parsed
 
 Json = dict[str, Any]
-_MARKS = (f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode(), f'"{names.SCHEDULING_GROUP}"'.encode())
+_OURS, _GROUP_LABEL = f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode()
+_GROUP = f'"{names.SCHEDULING_GROUP}"'.encode()
 UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
 _TERMINAL = frozenset({"Succeeded", "Failed"})
 MAX_DIGITS = 20  # of a 64-bit number
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(msgspec.Struct, frozen=True, gc=False):  # it refers to no other pod, so that no cycle can begin here
     """A pod that names one of our resources or annotations, or a group of pods.
 
     Attributes:
@@ -182,7 +183,7 @@ def watched_pod(data: bytes) -> Pod | HostPod | None:
     Of other pods only what they take of their nodes' CPU and memory is read. A member of a group of pods may ask for no
     GPU and counts as a member.
     """
-    if any(mark in data for mark in _MARKS):
+    if _OURS in data or _GROUP_LABEL in data or _GROUP in data:
         return any_pod(data)
     return host_pod(data) if b'"nodeName"' in data else None
 
@@ -248,7 +249,7 @@ def _unreadable(data: bytes, why: str) -> Pod:
     known = pod({**found})
     problem = Problem("pod", "", f"cannot be read: {why}")
     distrust = Distrust(DistrustReason.INVALID_REQUEST, str(problem))
-    return replace(known, parsed=Parsed(None, (problem,)), assignment=distrust, is_readable=False)
+    return structs.replace(known, parsed=Parsed(None, (problem,)), assignment=distrust, is_readable=False)
 
 
 def node(raw: bytes) -> KubeNode:

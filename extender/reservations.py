@@ -98,7 +98,9 @@ class RecentReleases:
 
     def expire(self, node: str, now: float) -> bool:
         """Forget the releases whose time has passed; return whether there were any."""
-        releases = self._by_node.get(node, deque())
+        releases = self._by_node.get(node)
+        if releases is None:
+            return False
         before = len(releases)
         while releases and releases[0].until <= now:
             releases.popleft()

@@ -11,7 +11,7 @@ Json = Mapping[str, Any]
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-class Scheduling(msgspec.Struct, frozen=True):  # made in a tenth of a dataclass's time, for each watch event
+class Scheduling(msgspec.Struct, frozen=True, gc=False):  # made in a tenth of a dataclass's time, for each watch event
     """A pod's priority, and where its preemption stands.
 
     Attributes:

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import structs
 
 from extender import budgets, card_owners, pod_groups
 from extender import objects as reading
@@ -93,7 +95,7 @@ class PodWatch:
         known = self._cluster.objects.pods.get(obj.uid)
         if obj.is_readable or known is None:
             return obj
-        return replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
+        return structs.replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
 
     def delete(self, obj: Pod | HostPod | None) -> None:
         """Take a pod's deletion."""

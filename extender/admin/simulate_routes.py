@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
+from msgspec import structs
 
 from extender import objects
 from extender.admin import models, visibility
@@ -107,7 +108,7 @@ def _pod(
         return [(each.field, each.why) for each in named.problems]
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
-    asking = replace(objects.pod(named.pod), uid="", namespace=namespace)
+    asking = structs.replace(objects.pod(named.pod), uid="", namespace=namespace)
     return Entry(namespace, name, asking, named.asked, count)
 
 

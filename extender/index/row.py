@@ -27,7 +27,7 @@ FIELDS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """What is known of one node.
 
     Attributes:
@@ -65,19 +65,20 @@ class ModelNames:
 
 def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]:
     """Return the fields of a card."""
-    free, closed = room.card_room(state, models), _closed(state)
+    closed, is_open = _closed(state), room.takes_pods(state.card)
+    free_slices, free_cores = state.free_slices, state.free_cores
     return (
-        state.free_slices,
+        free_slices,
         state.free_mib,
-        state.free_cores,
-        free.total_slices,
+        free_cores,
+        state.total_slices,
         state.card.memory_mib,
         max(closed, _closed_to_shares(state)),
         max(closed, FITS if state.is_empty else CODES[Reason.CARD_IN_USE]),
         names.number(state.card.model),
-        free.free_slices,
-        free.free_cores,
-        free.model,
+        free_slices if is_open else 0,
+        free_cores if is_open else 0,
+        models.bit(state.card.model),
     )
 
 

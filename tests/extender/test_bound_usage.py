@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from extender import bound_usage, objects
 from extender.bound_usage import BoundUsage, NodeUsage
@@ -24,7 +25,11 @@ def placed(obj: dict[str, object], uid: str) -> Pod:
     assert pod.parsed.request is not None
     state = strategies.node_state(*NODES["n1"].cards)
     chosen = choose.place(pod.parsed.request, state, PackingPolicy.BINPACK)
-    return replace(pod, uid=uid, assignment=chosen) if isinstance(chosen, Assignment) else replace(pod, uid=uid)
+    return (
+        structs.replace(pod, uid=uid, assignment=chosen)
+        if isinstance(chosen, Assignment)
+        else structs.replace(pod, uid=uid)
+    )
 
 
 @given(st.data())
@@ -36,7 +41,7 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
         pod = data.draw(st.sampled_from(pods))
         before = now.get(pod.uid)
         node, ended = data.draw(st.sampled_from(["", "n1", "n2"])), data.draw(st.booleans())
-        after = data.draw(st.sampled_from([None, replace(pod, node=node, is_terminal=ended)]))
+        after = data.draw(st.sampled_from([None, structs.replace(pod, node=node, is_terminal=ended)]))
         if after is None:
             now.pop(pod.uid, None)
         else:
@@ -49,7 +54,7 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
 
 
 def test_a_change_of_the_slice_size_adds_up_again() -> None:
-    pod = replace(placed(strategies.pod(strategies.container(gpu_mem=1024)), "u"), node="n1")
+    pod = structs.replace(placed(strategies.pod(strategies.container(gpu_mem=1024)), "u"), node="n1")
     bound = BoundUsage()
     assert bound.on(NODES["n1"], [pod]).cards["GPU-0"].slices == 4
     assert bound.on(replace(NODES["n1"], slice_mib=512), [pod]).cards["GPU-0"].slices == 2

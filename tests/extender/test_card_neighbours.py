@@ -1,6 +1,5 @@
 """Affinity between pods on one card: beside, apart in both directions, within a namespace, and while pods are bound."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,8 +24,10 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
     made = objects.pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
     scheduling = structs.replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
-    made = replace(made, namespace=namespace, scheduling=scheduling)
-    return replace(made, node="n1", assignment=Assignment({"main": (Grant(card, 256, None),)})) if card else made
+    made = structs.replace(made, namespace=namespace, scheduling=scheduling)
+    return (
+        structs.replace(made, node="n1", assignment=Assignment({"main": (Grant(card, 256, None),)})) if card else made
+    )
 
 
 def chosen(asking: Pod, *others: Pod, binding: tuple[Pod, ...] = ()) -> CardSelector:
@@ -80,7 +81,7 @@ def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
     for has_ended in (True, False):
         kept.put(online)
         if has_ended:
-            kept.put(replace(online, is_terminal=True))
+            kept.put(structs.replace(online, is_terminal=True))
         else:
             kept.remove("b")
         found = kept.request(asking, [])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from extender import card_states, objects
 from extender.cluster import Cluster
@@ -38,7 +39,7 @@ def test_a_pod_on_one_card_leaves_the_states_of_the_others_alone() -> None:
     cluster.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
     before = cluster.state("n1").cards
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
-    cluster.upsert_pod(replace(pod, assignment=Assignment({"main": (Grant("GPU-1", 256),)})))
+    cluster.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant("GPU-1", 256),)})))
     after = cluster.state("n1").cards
     assert [known is now for known, now in zip(before, after, strict=True)] == [True, False, True]
     assert after[1].usage.slices == 1

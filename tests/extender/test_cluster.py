@@ -7,13 +7,14 @@ watched state.
 """
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec import structs
 
 from extender import binding_outcome, objects
 from extender.bind import Binder
@@ -78,7 +79,7 @@ class Accounting(RuleBasedStateMachine):
     def write(self, pod: Pod) -> Pod:
         """Store a pod with the next resourceVersion, and queue the event."""
         self.version += 1
-        self.truth[pod.uid] = replace(pod, version=self.version)
+        self.truth[pod.uid] = structs.replace(pod, version=self.version)
         self.undelivered.append(("upsert", self.truth[pod.uid]))
         return self.truth[pod.uid]
 
@@ -87,7 +88,7 @@ class Accounting(RuleBasedStateMachine):
         return posted.arrived and posted.ends > self.clock.seconds and pod is not None and not pod.node
 
     def commit(self, pod: Pod, chosen: Assignment) -> None:
-        self.write(replace(pod, node=NODE, assignment=chosen))
+        self.write(structs.replace(pod, node=NODE, assignment=chosen))
 
     @rule(memory=st.sampled_from([300, 512, 1024]), whole=st.booleans())
     def create(self, memory: int, whole: bool) -> None:
@@ -171,10 +172,10 @@ class Accounting(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(list(self.truth)))
         pod = self.truth.pop(uid)
         if ends and pod.node:
-            self.write(replace(pod, is_terminal=True))
+            self.write(structs.replace(pod, is_terminal=True))
         else:
             self.version += 1
-            self.undelivered.append(("delete", replace(pod, version=self.version)))
+            self.undelivered.append(("delete", structs.replace(pod, version=self.version)))
 
     @rule(seconds=st.sampled_from([1.0, 40.0, 400.0]))
     def time_passes(self, seconds: float) -> None:

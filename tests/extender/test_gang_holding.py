@@ -2,10 +2,11 @@
 
 import asyncio
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
+from msgspec import structs
 
 from extender import objects
 from extender.admin.snapshots import Shown, Snapshots
@@ -68,7 +69,7 @@ class Stream:
     def bind(self, pod: Pod, node: str) -> Pod:
         chosen = self.extender.binder._reserve(pod, node)
         assert not isinstance(chosen, str)
-        bound = replace(pod, node=node, assignment=chosen, has_started=True)
+        bound = structs.replace(pod, node=node, assignment=chosen, has_started=True)
         self.extender.cluster.upsert_pod(bound)
         return bound
 

@@ -9,13 +9,14 @@ which the watch goes on, and other pods are bound.
 import asyncio
 from collections import deque
 from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from msgspec import structs
 
 from extender import objects
 from extender.gang_members import GangKey, key_of
@@ -80,7 +81,7 @@ class Gangs(RuleBasedStateMachine):
 
     def write(self, pod: Pod) -> Pod:
         self.version += 1
-        self.truth[pod.uid] = replace(pod, version=self.version)
+        self.truth[pod.uid] = structs.replace(pod, version=self.version)
         self.undelivered.append(("MODIFIED", self.truth[pod.uid]))
         self._note_parts()
         return self.truth[pod.uid]
@@ -92,7 +93,7 @@ class Gangs(RuleBasedStateMachine):
         gone = self.truth.pop(uid, None)
         if gone is not None:
             self.version += 1
-            self.undelivered.append(("DELETED", replace(gone, version=self.version)))
+            self.undelivered.append(("DELETED", structs.replace(gone, version=self.version)))
         self._note_parts()
 
     @rule(
@@ -121,7 +122,7 @@ class Gangs(RuleBasedStateMachine):
     def succeed(self, uid: str) -> None:
         pod = self.truth.get(uid)
         if pod is not None and pod.node:
-            self.write(replace(pod, is_terminal=True))
+            self.write(structs.replace(pod, is_terminal=True))
 
     @rule(count=st.integers(1, 8))
     def deliver(self, count: int) -> None:
@@ -192,7 +193,7 @@ class Gangs(RuleBasedStateMachine):
         elif outcome == "unknown":
             self.unknown.append(Posted(pod, name, chosen))
         elif outcome == "commit" and is_open and current is not None:
-            self.write(replace(current, node=name, assignment=chosen, has_started=True))
+            self.write(structs.replace(current, node=name, assignment=chosen, has_started=True))
             self.extender.cluster.release_when_seen(uid, name)
         else:
             self.extender.cluster.release(uid, name)
@@ -204,7 +205,7 @@ class Gangs(RuleBasedStateMachine):
         posted = self.unknown.pop(0)
         current = self.truth.get(posted.pod.uid)
         if commits and current is not None and not current.node and not current.is_terminal:
-            self.write(replace(current, node=posted.node, assignment=posted.assignment, has_started=True))
+            self.write(structs.replace(current, node=posted.node, assignment=posted.assignment, has_started=True))
             self.extender.cluster.release_when_seen(posted.pod.uid, posted.node)
         else:
             self.extender.cluster.release(posted.pod.uid, posted.node)

@@ -1,10 +1,10 @@
 """A gang is planned with pauses, in which the cluster changes: what is reserved at last fits."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from extender import objects
 from extender.gangs import slices
@@ -56,7 +56,7 @@ def taken_on(extender: Extender, name: str, bound: list[Pod]) -> usage.Usages:
 def test_a_card_that_is_taken_in_a_pause_is_not_planned(step: int) -> None:
     extender = Extender(Clock(), None)
     taken = Assignment({"main": (Grant("GPU-n1-0", 256, 0),)})
-    other = replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
+    other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
     members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(3)]
     found = planned(extender, members, step, lambda: extender.cluster.upsert_pod(other))
     assert found in NODES
@@ -79,7 +79,7 @@ def test_a_plan_that_is_completed_in_part_is_given_up_when_the_member_asked_abou
     extender = Extender(Clock(), None)
     members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(4)]
     taken = Assignment({"main": (Grant("GPU-n1-0", 256, 0),)})
-    other = replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
+    other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
     count = 0
 
     async def pause(_seconds: float) -> None:

@@ -6,12 +6,12 @@ The extender sees pods and GPUNodes through two watches, each in order and as la
 
 import itertools
 from collections import deque
-from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec import structs
 
 from extender import objects
 from extender.cluster import HELD_REPORT_LAG_S, Cluster
@@ -35,7 +35,7 @@ def in_order(events: tuple[str, ...]) -> bool:
 def running(uid: str, slices: int, version: int) -> Pod:
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE)))
     chosen = Assignment({"main": (Grant("GPU-0", slices * 256),)})
-    return replace(pod, assignment=chosen, version=version, has_started=True)
+    return structs.replace(pod, assignment=chosen, version=version, has_started=True)
 
 
 def report(held: int, version: int) -> GpuNode:
@@ -54,7 +54,7 @@ def test_a_report_that_is_newer_than_an_end_counts_in_full(order: tuple[str, ...
         if event == START:
             cluster.upsert_pod(pod)
         elif event == END:
-            cluster.delete_pod(replace(pod, version=4))
+            cluster.delete_pod(structs.replace(pod, version=4))
         else:
             cluster.upsert_gpunodes(report(SLICES, 3 if event == OLD else 5))
         if n == listed_after:
@@ -138,15 +138,15 @@ class HeldReports(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(list(self.pods)))
         last = running(uid, self.pods.pop(uid), self.next_version())
         self.is_report_true = False
-        self.pod_events.append(("delete", last) if is_deleted else ("upsert", replace(last, is_terminal=True)))
+        self.pod_events.append(("delete", last) if is_deleted else ("upsert", structs.replace(last, is_terminal=True)))
 
     @rule(slices=st.integers(1, SLICES))
     def a_pod_is_refused_by_the_kubelet(self, slices: int) -> None:
         """The pod was bound, and the devices were not free: it fails and has held nothing."""
         self.count += 1
-        bound = replace(running(f"u{self.count}", slices, self.next_version()), has_started=False)
+        bound = structs.replace(running(f"u{self.count}", slices, self.next_version()), has_started=False)
         self.pod_events.append(("upsert", bound))
-        self.pod_events.append(("upsert", replace(bound, version=self.next_version(), is_terminal=True)))
+        self.pod_events.append(("upsert", structs.replace(bound, version=self.next_version(), is_terminal=True)))
 
     @rule()
     def the_plugin_reports(self) -> None:

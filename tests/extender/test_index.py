@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from extender import objects, preferences
 from extender.cluster import Cluster
@@ -67,7 +68,7 @@ def pods(draw: st.DrawFn, uid: str) -> Pod:
     obj["metadata"]["ownerReferences"] = [owner]
     obj["metadata"]["labels"] = draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
     host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
-    return replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
+    return structs.replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
 
 
 @st.composite
@@ -124,19 +125,19 @@ class World:
         """Bind a pod, end it, or nominate it for a node."""
         self.version += 1
         uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
-        pod = replace(data.draw(pods(uid)), version=self.version, has_started=True)
+        pod = structs.replace(data.draw(pods(uid)), version=self.version, has_started=True)
         self.cluster.demand.see(pod)
         state = self.cluster.usable_state(name)
         known = self.cluster.objects.pods.get(uid)
         if known is not None and data.draw(st.booleans()):
-            self.cluster.delete_pod(replace(known, version=self.version))
+            self.cluster.delete_pod(structs.replace(known, version=self.version))
         elif data.draw(st.booleans()) and known is None:
             scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=name)
-            self.cluster.upsert_pod(replace(pod, scheduling=scheduling))
+            self.cluster.upsert_pod(structs.replace(pod, scheduling=scheduling))
         elif known is None and isinstance(state, NodeState):
             chosen = self.filter.node(pod, name)
             if isinstance(chosen, Assignment):
-                self.cluster.upsert_pod(replace(pod, node=name, assignment=chosen))
+                self.cluster.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
 
     def remove(self, data: st.DataObject, name: str) -> None:
         match data.draw(st.sampled_from(["gpunode", "node", "lease", "time", "time"])):
@@ -244,7 +245,9 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
         world.cluster.leases.put(Lease(names.node_lease(name), name, "", 1000))
     for n in range(120):
         kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
-        pod = replace(objects.pod(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}")
+        pod = structs.replace(
+            objects.pod(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}"
+        )
         world.cluster.demand.see(pod)
         assert world.scores(pod, NAMES) == world.expected_scores(pod, NAMES)
         typical = world.cluster.demand.demand.asks
@@ -274,17 +277,17 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     """A pod's slices are reported as held after its end: they are not counted for five seconds, then they are."""
     world = World(DefaultPolicies())
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
-    pod = replace(objects.pod(obj), uid="a", version=2, has_started=True)
+    pod = structs.replace(objects.pod(obj), uid="a", version=2, has_started=True)
     card = Card("GPU-0", 0, MODELS[0], 1024)
     world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
     world.cluster.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
     world.cluster.leases.put(Lease(names.node_lease("n0"), "n0", "", 1000))
     chosen = world.filter.node(pod, "n0")
     assert isinstance(chosen, Assignment)
-    world.cluster.upsert_pod(replace(pod, node="n0", assignment=chosen))
+    world.cluster.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
     held = replace(card, held_slices=4)
     world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
-    world.cluster.delete_pod(replace(pod, node="n0", assignment=chosen, version=4))
-    assert world.answered(replace(pod, uid="b"), ["n0"]) == {"n0": None}
+    world.cluster.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
+    assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": None}
     world.clock.seconds += 6
-    assert world.answered(replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}
+    assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec import structs
 
 from extender import binding_outcome, objects
 from extender.bind import Binder
@@ -116,7 +117,7 @@ class Replicas(RuleBasedStateMachine):
 
     def write(self, pod: Pod, kind: str = "upsert") -> None:
         """Write the log, whose length is the resourceVersion."""
-        written = replace(pod, version=len(self.log) + 1)
+        written = structs.replace(pod, version=len(self.log) + 1)
         self.log.append((kind, written))
         if kind == "upsert" and not pod.is_terminal:
             self.truth[pod.uid] = written
@@ -127,7 +128,7 @@ class Replicas(RuleBasedStateMachine):
 
     def commit(self, pod: Pod, node: str, chosen: Assignment) -> None:
         assert not self.truth[pod.uid].node
-        self.write(replace(self.truth[pod.uid], node=node, assignment=chosen))
+        self.write(structs.replace(self.truth[pod.uid], node=node, assignment=chosen))
 
     def list_anew(self, replica: Replica) -> None:
         replica.cluster.replace_pods(self.truth.values(), len(self.log))
@@ -241,7 +242,7 @@ class Replicas(RuleBasedStateMachine):
     def a_pod_ends_or_is_deleted(self, data: st.DataObject, ends: bool) -> None:
         pod = self.truth.pop(data.draw(st.sampled_from(list(self.truth))))
         if ends and pod.node:
-            self.write(replace(pod, is_terminal=True))
+            self.write(structs.replace(pod, is_terminal=True))
         else:
             self.write(pod, "delete")
 

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from extender import event_recorder, explain, objects, placement_cache, unschedulable
 from extender.cluster import Cluster
@@ -94,7 +94,7 @@ class Site:
 
     def add(self, uid: str, memory: int) -> None:
         obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=memory), uid=uid))
-        pod = replace(objects.pod(obj), is_unschedulable=True)
+        pod = structs.replace(objects.pod(obj), is_unschedulable=True)
         self.cluster.upsert_pod(pod)
         self.pods.add(pod)
 

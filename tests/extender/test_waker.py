@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import structs
 
 from extender import waker
 from tests.extender.conftest import PODS, World, gpu_node
@@ -109,7 +110,7 @@ async def test_ten_thousand_waiting_pods_hold_up_no_verb_and_cost_few_writes(wor
     pod = world.cluster.objects.pods[(await waiting(world))["metadata"]["uid"]]
     await cordon(world, cordoned=True)
     for n in range(10_000):
-        copy = replace(pod, uid=f"u{n}", name=f"copy{n}")
+        copy = structs.replace(pod, uid=f"u{n}", name=f"copy{n}")
         world.cluster.objects.put_pod(copy, copy.version)
         world.watches.pods.handler._waker.take(copy)  # type: ignore[attr-defined]
     latest = 0.0
