@@ -11,11 +11,12 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from extender import asgi, explain, gang_members, objects, wire
+from extender import asgi, gang_members, objects, wire
 from extender.asgi import Reply, Request, Route
 from extender.bind import Binder
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
+from extender.explanations import Explanations
 from extender.filter import Filter
 from extender.gangs.book import GangBook
 from extender.history.feed import Feed
@@ -54,6 +55,7 @@ class Verbs:
     metrics: VerbMetrics
     gangs: GangBook
     decisions: LastDecisions
+    explanations: Explanations
 
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
@@ -68,7 +70,7 @@ class Verbs:
         return wire.filter_result(answer.fitting(), answer.refused(), awaited, call.full)
 
     def _unplaced(self, pod: Pod, answer: Answer) -> None:
-        """Count a pod that no node can take, let it preempt, and tell its owner why it waits.
+        """Count a pod that no node can take, let it preempt, and have its owner told why it waits.
 
         A member of a gang that the watch has not shown yet is explained when kube-scheduler has marked it: until then
         its gang seems to have a pod less.
@@ -82,9 +84,7 @@ class Verbs:
         if key is not None and not pod.parsed.problems and (waits := self.gangs.why(key)):
             self.recorder.record(pod.reference, *waits)
         elif not self.recorder.rests(pod.uid):
-            shown = self.node_filter.nodes(pod, explain.first(answer))
-            why = explain.why_pending(pod, answer.reasons, shown.refused, self.cluster)
-            self.recorder.record(pod.reference, *why)
+            self.explanations.add(pod, answer)
 
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""

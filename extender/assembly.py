@@ -19,6 +19,7 @@ from extender.clocks import Clocks
 from extender.cluster import Cluster
 from extender.event_recorder import EventRecorder
 from extender.evictor import Evictor
+from extender.explanations import Explanations
 from extender.filter import Filter
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
@@ -224,6 +225,7 @@ def actors(seen: Observers, leader: Leader) -> Actors:
         metrics=VerbMetrics(seen.registry),
         gangs=seen.gangs,
         decisions=seen.decisions,
+        explanations=Explanations(seen.cluster, node_filter, seen.recorder),
     )
     tasks = (
         preemption.run,

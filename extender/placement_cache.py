@@ -23,36 +23,40 @@ class PlacementCache:
 
     def __init__(self, max_requests: int = MAX_REQUESTS) -> None:
         self._max_requests = max_requests
-        self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], dict[str, tuple[NodeState, Placement]]]
-        self._placements = OrderedDict()
+        self._placements: OrderedDict[tuple[PodRequest, PackingPolicy], RequestPlacements] = OrderedDict()
 
     def for_request(self, request: PodRequest, policy: PackingPolicy) -> "RequestPlacements":
         """Return a request's placements; the least recently used requests beyond the limits are evicted."""
         key = (request, policy)
-        placements = self._placements.setdefault(key, {})
+        found = self._placements.get(key)
+        if found is None:
+            found = self._placements[key] = RequestPlacements(request, policy)
         self._placements.move_to_end(key)
         while self._is_full():
             self._placements.popitem(last=False)
-        return RequestPlacements(request, policy, placements)
+        return found
 
     def _is_full(self) -> bool:
         return len(self._placements) > self._max_requests or (len(self._placements) > 1 and self._grants() > MAX_GRANTS)
 
     def _grants(self) -> int:
         """Return the grants that the placements hold at most."""
-        each = ((sum(c.gpus for c in request.containers), nodes) for (request, _), nodes in self._placements.items())
-        return sum(grants * len(nodes) for grants, nodes in each)
+        return sum(each.most_grants for each in self._placements.values())
 
 
 class RequestPlacements:
     """One request's placements under one policy."""
 
-    def __init__(
-        self, request: PodRequest, policy: PackingPolicy, placements: dict[str, tuple[NodeState, Placement]]
-    ) -> None:
+    def __init__(self, request: PodRequest, policy: PackingPolicy) -> None:
         self._request = request
         self._policy = policy
-        self._placements = placements
+        self._placements: dict[str, tuple[NodeState, Placement]] = {}
+        self._gpus = sum(container.gpus for container in request.containers)
+
+    @property
+    def most_grants(self) -> int:
+        """The grants that the placements hold at most."""
+        return self._gpus * len(self._placements)
 
     def on(self, state: NodeState) -> Placement:
         """Return where the request is placed on a node in this state, or why it cannot be."""

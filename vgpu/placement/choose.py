@@ -8,6 +8,7 @@ more of them with the largest first (ADR 24).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from vgpu import reasons
 from vgpu.assignment import Assignment, Grant
@@ -33,6 +34,7 @@ class Refusal:
         return self.reason in reasons.UNRESOLVABLE
 
 
+_ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
 Chosen = dict[str, tuple[Grant, ...]]  # by container
 
 
@@ -114,7 +116,7 @@ def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping
 
 
 def _most_common(found: Sequence[Reason]) -> Reason:
-    return max(found, key=lambda why: (found.count(why), -list(Reason).index(why)))
+    return max(dict.fromkeys(found), key=lambda why: (found.count(why), -_ORDER[why]))
 
 
 def _grant(container: ContainerRequest, state: CardState) -> Grant:
