@@ -11,8 +11,10 @@ from typing import Final
 from extender import placement_cache, templates
 from extender.cluster import Cluster
 from extender.gangs.planner import GangPlanner
+from extender.identity_cache import IdentityCache
 from extender.index import ask
 from extender.index.answer import Answer
+from extender.index.ask import Ask
 from extender.index.judge import Judge
 from extender.objects import Pod
 from extender.placement_cache import PlacementCache
@@ -51,6 +53,7 @@ class Filter:
         self._cache = PlacementCache(cached_requests)
         self._room = Room(cluster, defaults)
         self._judge = Judge(cluster.rows.index)
+        self._asks = IdentityCache[PodRequest, tuple[Ask, ...]](self._asks_of)
 
     def prepare(self) -> None:
         """Judge changed nodes for the request asked last: the next one is often equal."""
@@ -125,14 +128,16 @@ class Filter:
         if refusal is not None or request is None:
             return self._judge.alike(names, refusal)
         selector, nominations = request.options.selector, self._cluster.objects.nominations
-        slice_mib = self._cluster.slice_mib
         return self._judge.judge(
-            [ask.of(request, container, slice_mib) for container in request.choosers],
+            self._asks.of(request),
             names,
             self._cluster.now(),
             exact=self._cluster.owners.nodes_with(selector.named_uuids),
             reserved=[*nominations.nodes(), *self._cluster.holds.against(pod)],
         )
+
+    def _asks_of(self, request: PodRequest) -> tuple[Ask, ...]:
+        return tuple(ask.of(request, container, self._cluster.slice_mib) for container in request.choosers)
 
     def _refusal(self, pod: Pod) -> Reason | None:
         """Return why no node can take a pod, whatever the node."""

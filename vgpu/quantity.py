@@ -16,8 +16,9 @@ MIB: Final = 1 << 20
 GIB_IN_MIB: Final = 1024
 MAX_MIB: Final = 1 << 24  # 16 TiB: more than any card has, and sums of it do not overflow
 
+MAX_DIGITS: Final = 18
 # The decimal forms of k8s.io/apimachinery/pkg/api/resource.Quantity; the API server canonicalises 18000 to 18k.
-_NUMBER = re.compile(r"([+-]?\d{1,18})(?:(k|M|G)|[eE](\d{1,2}))?", re.ASCII)
+_NUMBER = re.compile(rf"([+-]?\d{{1,{MAX_DIGITS}}})(?:(k|M|G)|[eE](\d{{1,2}}))?", re.ASCII)
 _DECIMAL: Final = {"k": 10**3, "M": 10**6, "G": 10**9}
 _SIZE = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?\s?(Ki|Mi|Gi|Ti)?B?", re.ASCII)
 _BINARY: Final = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "Ti": 1 << 40}
@@ -31,7 +32,10 @@ def whole_number(text: str | int) -> int | None:
 
     A sign is read too, so that the caller can report -1 as out of range instead of unreadable.
     """
-    match = _NUMBER.fullmatch(str(text))
+    written = str(text)
+    if written.isascii() and written.isdigit() and len(written) <= MAX_DIGITS:
+        return int(written)
+    match = _NUMBER.fullmatch(written)
     if match is None:
         return None
     digits, suffix, exponent = match.groups()

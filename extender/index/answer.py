@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from extender.index.codes import CODES, FITS, REASONS, UNDECIDED
+from extender.index.codes import CODES, FITS, REASONS, UNDECIDED, membership
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.reasons import Reason
 
@@ -55,8 +55,8 @@ class Answer:
 
     def refused_for(self, reasons: Collection[Reason]) -> list[str]:
         """Return the names of the nodes that were refused for any of these reasons."""
-        is_one = np.isin(self._codes, [CODES[reason] for reason in reasons])
-        return [self.names[position] for position in np.flatnonzero(is_one).tolist()]
+        is_one = membership(reasons)[self._codes]
+        return [self.names[position] for position in is_one.nonzero()[0].tolist()]
 
     def _json(self, code: int) -> list[bytes]:
         found: list[bytes] = self._encoded[self._codes == code].tolist()

@@ -4,7 +4,11 @@ The codes of a card are ordered by precedence: of two reasons that rule a card o
 return is the larger number, so that reasons combine by their maximum.
 """
 
+from collections.abc import Iterable
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vgpu import reasons
 from vgpu.reasons import Reason
@@ -36,3 +40,13 @@ UNDECIDED: Final = len(REASONS)  # the node must be placed exactly
 
 assert not reasons.UNRESOLVABLE & set(_WAITING)  # noqa: S101 - two tables that must agree
 assert set(_LASTING) <= reasons.UNRESOLVABLE  # noqa: S101
+
+
+def membership(chosen: Iterable[Reason | None]) -> NDArray[np.bool_]:
+    """Return a table that says for each code whether it is one of these reasons; None stands for FITS.
+
+    `table[codes]` takes a tenth of the time of `np.isin`, which finds out first how its arguments are compared best.
+    """
+    table = np.zeros(UNDECIDED + 1, np.bool_)
+    table[[CODES[reason] if reason else FITS for reason in chosen]] = True
+    return table

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from extender.index.ask import Ask
-from extender.index.codes import BY_PRECEDENCE, CODES, FIRST_LASTING, FITS, NO_CARD
+from extender.index.codes import BY_PRECEDENCE, CODES, FIRST_LASTING, FITS, NO_CARD, membership
 from extender.index.nodes import Codes, Ints, NodeIndex, Places
 from extender.index.row import FIELDS
 from vgpu import reasons
@@ -16,7 +16,8 @@ from vgpu.device import Card
 from vgpu.reasons import Reason
 
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
-_CURABLE: Final = [CODES[reason] for reason in reasons.CURABLE]
+_IS_CURABLE: Final = membership(reasons.CURABLE)
+_NOT_ENOUGH_CARDS: Final = np.uint8(CODES[Reason.NOT_ENOUGH_CARDS])
 _CARD_REASONS: Final = sorted(BY_PRECEDENCE, key=list(Reason).index)
 
 
@@ -31,8 +32,9 @@ def judge(index: NodeIndex, ask: Ask, places: Places | None) -> Codes:
     blocked = index.blocked if places is None else index.blocked[places]
     left = index.left if places is None else index.left[:, places]
     codes = card_codes(index, ask, amounts)
-    verdict = np.where(np.count_nonzero(codes == FITS, axis=0) >= ask.gpus, FITS, NO_CARD).astype(np.uint8)
-    refused = np.flatnonzero(verdict)
+    is_refused = np.count_nonzero(codes == FITS, axis=0) < ask.gpus
+    verdict: Codes = np.multiply(is_refused, _NOT_ENOUGH_CARDS, dtype=np.uint8)
+    refused = (is_refused & (cards > 0)).nonzero()[0]  # rows that are free have no cards
     if len(refused):
         verdict[refused] = _node_codes(codes[:, refused], cards[refused], ask.gpus)
     offers_less = (left[0] < ask.devices[0]) & (ask.devices[0] > 0) | (left[1] < ask.devices[1]) & (ask.devices[1] > 0)
@@ -75,7 +77,7 @@ def _node_codes(codes: Codes, cards: Ints, gpus: int) -> Codes:
     is_lasting = (codes >= FIRST_LASTING) & (codes < NO_CARD)
     lasts = cards - np.count_nonzero(is_lasting, axis=0) < gpus
     counted = np.where(lasts == is_lasting, codes, FITS)
-    is_curable = np.isin(counted, _CURABLE)
+    is_curable = _IS_CURABLE[counted]
     counted = np.where(is_curable.any(axis=0) & ~is_curable, FITS, counted)
     best = np.zeros(codes.shape[1], np.int64)
     found = np.zeros(codes.shape[1], np.uint8)

@@ -7,13 +7,13 @@ import numpy as np
 
 from extender.index.answer import Answer
 from extender.index.ask import Ask
-from extender.index.codes import CODES, FITS, UNDECIDED
+from extender.index.codes import CODES, FITS, UNDECIDED, membership
 from extender.index.judgements import Judgements
 from extender.index.last_question import LastQuestion
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.reasons import Reason
 
-_PLACED: Final = (FITS, CODES[Reason.KUBELET_OFFERS_LESS])
+_IS_PLACED: Final = membership((None, Reason.KUBELET_OFFERS_LESS))
 
 
 class Judge:
@@ -55,8 +55,8 @@ class Judge:
         codes = self._judgements.codes(asks[0])
         if len(asks) > 1:
             for ask in asks[1:]:
-                codes = np.where(np.isin(codes, _PLACED), self._judgements.codes(ask), codes)
-            codes = np.where(np.isin(codes, _PLACED), np.uint8(UNDECIDED), codes)
+                codes = np.where(_IS_PLACED[codes], self._judgements.codes(ask), codes)
+            codes = np.where(_IS_PLACED[codes], np.uint8(UNDECIDED), codes)
         exactly, maybe = self._known(exact), self._known(reserved)
         if len(exactly) or len(maybe):
             codes = codes.copy()
