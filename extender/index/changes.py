@@ -23,9 +23,16 @@ class Changes:
         self._index = index
         self._room_for = room_for
         self._known = RowCache(index, MAX_ASKS)
+        self._last: tuple[Question, int, Ints] | None = None  # with the version of the index
 
     def costs(self, question: Question) -> Ints:
-        """Return what a pod costs on each row."""
+        """Return what a pod costs on each row. Do not change the array."""
+        version = self._index.version
+        if self._last is None or self._last[1] != version or not _is_same(self._last[0], question):
+            self._last = question, version, self._priced(question)
+        return self._last[2]
+
+    def _priced(self, question: Question) -> Ints:
         ask, typical = question.ask, question.demand.asks
         before = self._room_for.of(typical)
         found = self._known.of(
@@ -40,3 +47,8 @@ class Changes:
         left = after(room, ask)
         lost = before[:, places] - copies(left, typical, len(places))
         return np.concatenate([lost, np.stack([room.share, room.cpu_milli, left.share, left.cpu_milli])])
+
+
+def _is_same(one: Question, other: Question) -> bool:
+    """Whether two questions have one answer: a demand is made anew when its prices change."""
+    return one.demand is other.demand and one.ask == other.ask

@@ -23,6 +23,7 @@ from vgpu.share import CardState, HostRoom
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64
+_IS_OPEN: Final = np.isin(np.arange(UNDECIDED + 1), (FITS, UNDECIDED))  # by a row's code
 _NO_HOST: Final = HostRoom(0, 0)
 _NEVER: Final = -1.0  # the duration of a Lease without a holder
 
@@ -132,9 +133,7 @@ class NodeIndex:
 
     def is_usable(self, places: Places, now: float) -> NDArray[np.bool_]:
         """Whether the nodes can be used at all: known, not blocked, and with a fresh Lease."""
-        blocked = self.blocked[places]
-        is_open = (blocked == FITS) | (blocked == UNDECIDED)
-        usable: NDArray[np.bool_] = (places >= 0) & is_open & ~self.is_stale(places, now)
+        usable: NDArray[np.bool_] = (places >= 0) & _IS_OPEN[self.blocked[places]] & ~self.is_stale(places, now)
         return usable
 
     def is_stale(self, places: Places, now: float) -> NDArray[np.bool_]:

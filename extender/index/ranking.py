@@ -1,6 +1,8 @@
 """Scores of nodes by a policy's cost. One node alone gets the best score; see `vgpu.placement.rank`."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +13,14 @@ from extender.index.copies import Copies
 from extender.index.growth import Growth
 from extender.index.last_question import LastQuestion
 from extender.index.node_costs import NodeCosts
-from extender.index.nodes import Ints, NodeIndex, Places
+from extender.index.nodes import Ints, Names, NodeIndex, Places
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
 from vgpu.policy import PackingPolicy
 from vgpu.share import NodeState
 
+BEST: Final = 10  # of kube-scheduler's scores for an extender
 Scores = dict[int, list[bytes]]  # by score, the names of the nodes as JSON
 
 
@@ -57,12 +60,9 @@ class Ranking:
         found = np.zeros(len(names), np.int64)
         if len(usable):
             costs, tolerance = self._costs(usable, policy, question), POLICIES[policy].tolerance
-            levels = np.array([tiers.get(name, 0) for name in names] if tiers else np.zeros(len(names)), np.int64)
-            found[is_usable] = by_rank(
-                costs, index.order[usable], tolerance(question.demand.weights), levels[is_usable]
-            )
-        # Not np.unique: its first call imports numpy.ma, which takes a request hundreds of milliseconds.
-        return {each: encoded[found == each].tolist() for each in sorted(set(found.tolist()))}
+            levels = np.array([tiers.get(name, 0) for name in names], np.int64)[is_usable] if tiers else None
+            found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights), levels)
+        return by_score(found, encoded)
 
     def prepare(self) -> None:
         """Compute what is kept of the rows that were written since, for the question asked last."""
@@ -79,8 +79,7 @@ class Ranking:
         if not len(places):
             return []
         costs, tolerance = self._costs(places, policy, question), POLICIES[policy].tolerance(question.demand.weights)
-        levels = np.zeros(len(places), np.int64)
-        return [names[n] for n in in_order(costs, self._index.order[places], tolerance, levels).tolist()]
+        return [names[n] for n in in_order(costs, self._index.order[places], tolerance).tolist()]
 
     def best(self, places: Places, policy: PackingPolicy, question: Question) -> int:
         """Return the row, of at least one in `places`, that gets the best score."""
@@ -109,21 +108,33 @@ class Ranking:
         return np.array(costs, np.int64)
 
 
-def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints, best: int = 10) -> Ints:
-    """Return the score of each node: `best` for the smallest cost, and falling with the rank; `order` breaks ties.
+def by_rank(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints | None = None) -> Ints:
+    """Return the score of each node: `BEST` for the smallest cost, and falling with the rank; `order` breaks ties.
 
     Costs that are above the least by at most the tolerance are equal to it. Lower `tiers` come first.
     """
     ranked = in_order(costs, order, tolerance, tiers)
     rest = max(1, len(ranked) - 1)
-    falling = (best - 1) * (rest - np.arange(len(ranked))) // rest
-    falling[:1] = best
+    falling = (BEST - 1) * np.arange(rest, rest - len(ranked), -1) // rest
+    falling[:1] = BEST
     found = np.empty(len(ranked), np.int64)
     found[ranked] = falling
     return found
 
 
-def in_order(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints) -> Places:
+def in_order(costs: Ints, order: NDArray[np.uint64], tolerance: int, tiers: Ints | None = None) -> Places:
     """Return the positions of nodes by their tiers, then by their costs, equal ones by `order`."""
+    if tiers is None:
+        return np.lexsort((order, np.maximum(costs, costs.min() + tolerance)))
     least = costs[tiers == tiers.min()].min()
     return np.lexsort((order, np.maximum(costs, least + tolerance), tiers))
+
+
+def by_score(scores: Ints, encoded: Names) -> Scores:
+    """Return the names of each score, in the order in which they came; lower scores first.
+
+    Not np.unique: its first call imports numpy.ma, which takes a request hundreds of milliseconds.
+    """
+    names = encoded[scores.astype(np.uint8).argsort(kind="stable")].tolist()
+    ends = list(itertools.accumulate(np.bincount(scores).tolist(), initial=0))
+    return {score: names[first:end] for score, (first, end) in enumerate(itertools.pairwise(ends)) if first < end}

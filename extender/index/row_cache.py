@@ -9,6 +9,7 @@ import numpy as np
 from extender.index.nodes import Ints, NodeIndex, Places
 
 BLOCK: Final = 512  # rows that are computed in one pass: the arrays stay in the processor's cache
+_NOTHING: Final = (0, np.zeros((0, 0), np.int64))
 
 
 class RowCache:
@@ -25,12 +26,13 @@ class RowCache:
         Rows that were never written are 0.
         """
         index = self._index
-        version, found = self._known.get(key, (0, np.zeros((0, 0), np.int64)))
+        version, found = self._known.get(key, _NOTHING)
         if found.shape != (fields, index.size):
             version, found = 0, np.zeros((fields, index.size), np.int64)
         if version != index.version:
-            changed = np.flatnonzero(index.versions > version)
-            for places in np.split(changed, range(BLOCK, len(changed), BLOCK)):
+            changed = (index.versions > version).nonzero()[0]
+            for first in range(0, len(changed), BLOCK):
+                places = changed[first : first + BLOCK]
                 found[:, places] = compute(places)
         self._known[key] = index.version, found
         self._known.move_to_end(key)
