@@ -15,6 +15,7 @@ MAX_CPU_MILLI: Final = 1 << 30  # a million CPUs; sums of 10,000 pods do not ove
 MAX_MEMORY_MIB: Final = 1 << 30
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
+_NAMES: Final = frozenset({CPU, MEMORY})
 
 # k8s.io/apimachinery/pkg/api/resource.Quantity
 _QUANTITY: Final = re.compile(
@@ -93,6 +94,8 @@ def thousandths(text: str) -> int:
 
 def _read(found: Any, default: Json = MappingProxyType({})) -> HostRequest:
     known = found if isinstance(found, Mapping) else {}
+    if _NAMES.isdisjoint(known) and _NAMES.isdisjoint(default):
+        return NOTHING
     cpu, memory = (thousandths(str(known.get(name, default.get(name, 0)))[:32]) for name in (CPU, MEMORY))
     return HostRequest(min(cpu, MAX_CPU_MILLI), min(-(-memory // (1000 * MIB)), MAX_MEMORY_MIB))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from vgpu import names
 from vgpu.device import Card
@@ -132,8 +132,14 @@ class PodOptions:
         return bool(self.preferred_affinity or self.preferred_anti_affinity)
 
 
+NO_OPTIONS: Final = PodOptions()
+_BY_USERS: Final = frozenset(names.USER_ANNOTATIONS)
+
+
 def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
     """Read a pod's annotations; each one that cannot be read is a problem, and its option has the default."""
+    if _BY_USERS.isdisjoint(annotations):
+        return NO_OPTIONS, []
     problems: list[Problem] = []
     options = PodOptions(
         node_policy=_choice(PackingPolicy, names.NODE_POLICY, annotations, problems),
