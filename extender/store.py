@@ -30,7 +30,9 @@ class ObjectStore:
 
     def put_pod(self, pod: Pod, bound_at: int) -> None:
         """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
-        self._unindex(self.pods.get(pod.uid))
+        before = self.pods.get(pod.uid)
+        if before is not None:
+            self._unindex(before)
         if pod.node:
             self._bound_at.setdefault(pod.uid, bound_at)
         self.pods[pod.uid] = pod
@@ -43,7 +45,9 @@ class ObjectStore:
 
     def remove_pod(self, uid: str) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
-        self._unindex(self.pods.pop(uid, None))
+        before = self.pods.pop(uid, None)
+        if before is not None:
+            self._unindex(before)
         self.nominations.remove(uid)
         self.gangs.remove(uid)
         self.neighbours.remove(uid)
@@ -65,9 +69,9 @@ class ObjectStore:
         """Return the pods that are bound to a node and not terminal, by UID."""
         return self._running.get(node, {})
 
-    def _unindex(self, pod: Pod | None) -> None:
-        running = self._running.get(pod.node) if pod is not None else None
-        if pod is None or running is None:
+    def _unindex(self, pod: Pod) -> None:
+        running = self._running.get(pod.node)
+        if running is None:
             return
         running.pop(pod.uid, None)
         if not running:

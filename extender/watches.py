@@ -56,8 +56,8 @@ class PodWatch:
 
     def replace(self, objects: list[Pod | HostPod | None], version: str) -> None:
         """Take a full list."""
-        pods = [self._last_readable(pod) for pod in objects if isinstance(pod, Pod)]
         before = dict(self._cluster.objects.pods)
+        pods = [_last_readable(before.get(pod.uid), pod) for pod in objects if isinstance(pod, Pod)]
         self._cluster.replace_pods(pods, reading.version(version))
         others = [other for other in objects if isinstance(other, HostPod)]
         self._cluster.replace_host_pods([*others, *(pod.on_host for pod in pods)])
@@ -76,8 +76,8 @@ class PodWatch:
         if isinstance(obj, HostPod):
             self._cluster.upsert_host_pod(obj)
         elif obj is not None:
-            pod = self._last_readable(obj)
-            known = self._cluster.objects.pods.get(pod.uid)
+            known = self._cluster.objects.pods.get(obj.uid)
+            pod = obj if obj.is_readable else _last_readable(known, obj)
             self._history.pod_changed(known, pod)
             self._cluster.upsert_pod(pod)
             self._cluster.upsert_host_pod(pod.on_host)
@@ -89,13 +89,6 @@ class PodWatch:
     def _learn(self, known: Pod | None, pod: Pod) -> None:
         if known is None:
             self._cluster.demand.see(pod)
-
-    def _last_readable(self, obj: Pod) -> Pod:
-        """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
-        known = self._cluster.objects.pods.get(obj.uid)
-        if obj.is_readable or known is None:
-            return obj
-        return structs.replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
 
     def delete(self, obj: Pod | HostPod | None) -> None:
         """Take a pod's deletion."""
@@ -114,6 +107,13 @@ class PodWatch:
         if obj.node and not obj.is_terminal and isinstance(obj.assignment, Distrust):
             message = f"nothing is counted for this pod: {obj.assignment.detail}"
             self._recorder.record(obj.reference, UNTRUSTED, message)
+
+
+def _last_readable(known: Pod | None, obj: Pod) -> Pod:
+    """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
+    if obj.is_readable or known is None:
+        return obj
+    return structs.replace(known, node=obj.node, is_terminal=obj.is_terminal, version=obj.version)
 
 
 class NodeWatch:
