@@ -71,6 +71,11 @@ def test_the_fewest_lowest_and_youngest_pods_make_room(cluster: Cluster, namespa
     assert left(namespace) == {"bystander", "old", "older", "high"}
 
 
+def has_place(manifest: dict[str, Any], node: str) -> bool:
+    """Whether a node is nominated for a pod, or has it: a late write of kube-scheduler's may undo the nomination."""
+    return node in (manifest["status"].get("nominatedNodeName"), manifest["spec"].get("nodeName"))
+
+
 def test_the_freed_card_is_not_taken_by_a_pod_of_lower_priority(cluster: Cluster, namespace: PodNamespace) -> None:
     slow = on_card(cluster, "slow", "low", 80)
     slow["spec"]["terminationGracePeriodSeconds"] = 8
@@ -81,7 +86,7 @@ def test_the_freed_card_is_not_taken_by_a_pod_of_lower_priority(cluster: Cluster
         namespace.create(on_card(cluster, f"waiting-{n}", "low", 80))
     namespace.create(on_card(cluster, "high", "high", 70))
     namespace.until(lambda: "slow" not in left(namespace), "the victim is being deleted")
-    assert namespace.get("high")["status"].get("nominatedNodeName") == cluster.nodes[0].name
+    namespace.until(lambda: has_place(namespace.get("high"), cluster.nodes[0].name), "the card is kept for the pod")
     namespace.running("high")
     assert "high" in left(namespace)
     assert all(not p["spec"].get("nodeName") for p in namespace.all() if p["metadata"]["name"].startswith("waiting"))
