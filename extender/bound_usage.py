@@ -35,8 +35,7 @@ class NodeUsage:
         """Add a pod."""
         for card, more in self._of(pod).items():
             self.cards[card] = self.cards.get(card, NO_USAGE) + more
-        for resource, amount in self._devices(pod).items():
-            self.devices[resource] = self.devices.get(resource, 0) + amount
+        add_amounts(self.devices, self._devices(pod))
 
     def remove(self, pod: Pod) -> None:
         """Remove a pod, in the version that was added."""
@@ -86,6 +85,12 @@ class BoundUsage:
 
     def _holding(self, pod: Pod) -> NodeUsage | None:
         return None if pod.is_terminal else self._nodes.get(pod.node)
+
+
+def add_amounts(amounts: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add amounts by resource to others."""
+    for resource, amount in more.items():
+        amounts[resource] = amounts.get(resource, 0) + amount
 
 
 def holds_alike(before: Pod | None, after: Pod) -> bool:

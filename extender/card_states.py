@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vgpu.device import Card
-from vgpu.share import NO_USAGE, CardState
+from vgpu.share import NO_USAGE, CardState, Usage
 from vgpu.usage import Usages
 
 
@@ -14,13 +14,16 @@ def of_cards(
 
     A state that has not changed is the same object, so that whoever compares states finds it equal at once.
     """
-    if not before or len(before) != len(cards) or before[0].slice_mib != slice_mib:
-        return tuple([CardState(card, slice_mib, taken.get(card.uuid, NO_USAGE)) for card in cards])
+    last = before if len(before) == len(cards) else (None,) * len(cards)
     return tuple(
         [
-            known
-            if known.card is card and known.usage is taken.get(card.uuid, NO_USAGE)
-            else CardState(card, slice_mib, taken.get(card.uuid, NO_USAGE))
-            for card, known in zip(cards, before, strict=True)
+            _state(card, slice_mib, taken.get(card.uuid, NO_USAGE), known)
+            for card, known in zip(cards, last, strict=True)
         ]
     )
+
+
+def _state(card: Card, slice_mib: int, used: Usage, known: CardState | None) -> CardState:
+    if known is not None and known.card is card and known.usage is used and known.slice_mib == slice_mib:
+        return known
+    return CardState(card, slice_mib, used)

@@ -320,7 +320,7 @@ class Cluster:
         more = usage.on_node(node, [(each.request, each.assignment) for each in reserved]) if reserved else {}
         devices = dict(bound.devices)
         for each in reserved:
-            _add(devices, each.request.devices(node.slice_mib))
+            bound_usage.add_amounts(devices, each.request.devices(node.slice_mib))
         added = {card: bound.cards.get(card, NO_USAGE) + each for card, each in more.items()}
         taken = bound.cards | added if added else bound.cards
         before = self._before.pop(node.name, None)
@@ -350,11 +350,6 @@ class Cluster:
     def _owned(self, card: Card, node: str) -> Card:
         is_owned = self.owners.owns(node, card.uuid)
         return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
-
-
-def _add(amounts: dict[str, int], more: Mapping[str, int]) -> None:
-    for resource, amount in more.items():
-        amounts[resource] = amounts.get(resource, 0) + amount
 
 
 def _with_unreported(card: Card, unreported: usage.Usages) -> Card:

@@ -22,7 +22,7 @@ class TokenBucket:
         return (1 - self._tokens) / self._rate_per_s
 
     def reserve(self, tokens: int) -> float:
-        """Take tokens, future ones too, and return after how many seconds the last of them is there."""
+        """Take tokens, even those that the bucket does not have yet; return the seconds until it has the last one."""
         self._refill()
         self._tokens -= tokens
         return max(0.0, -self._tokens / self._rate_per_s)

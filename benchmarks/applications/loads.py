@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, Timed, alone_share, run_together
+from benchmarks.compute.load import Load, Timed, of_alone_percent, run_together
 from benchmarks.compute.node import Place
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
@@ -32,9 +32,8 @@ def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], s
         envs = [place.container(40, "burst"), place.container(None, "best-effort")]
         pieces, burner = run_together([(load, envs[0]), (BURNER, envs[1])], seconds)
         (p50, p99), (alone50, alone99) = _percentiles(pieces["times_us"]), _alone(load, seconds)
-        share = 100 * burner["count"] * BURNER.us * 1000 / burner["ns"] / alone_share(BURNER)
         figures = {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50}
-        return figures | {"burner, of alone %": share}
+        return figures | {"burner, of alone %": of_alone_percent(BURNER, burner)}
 
     goals = {"p50 over alone": at_most(bounds[0]), "p99 over alone": at_most(bounds[1]), "p50 ms": SHOWN}
     return Scenario("loads", name, {**goals, "burner, of alone %": at_least(bounds[2])}, measure)

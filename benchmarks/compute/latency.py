@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, Timed, alone_share, run_together
+from benchmarks.compute.load import Load, Timed, of_alone_percent, run_together
 from benchmarks.compute.node import Place
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.several_containers import WORK
@@ -49,12 +49,11 @@ def _inference(
         inferences, burner_work = run_together([(infer, envs[0]), (burner, envs[1])], seconds)
         p50, p99 = _percentiles(inferences["times_us"])
         alone50, alone99 = _alone(infer, seconds)
-        share = 100 * burner_work["count"] * burner.us * 1000 / burner_work["ns"] / alone_share(burner)
         return {
             "p50 over alone": p50 / alone50,
             "p99 over alone": p99 / alone99,
             "p50 ms": p50,
-            "burner, of alone %": share,
+            "burner, of alone %": of_alone_percent(burner, burner_work),
         }
 
     goals = {

@@ -170,6 +170,14 @@ def loops_per_ms() -> float:
     return loops
 
 
+def of_alone_percent(load: Load, answer: Mapping[str, Any]) -> float:
+    """Return what a load did beside others, by its last answer, in percent of what it does natively alone."""
+    return 100 * _share(load, answer) / alone_share(load)
+
+
+def _share(load: Load, answer: Mapping[str, Any]) -> float:
+    return float(answer["count"] * load.us * 1000 / answer["ns"])
+
+
 def _fed(load: Load, answer: Mapping[str, Any], seconds: float) -> Fed:
-    share = answer["count"] * load.us * 1000 / answer["ns"]
-    return Fed(share, answer["longest_ns"] / 1e6, seconds)
+    return Fed(_share(load, answer), answer["longest_ns"] / 1e6, seconds)

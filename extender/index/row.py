@@ -65,20 +65,19 @@ class ModelNames:
 
 def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]:
     """Return the fields of a card."""
-    closed, is_open = _closed(state), room.takes_pods(state.card)
-    free_slices, free_cores = state.free_slices, state.free_cores
+    closed, free = _closed(state), room.card_room(state, models)
     return (
-        free_slices,
+        state.free_slices,
         state.free_mib,
-        free_cores,
+        state.free_cores,
         state.total_slices,
         state.card.memory_mib,
         max(closed, _closed_to_shares(state)),
         max(closed, FITS if state.is_empty else CODES[Reason.CARD_IN_USE]),
         names.number(state.card.model),
-        free_slices if is_open else 0,
-        free_cores if is_open else 0,
-        models.bit(state.card.model),
+        free.free_slices,
+        free.free_cores,
+        free.model,
     )
 
 

@@ -16,7 +16,7 @@ def test_each_object_is_computed_once_for_the_same_arguments() -> None:
 
 
 def test_an_object_that_is_made_where_another_one_was_is_not_taken_for_it() -> None:
-    """CPython reuses the identity of an object that is gone: objects that are kept must not go."""
+    """CPython gives a new object the id of a deleted one. So the cache keeps each object whose result it keeps."""
     cache = IdentityCache[list[int], int](sum)
     assert [cache.of([number]) for number in range(100)] == list(range(100))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from vgpu.device import Card, CardMode
+from vgpu.device import CardMode
 from vgpu.placement.models import Models
 from vgpu.quantity import FULL_CORES
 from vgpu.request import PodRequest
@@ -122,13 +122,10 @@ def room_of(state: NodeState, models: Models) -> Room:
 
 def card_room(state: CardState, models: Models) -> CardRoom:
     """Return what is free on a card for pods."""
-    slices, cores = (state.free_slices, state.free_cores) if takes_pods(state.card) else (0, 0)
-    return CardRoom(slices, state.total_slices, cores, models.bit(state.card.model))
-
-
-def takes_pods(card: Card) -> bool:
-    """Whether new pods may share a card that has room for them."""
-    return card.healthy and not card.cordoned and card.mode is CardMode.SHARED
+    card = state.card
+    takes_pods = card.healthy and not card.cordoned and card.mode is CardMode.SHARED
+    slices, cores = (state.free_slices, state.free_cores) if takes_pods else (0, 0)
+    return CardRoom(slices, state.total_slices, cores, models.bit(card.model))
 
 
 def ask_of(request: PodRequest | None, cpu_milli: int, memory_mib: int, slice_mib: int, models: Models) -> Ask:

@@ -6,8 +6,9 @@
 /* A host that waits for each step is usually one step ahead of the card. */
 enum { TURNS_IN_BACKLOG = 2 };
 
-/* With so many turns in a step, the steps of two trainers differ less than natively, by the card's time slices. Shorter
- * turns than STEP_TURN_MIN would cost more of the card than they are worth. */
+/* The GPU time of a step is TURNS_IN_STEP turns long. A step is late by about one turn of the neighbour, so the steps
+ * of a trainer differ by about an eighth. Turns shorter than STEP_TURN_MIN would cost more of the card than that is
+ * worth. */
 enum { TURNS_IN_STEP = 8 };
 #define STEP_TURN_MIN (8 * NS_PER_MS)
 
