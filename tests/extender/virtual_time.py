@@ -92,7 +92,7 @@ class VirtualClient(Client):
             raise KubernetesError(response.status_code, status["reason"], status["message"])
         return response.content
 
-    async def stream(self, path: str, params: Any, *, silence_s: float) -> AsyncIterator[bytes]:  # noqa: ARG002
+    async def stream(self, path: str, params: Any, *, silence_s: float) -> AsyncIterator[list[bytes]]:  # noqa: ARG002
         store = self._cluster.store
         target = resources.parse(path, self._cluster.resource)
         request = watch.WatchRequest(
@@ -105,4 +105,4 @@ class VirtualClient(Client):
         )
         async for line in watch.lines(store, request, asyncio.get_running_loop().time):
             await asyncio.sleep(self._travel_s("WATCH", path))
-            yield line.rstrip(b"\n")
+            yield [line.rstrip(b"\n")]

@@ -152,10 +152,10 @@ class DeepClient(Client):
     async def page(self, *_: Any, **__: Any) -> bytes:
         return b'{"metadata": {"resourceVersion": "5"}, "items": [' + self.DEEP + b"," + self.PLAIN + b"]}"
 
-    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[bytes]:
+    async def stream(self, *_: Any, **__: Any) -> AsyncIterator[list[bytes]]:
         for name in (b"deep", b"other"):
-            yield b'{"type": "MODIFIED", "object": ' + self.DEEP.replace(b"deep", name) + b"}"
-        yield b'{"type": "DELETED", "object": ' + self.DEEP + b"}"
+            yield [b'{"type": "MODIFIED", "object": ' + self.DEEP.replace(b"deep", name) + b"}"]
+        yield [b'{"type": "DELETED", "object": ' + self.DEEP + b"}"]
         await asyncio.sleep(3600)
 
 

@@ -110,15 +110,17 @@ class Client:
         """DELETE an object; the body may hold DeleteOptions."""
         return await self._call("DELETE", path, body=body, timeout=timeout)
 
-    async def stream(self, path: str, params: Mapping[str, str], *, silence_s: float) -> AsyncIterator[bytes]:
-        """Yield the lines of a watch until the server ends it; `silence_s` without a byte is a failed connection."""
+    async def stream(self, path: str, params: Mapping[str, str], *, silence_s: float) -> AsyncIterator[list[bytes]]:
+        """Yield the lines of a watch, those together that have come together, until the server ends it.
+
+        `silence_s` without a byte is a failed connection.
+        """
         limits = aiohttp.ClientTimeout(total=None, sock_connect=DEFAULT_TIMEOUT_S, sock_read=silence_s)
         async with self._response("GET", path, params=params, timeout=limits) as response:
             rest = b""
             async for chunk in response.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    yield line
+                yield lines
 
     async def _call(
         self,

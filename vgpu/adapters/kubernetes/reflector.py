@@ -122,6 +122,7 @@ class Reflector:
         self._silence_s = silence_s
         self._absent_s = absent_s
         self._version = ""
+        self._seen: msgspec.Raw | None = None  # the watch's last object, which has a newer version
         self._token = ""  # of the next page, where a list was interrupted
         self._listed: list[Any] = []
         self._listing = 0
@@ -152,7 +153,7 @@ class Reflector:
                 await self._wait_for_kind(self._absent_s)
                 return
             if _is_unknown_version(error):
-                self._version = self._token = ""
+                self._start_over()
         pause = asked + self._pause * (1 + self._jitter()) / 2
         log.warning("%s: %s; again in %.1f s", self._path, error, pause)
         await self._sleep(pause)
@@ -162,16 +163,21 @@ class Reflector:
         """Take an empty list of a kind that the API server does not know, and wait."""
         if not self.synced.is_set() or self._version:
             log.info("%s: the API server has no such kind; asked again every %.0f s", self._path, seconds)
-        self._version = self._token = ""
+        self._start_over()
         self._hear()
         self.handler.replace([], "")
         self.synced.set()
         await self._sleep(seconds)
 
+    def _start_over(self) -> None:
+        """List again before the next watch."""
+        self._version = self._token = ""
+        self._seen = None
+
     async def relist(self) -> None:
         """List again, and return when the handler has a list that was requested after this call."""
         self.synced.clear()
-        self._version = self._token = ""
+        self._start_over()
         self._lists_wanted += 1
         if self._watching is not None:
             self._watching.cancel()
@@ -200,7 +206,8 @@ class Reflector:
                 size = max(1, size // 4)
                 continue
             page = await deep_json.decode(_decode_page, data)
-            self._listed += [obj for item in page.items if (obj := await self._read(item)) is not UNREADABLE]
+            read = [await deep_json.decode(self._read, item) for item in page.items]
+            self._listed += [obj for obj in read if obj is not UNREADABLE]
             self._token = page.metadata.continue_
             if not self._token:
                 break
@@ -216,40 +223,56 @@ class Reflector:
             **self._params,
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
+            "resourceVersion": self._last_version(),
             "timeoutSeconds": str(WATCH_S),
         }
-        async for line in self._client.stream(self._path, params, silence_s=self._silence_s):
+        async for lines in self._client.stream(self._path, params, silence_s=self._silence_s):
             self._hear()
-            if line:
-                await self._take(await deep_json.decode(_decode_event, line))
+            for line in filter(None, lines):
+                self._take(*await deep_json.decode(self._read_event, line))
 
     def _hear(self) -> None:
         self.heard_at = asyncio.get_running_loop().time()
 
-    async def _take(self, event: _Event) -> None:
-        stamp = await deep_json.decode(_decode_stamp, event.object)
+    def _read_event(self, line: bytes) -> tuple[_Event, Any]:
+        """Return an event and its object; UNREADABLE for an event without one."""
+        event = _decode_event(line)
+        return event, self._read(bytes(event.object)) if event.type in _CHANGES else UNREADABLE
+
+    def _take(self, event: _Event, obj: Any) -> None:
         if event.type == "ERROR":
-            raise KubernetesError(stamp.code or HTTPStatus.GONE, "Watch", stamp.message)
-        obj = await self._read(event.object) if event.type in _CHANGES else UNREADABLE
+            status = _decode_stamp(event.object)
+            raise KubernetesError(status.code or HTTPStatus.GONE, "Watch", status.message)
         if obj is not UNREADABLE and event.type == "DELETED":
             self.handler.delete(obj)
         elif obj is not UNREADABLE:
             self.handler.upsert(obj)
-        self._version = stamp.metadata.resource_version
+        self._seen = event.object
         self._pause = FIRST_PAUSE_S
 
-    async def _read(self, raw: msgspec.Raw) -> Any:
-        """Return the object, or UNREADABLE: an object of one user must not end the watch of all objects."""
+    def _last_version(self) -> str:
+        """Return the version to continue from: that of the last object. Versions of the others are never looked for."""
+        seen, self._seen = self._seen, None
+        if seen is not None:
+            self._version = _decode_stamp(seen).metadata.resource_version
+        return self._version
+
+    def _read(self, data: bytes) -> Any:
+        """Return the object, or UNREADABLE: an object of one user must not end the watch of all objects.
+
+        Raises RecursionError for what is too deep for the parser.
+        """
         try:
-            return await deep_json.decode(self._decode, raw)
+            return self._decode(data)
+        except RecursionError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the decoder raises is about this object alone
             self.unreadable += 1
-            log.warning("%s: %s cannot be read and is skipped: %s", self._path, _name(raw), error)
+            log.warning("%s: %s cannot be read and is skipped: %s", self._path, _name(data), error)
             return UNREADABLE
 
 
-def _name(raw: msgspec.Raw) -> str:
+def _name(raw: bytes) -> str:
     """Return namespace, name and UID of an object for the log, as far as they can be read."""
     try:
         metadata = _decode_named(raw).metadata
