@@ -1,20 +1,28 @@
-"""What a pod asks for, read once for all pods that ask for equal things.
+"""What a pod asks for, read once for all pods that ask for equal things, and what it was granted.
 
 The pods of one controller differ in their names, volumes and times, and not in what they ask for: that is in the
-containers' amounts, in annotations and in what names a gang, which together are the key.
+containers' amounts, in annotations and in what names a gang, which together are the key. An assignment is the same text
+in every version of a pod, and in equal pods on one card.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from vgpu import host_request, names, quantity, request
+from extender.identity_cache import IdentityCache
+from vgpu import assignment_trust, host_request, names, quantity, request
+from vgpu.assignment import Assignment
+from vgpu.assignment_trust import Distrust
 from vgpu.host_request import HostRequest
 from vgpu.request import Parsed
 
 MAX_KEYS: Final = 1_024
 MAX_LENGTH: Final = 4_096  # characters of a key: users write them, and the keys must not fill this process's memory
 MAX_CONTAINERS: Final = 16  # of a pod that has a key: a pod may have 6,000
+MAX_ASSIGNMENTS: Final = 1 << 16  # 5,000 nodes have 40,000 cards
+MAX_ASSIGNMENT: Final = 512  # characters of one that is kept
+
+_ANNOTATIONS: Final = frozenset(names.USER_ANNOTATIONS)
 
 Json = Mapping[str, Any]
 _Key: TypeAlias = tuple[Any, ...]
@@ -36,6 +44,7 @@ class Asked:
 
 
 _known: dict[_Key, Asked] = {}
+_assignments = IdentityCache[Parsed, Assignment | Distrust](assignment_trust.judge, MAX_ASSIGNMENTS)
 
 
 def read(pod: Json) -> Asked:
@@ -56,6 +65,13 @@ def asked(pod: Json) -> Asked:
     return Asked(request.parse(pod), dict(_admitted(pod)), host_request.of_pod(pod.get("spec") or {}))
 
 
+def assignment(parsed: Parsed, annotation: str) -> Assignment | Distrust:
+    """Return the assignment of a pod that `read` has read, where it can be trusted; `annotation` is empty for none."""
+    if len(annotation) > MAX_ASSIGNMENT:
+        return assignment_trust.judge(parsed, annotation)
+    return _assignments.of(parsed, annotation)
+
+
 def _keep(key: _Key, found: Asked) -> None:
     if len(_known) >= MAX_KEYS:
         del _known[next(iter(_known))]
@@ -73,7 +89,7 @@ def _key(pod: Json) -> _Key | None:
         tuple(map(_container, containers)),
         tuple(map(_container, inits)),
         _amounts(spec.get("overhead")),
-        tuple(map(annotations.get, names.USER_ANNOTATIONS)),
+        tuple([each for each in annotations.items() if each[0] in _ANNOTATIONS]),
         (spec.get(names.SCHEDULING_GROUP) or {}).get("podGroupName"),
         labels.get(names.POD_GROUP_LABEL),
     )

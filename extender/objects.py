@@ -202,7 +202,7 @@ def host_pod(data: bytes) -> HostPod | None:
 def any_pod(data: bytes) -> Pod:
     """Read a pod's JSON as the API server writes it."""
     try:
-        return pod(pod_json.decode(data))
+        return pod(pod_json.decode_placed(data))
     except UNREADABLE as error:
         return _unreadable(data, str(error))
 
@@ -222,7 +222,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         is_terminal=status.get("phase") in _TERMINAL,
         parsed=asked.parsed,
         admitted=asked.admitted,
-        assignment=assignment_trust.judge(asked.parsed, annotations.get(names.ASSIGNMENT, "")),
+        assignment=equal_pods.assignment(asked.parsed, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=is_unschedulable,
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),

@@ -21,7 +21,7 @@ T = TypeVar("T")
 class _Args(msgspec.Struct, forbid_unknown_fields=True):
     """`ExtenderArgs` as kube-scheduler writes it for an extender with `nodeCacheCapable: true`."""
 
-    pod: pod_json.Pod = msgspec.field(name="Pod")
+    pod: pod_json.PlacedPod = msgspec.field(name="Pod")
     names: list[str] = msgspec.field(name="NodeNames")
     nodes: None = msgspec.field(name="Nodes", default=None)
 
@@ -246,11 +246,11 @@ def _full_node(raw: bytes) -> tuple[str, FullNode]:
     return node.metadata.name, FullNode(node.metadata.labels or {}, node.status.allocatable or {}, raw)
 
 
-def _pod(fields: Mapping[str, bytes]) -> pod_json.Pod:
-    return _whole_pod(_field("Pod", fields, pod_json.decode))
+def _pod(fields: Mapping[str, bytes]) -> pod_json.PlacedPod:
+    return _whole_pod(_field("Pod", fields, pod_json.decode_placed))
 
 
-def _whole_pod(pod: pod_json.Pod) -> pod_json.Pod:
+def _whole_pod(pod: pod_json.PlacedPod) -> pod_json.PlacedPod:
     if "metadata" not in pod or "spec" not in pod:
         raise MalformedCall("Pod: must be a pod object with metadata and spec")
     return pod

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from extender import equal_pods
 from tests import strategies
-from vgpu import names
+from vgpu import assignment as codec
+from vgpu import assignment_trust, names
+from vgpu.assignment import Assignment, Grant
+from vgpu.assignment_trust import Distrust
 
 AMOUNT = st.sampled_from(["1", 1, "2", 2, "256", "1k", "-1", "x", "", "300m"])
 RESOURCE = st.sampled_from([*names.USER_RESOURCES, *names.KUBELET_RESOURCES, "cpu", "memory", "vgpu.io/unknown"])
@@ -79,6 +82,25 @@ def test_pods_of_one_controller_share_what_was_read() -> None:
     one, other = (strategies.pod(strategies.container(gpu_mem=256), uid=uid) for uid in ("u1", "u2"))
     other["spec"]["containers"][0]["volumeMounts"] = [{"name": "kube-api-access-x7k2p", "mountPath": "/token"}]
     assert equal_pods.read(one) is equal_pods.read(other)
+
+
+def test_equal_pods_on_one_card_share_what_they_were_granted() -> None:
+    parsed = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256))).parsed
+    one, same, other = (codec.encode(Assignment({"main": (Grant(card, 256),)})) for card in ("GPU-a", "GPU-a", "GPU-b"))
+    granted = equal_pods.assignment(parsed, one)
+    assert granted == assignment_trust.judge(parsed, one)
+    assert equal_pods.assignment(parsed, same) is granted
+    assert equal_pods.assignment(parsed, other) == assignment_trust.judge(parsed, other)
+
+
+def test_an_assignment_is_judged_anew_for_another_request_and_where_it_is_long() -> None:
+    pods = [strategies.pod(strategies.container(gpu_mem=amount)) for amount in (256, 512)]
+    asked, other = (equal_pods.read(pod).parsed for pod in pods)
+    text = codec.encode(Assignment({"main": (Grant("GPU-a", 256),)}))
+    assert equal_pods.assignment(asked, text) == codec.decode(text)
+    assert isinstance(equal_pods.assignment(other, text), Distrust)
+    long = text + " " * equal_pods.MAX_ASSIGNMENT
+    assert equal_pods.assignment(asked, long) is not equal_pods.assignment(asked, long)
 
 
 def test_long_pods_and_pods_of_many_containers_are_not_kept() -> None:

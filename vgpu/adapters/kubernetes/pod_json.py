@@ -30,14 +30,19 @@ class VolumeMount(TypedDict, total=False):
     mountPath: str
 
 
-class Container(TypedDict, total=False):
-    """A container of any kind."""
+class PlacedContainer(TypedDict, total=False):
+    """What a container of any kind asks for."""
 
     name: str
     resources: Resources | None
+    restartPolicy: str | None
+
+
+class Container(PlacedContainer, total=False):
+    """A container of any kind, with what it is started with."""
+
     env: list[Variable] | None
     volumeMounts: list[VolumeMount] | None
-    restartPolicy: str | None
 
 
 class SchedulingGate(TypedDict, total=False):
@@ -52,20 +57,30 @@ class SchedulingGroup(TypedDict, total=False):
     podGroupName: str | None
 
 
-class Spec(TypedDict, total=False):
-    """A pod's `spec`."""
-
-    containers: list[Container] | None
-    initContainers: list[Container] | None
-    ephemeralContainers: list[Container] | None
+class _Placing(TypedDict, total=False):
     nodeName: str | None
-    schedulerName: str | None
-    priorityClassName: str | None
     priority: int | None
     preemptionPolicy: str | None
     overhead: dict[str, str | int] | None
     schedulingGroup: SchedulingGroup | None
     schedulingGates: list[SchedulingGate] | None
+
+
+class PlacedSpec(_Placing, total=False):
+    """The part of a pod's `spec` that says where the pod can be."""
+
+    containers: list[PlacedContainer] | None
+    initContainers: list[PlacedContainer] | None
+
+
+class Spec(_Placing, total=False):
+    """A pod's `spec`."""
+
+    containers: list[Container] | None
+    initContainers: list[Container] | None
+    ephemeralContainers: list[Container] | None
+    schedulerName: str | None
+    priorityClassName: str | None
 
 
 class Owner(TypedDict, total=False):
@@ -120,6 +135,14 @@ class Pod(TypedDict, total=False):
     status: Status
 
 
+class PlacedPod(TypedDict, total=False):
+    """A pod without what its containers are started with: variables and mounts are most of many pods."""
+
+    metadata: Metadata
+    spec: PlacedSpec
+    status: Status
+
+
 class _Identity(TypedDict, total=False):
     uid: str
     resourceVersion: str
@@ -168,5 +191,6 @@ class HostPod(TypedDict, total=False):
 
 
 decode = msgspec.json.Decoder(Pod).decode
+decode_placed = msgspec.json.Decoder(PlacedPod).decode
 decode_host = msgspec.json.Decoder(HostPod).decode
 decode_unreadable = msgspec.json.Decoder(UnreadablePod).decode
