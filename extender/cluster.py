@@ -292,8 +292,8 @@ class Cluster:
         for node in nodes:
             if node in self._states:
                 self._before[node] = self._states.pop(node)
-        if nodes:
-            self.rows.mark(filter(None, nodes))
+            if node:
+                self.rows.mark(node)
 
     def _take_lease(self, name: str) -> None:
         if node := names.node_of_lease(name):

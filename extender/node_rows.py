@@ -4,7 +4,8 @@ A change marks its node; the row is written before the next call is answered, an
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import itertools
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from extender.index.nodes import NodeIndex
@@ -37,17 +38,16 @@ class NodeRows:
         """Number of rows that are old."""
         return len(self._old)
 
-    def mark(self, nodes: Iterable[str]) -> None:
-        """Take nodes that have changed."""
-        self._old.update(dict.fromkeys(nodes))
-        if self._old:
-            self._is_old.set()
+    def mark(self, node: str) -> None:
+        """Take a node that has changed."""
+        self._old[node] = None
+        self._is_old.set()
 
     async def update(self, pause: Callable[[float], Awaitable[None]]) -> NodeIndex:
         """Write all rows that are old, with pauses; return the index, up to date until the next change."""
         resumed = self._clock()
         while self._old:
-            for name in list(self._old)[:BATCH]:
+            for name in list(itertools.islice(self._old, BATCH)):
                 self._write(name)
             if self._clock() - resumed > SLICE_S:
                 await pause(0)

@@ -70,7 +70,7 @@ def card(state: CardState, names: ModelNames, models: Models) -> tuple[int, ...]
         state.free_slices,
         state.free_mib,
         state.free_cores,
-        state.total_slices,
+        free.total_slices,
         state.card.memory_mib,
         max(closed, _closed_to_shares(state)),
         max(closed, FITS if state.is_empty else CODES[Reason.CARD_IN_USE]),

@@ -67,13 +67,13 @@ async def test_nothing_is_prepared_from_rows_that_are_old() -> None:
     def row(name: str) -> None:
         written.append(name)
         if name == "n1":
-            asyncio.get_running_loop().call_soon(rows.mark, ["n2"])
+            asyncio.get_running_loop().call_soon(rows.mark, "n2")
 
     rows = NodeRows(row, time.monotonic, Models())
     rows.prepare.append(lambda: waiting.append(rows.waiting))
     running = asyncio.create_task(rows.run())
     await asyncio.sleep(0)
-    rows.mark(["n1"])
+    rows.mark("n1")
     async with asyncio.timeout(10):
         while not waiting:
             await asyncio.sleep(0)
