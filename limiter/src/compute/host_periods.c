@@ -9,8 +9,13 @@ enum { PERIOD_LAUNCHES = 8, WEIGHT = 4, SCORE_HOST_BOUND = 4, SCORE_MAX = 8 };
  * because it has caught up with the host; with more, the program would be slower for nothing. */
 #define WAIT_WANTED (400 * NS_PER_US)
 
-/* By how much the lead changes at a time. */
+/* By how much the lead changes at a time, at least. */
 #define STEP (40 * NS_PER_US)
+
+/* By which part of what the host has waited too long the lead grows. Beside a neighbour whose kernels take milliseconds
+ * a turn that is asked for a little too late comes later by a whole kernel. With steps of one size in both directions
+ * that would be every second one. */
+enum { LATE_PART = 4 };
 
 /* Periods longer than this contain a pause of the program's. */
 #define PERIOD_MAX (1000 * NS_PER_MS)
@@ -47,11 +52,11 @@ bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now) {
     return is_informative;
 }
 
-/* Steps of one size, so that the median of the waits becomes WAIT_WANTED: a few long waits, as for a kernel of the
- * neighbour's, change little. No model of the card or of the neighbours is needed. */
+/* The lead becomes as short as waits of about WAIT_WANTED allow. No model of the card or of the neighbours is needed.
+ */
 void host_periods_note_waited(struct host_periods *periods, uint64_t ns) {
     if (ns > WAIT_WANTED)
-        periods->lead_ns = min_u64(periods->lead_ns + STEP, periods->host_ns);
+        periods->lead_ns = min_u64(periods->lead_ns + max_u64(STEP, (ns - WAIT_WANTED) / LATE_PART), periods->host_ns);
     else
         periods->lead_ns -= min_u64(periods->lead_ns - 1, STEP);
 }

@@ -19,7 +19,7 @@ void queue_pace_open_all(struct gate *gate);
 /* Opens all segments at once, without a turn that they are charged to. */
 void queue_pace_release_all(struct gate *gate);
 
-/* The ns until queue_pace_step may open the next segment. */
+/* The ns until the next queue_pace_step: until it may open a segment, or learn how far the card is. */
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now);
 
 /* Whether a launch of `estimate` may run at once: the turn has room for it, and no launch before it is closed. */
