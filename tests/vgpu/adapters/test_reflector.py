@@ -174,6 +174,28 @@ async def test_objects_of_any_depth_are_listed_and_watched(store: NameStore, run
     assert (store.lists, watch.unreadable) == (1, 0)
 
 
+class EndingClient(DeepClient):
+    """Ends each watch after an object that is 10,000 levels deep; keeps from which versions watches began."""
+
+    def __init__(self) -> None:
+        super().__init__(Any)  # type: ignore[arg-type]
+        self.versions: list[str] = []
+
+    async def stream(self, _path: str, params: Any, *, silence_s: float) -> AsyncIterator[list[bytes]]:  # noqa: ARG002
+        self.versions.append(params["resourceVersion"])
+        deep = self.DEEP.replace(b'"name"', b'"resourceVersion": "9", "name"')
+        yield [b'{"type": "MODIFIED", "object": ' + deep + b"}"]
+
+
+async def test_a_watch_continues_after_an_object_of_any_depth(store: NameStore, running: list[Any]) -> None:
+    client = EndingClient()
+    running.append(asyncio.create_task(Reflector(client, "/x", store, jitter=random.random, sleep=brief).run()))
+    async with asyncio.timeout(10):
+        while len(client.versions) < 3:
+            await asyncio.sleep(0.005)
+    assert client.versions[:3] == ["5", "9", "9"]
+
+
 async def test_an_object_that_cannot_be_read_is_counted_and_skipped(
     store: NameStore, running: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
