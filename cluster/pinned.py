@@ -9,11 +9,15 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import golang, missing, one_process, progress
+
+ATTEMPTS = 3  # at a build: a module proxy may be out of reach for a moment
+PAUSE_S = 10.0
 
 
 def cache() -> Path:
@@ -65,14 +69,25 @@ class Programs:
         scratch = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f"{self.folder.name}."))
         flags = ["-trimpath", "-ldflags", self.linker_flags, *(["-tags", self.tags] if self.tags else [])]
         command: list[str | Path] = [go, "build", *flags, "-o", f"{scratch}/", *self.packages]
-        done = subprocess.run(command, cwd=self.module, env=golang.environment(), stdin=subprocess.DEVNULL, check=False)
-        if done.returncode:
+        if status := self._run(command):
             shutil.rmtree(scratch)
-            raise missing.Missing([f"a built {self.title} (go build ended with {done.returncode})"])
+            raise missing.Missing([f"a built {self.title} (go build ended with {status})"])
         shutil.rmtree(self.folder, ignore_errors=True)  # it may be there, and lack programs
         scratch.rename(self.folder)
         self.folder.chmod(0o755)
         progress.say(f"{self.title} is built")
+
+    def _run(self, command: Sequence[str | Path]) -> int:
+        """Run a build up to ATTEMPTS times, and return the last exit status. What was built and fetched is not lost."""
+        for left in range(ATTEMPTS - 1, -1, -1):
+            done = subprocess.run(
+                command, cwd=self.module, env=golang.environment(), stdin=subprocess.DEVNULL, check=False
+            )
+            if done.returncode == 0 or not left:
+                break
+            progress.say(f"go build ended with {done.returncode}; again in {PAUSE_S:.0f} s, {left} more times at most")
+            time.sleep(PAUSE_S)
+        return done.returncode
 
 
 def kubernetes_version(module: Path) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster import pinned
+from cluster import golang, missing, pinned
 
 GO_MOD = "module x\n\nrequire (\n\tk8s.io/api v0.30.14 // indirect\n\tk8s.io/kubernetes v1.30.14 // indirect\n)\n"
 
@@ -41,6 +41,40 @@ def test_of_two_that_need_programs_one_builds_them(programs: pinned.Programs, mo
     with ThreadPoolExecutor(4) as workers:
         assert set(workers.map(lambda _: programs.ensure(), range(4))) == {programs.folder}
     assert built == ["kube"]
+
+
+GO = """#!/bin/sh
+# Fails `failures` times, then builds what is asked for: go build -trimpath -ldflags FLAGS -o FOLDER PACKAGE...
+echo >> {attempts}
+[ "$(wc -l < {attempts})" -gt {failures} ] || exit 3
+shift 5
+folder=$1
+shift
+for package; do touch "$folder${{package##*/}}"; done
+"""
+
+
+def fake_go(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch, failures: int) -> Path:
+    go, attempts = programs.module / "go", programs.module / "attempts"
+    go.write_text(GO.format(attempts=attempts, failures=failures))
+    go.chmod(0o755)
+    monkeypatch.setattr(golang, "find", lambda _: go)
+    monkeypatch.setattr(pinned, "PAUSE_S", 0.01)
+    return attempts
+
+
+def test_a_build_that_fails_is_tried_again(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = fake_go(programs, monkeypatch, failures=2)
+    assert {each.name for each in programs.ensure().iterdir()} == {"one", "two"}
+    assert attempts.read_text() == 3 * "\n"
+
+
+def test_a_build_that_keeps_failing_is_named(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempts = fake_go(programs, monkeypatch, failures=9)
+    with pytest.raises(missing.Missing, match=r"a built Title \(go build ended with 3\)"):
+        programs.ensure()
+    assert attempts.read_text() == pinned.ATTEMPTS * "\n"
+    assert [each.suffix for each in pinned.cache().iterdir()] == [".lock"]
 
 
 def test_another_pin_has_another_folder(programs: pinned.Programs) -> None:
