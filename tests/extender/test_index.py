@@ -256,7 +256,7 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
     assert world.cluster.demand.demand.version > 4
 
 
-CASES = int(os.environ.get("VGPU_INDEX_CASES", "500"))  # 10,000 take twenty minutes
+CASES = int(os.environ.get("VGPU_INDEX_CASES", "500"))  # 10,000 take six minutes
 
 
 @given(st.data())
