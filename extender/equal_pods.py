@@ -5,11 +5,12 @@ containers' amounts, in annotations and in what names a gang, which together are
 in every version of a pod, and in equal pods on one card.
 """
 
+import itertools
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias, TypeVar
 
-from extender.identity_cache import IdentityCache
 from vgpu import assignment_trust, host_request, names, quantity, request
 from vgpu.assignment import Assignment
 from vgpu.assignment_trust import Distrust
@@ -26,6 +27,8 @@ _ANNOTATIONS: Final = frozenset(names.USER_ANNOTATIONS)
 
 Json = Mapping[str, Any]
 _Key: TypeAlias = tuple[Any, ...]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +39,18 @@ class Asked:
         parsed: what it asks of GPUs, with the problems.
         admitted: the amounts in the containers' limits, by container name and kubelet resource.
         host: what it requests of its node's CPU and memory.
+        number: of the request, never given twice; None for a pod whose request is not kept.
     """
 
     parsed: Parsed
     admitted: Mapping[tuple[str, str], int]
     host: HostRequest
+    number: int | None = field(default=None, compare=False)
 
 
-_known: dict[_Key, Asked] = {}
-_assignments = IdentityCache[Parsed, Assignment | Distrust](assignment_trust.judge, MAX_ASSIGNMENTS)
+_numbers = itertools.count()
+_known: OrderedDict[_Key, Asked] = OrderedDict()
+_assignments: OrderedDict[tuple[int, str], Assignment | Distrust] = OrderedDict()
 
 
 def read(pod: Json) -> Asked:
@@ -56,7 +62,8 @@ def read(pod: Json) -> Asked:
     if found is None:
         found = asked(pod)
         if len(repr(key)) <= MAX_LENGTH:
-            _keep(key, found)
+            found = replace(found, number=next(_numbers))
+            _keep(_known, MAX_KEYS, key, found)
     return found
 
 
@@ -65,17 +72,26 @@ def asked(pod: Json) -> Asked:
     return Asked(request.parse(pod), dict(_admitted(pod)), host_request.of_pod(pod.get("spec") or {}))
 
 
-def assignment(parsed: Parsed, annotation: str) -> Assignment | Distrust:
-    """Return the assignment of a pod that `read` has read, where it can be trusted; `annotation` is empty for none."""
-    if len(annotation) > MAX_ASSIGNMENT:
-        return assignment_trust.judge(parsed, annotation)
-    return _assignments.of(parsed, annotation)
+def assignment(asked: Asked, annotation: str) -> Assignment | Distrust:
+    """Return the assignment of a pod that asks for this, where it can be trusted; `annotation` is empty for none.
+
+    It is kept by the request's number, so that no request is kept for it: a pod may have 6,000 containers.
+    """
+    if asked.number is None or len(annotation) > MAX_ASSIGNMENT:
+        return assignment_trust.judge(asked.parsed, annotation)
+    key = asked.number, annotation
+    found = _assignments.get(key)
+    if found is None:
+        found = assignment_trust.judge(asked.parsed, annotation)
+        _keep(_assignments, MAX_ASSIGNMENTS, key, found)
+    return found
 
 
-def _keep(key: _Key, found: Asked) -> None:
-    if len(_known) >= MAX_KEYS:
-        del _known[next(iter(_known))]
-    _known[key] = found
+def _keep(kept: OrderedDict[K, V], most: int, key: K, found: V) -> None:
+    """Keep a value, and forget the oldest of more than `most`. A dict would look for its first key for long."""
+    if len(kept) >= most:
+        kept.popitem(last=False)
+    kept[key] = found
 
 
 def _key(pod: Json) -> _Key | None:

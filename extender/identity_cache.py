@@ -4,7 +4,6 @@ Pods with equal requests share one request (`equal_pods`). To find it by its ide
 which its fields are compared, and that comparison would take longer than most of what is computed of a request.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
@@ -20,8 +19,7 @@ class IdentityCache(Generic[K, V]):
     def __init__(self, compute: Callable[..., V], max_kept: int = MAX_KEPT) -> None:
         self._compute = compute
         self._max_kept = max_kept
-        # An object that is kept here keeps its identity. The first key of a dict whose first keys were deleted is slow.
-        self._known: OrderedDict[tuple[Hashable, ...], tuple[K, V]] = OrderedDict()
+        self._known: dict[tuple[Hashable, ...], tuple[K, V]] = {}  # an object that is kept here keeps its identity
 
     def of(self, obj: K, *also: Hashable) -> V:
         """Return `compute(obj, *also)`, computed once for an object and equal other arguments."""
@@ -29,6 +27,6 @@ class IdentityCache(Generic[K, V]):
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= self._max_kept:
-                self._known.popitem(last=False)
+                del self._known[next(iter(self._known))]
             found = self._known[key] = obj, self._compute(obj, *also)
         return found[1]

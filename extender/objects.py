@@ -222,7 +222,7 @@ def pod(obj: Mapping[str, Any]) -> Pod:
         is_terminal=status.get("phase") in _TERMINAL,
         parsed=asked.parsed,
         admitted=asked.admitted,
-        assignment=equal_pods.assignment(asked.parsed, annotations.get(names.ASSIGNMENT, "")),
+        assignment=equal_pods.assignment(asked, annotations.get(names.ASSIGNMENT, "")),
         is_unschedulable=is_unschedulable,
         scheduling=scheduling.decode(obj),
         version=version(metadata.get("resourceVersion", "")),

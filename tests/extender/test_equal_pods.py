@@ -85,22 +85,40 @@ def test_pods_of_one_controller_share_what_was_read() -> None:
 
 
 def test_equal_pods_on_one_card_share_what_they_were_granted() -> None:
-    parsed = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256))).parsed
+    asked = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256)))
     one, same, other = (codec.encode(Assignment({"main": (Grant(card, 256),)})) for card in ("GPU-a", "GPU-a", "GPU-b"))
-    granted = equal_pods.assignment(parsed, one)
-    assert granted == assignment_trust.judge(parsed, one)
-    assert equal_pods.assignment(parsed, same) is granted
-    assert equal_pods.assignment(parsed, other) == assignment_trust.judge(parsed, other)
+    granted = equal_pods.assignment(asked, one)
+    assert granted == assignment_trust.judge(asked.parsed, one)
+    assert equal_pods.assignment(asked, same) is granted
+    assert equal_pods.assignment(asked, other) == assignment_trust.judge(asked.parsed, other)
 
 
 def test_an_assignment_is_judged_anew_for_another_request_and_where_it_is_long() -> None:
     pods = [strategies.pod(strategies.container(gpu_mem=amount)) for amount in (256, 512)]
-    asked, other = (equal_pods.read(pod).parsed for pod in pods)
+    asked, other = (equal_pods.read(pod) for pod in pods)
     text = codec.encode(Assignment({"main": (Grant("GPU-a", 256),)}))
     assert equal_pods.assignment(asked, text) == codec.decode(text)
     assert isinstance(equal_pods.assignment(other, text), Distrust)
     long = text + " " * equal_pods.MAX_ASSIGNMENT
     assert equal_pods.assignment(asked, long) is not equal_pods.assignment(asked, long)
+
+
+def test_nothing_is_kept_of_the_assignment_of_a_pod_whose_request_is_not_kept() -> None:
+    asked = equal_pods.read(strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17))))
+    text = codec.encode(Assignment({f"c{n}": (Grant("GPU-a", 256),) for n in range(2)}))
+    equal_pods._assignments.clear()
+    assert equal_pods.assignment(asked, text) == assignment_trust.judge(asked.parsed, text)
+    assert equal_pods.assignment(asked, "") == assignment_trust.judge(asked.parsed, "")
+    assert not equal_pods._assignments
+
+
+def test_the_oldest_assignment_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_pods, "MAX_ASSIGNMENTS", 2)
+    equal_pods._assignments.clear()
+    asked = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256)))
+    for text in ("", "a", "b"):
+        equal_pods.assignment(asked, text)
+    assert [text for _, text in equal_pods._assignments] == ["a", "b"]
 
 
 def test_long_pods_and_pods_of_many_containers_are_not_kept() -> None:
