@@ -12,10 +12,10 @@ enum { PERIOD_LAUNCHES = 8, WEIGHT = 4, SCORE_HOST_BOUND = 4, SCORE_MAX = 8 };
 /* By how much the lead changes at a time, at least. */
 #define STEP (40 * NS_PER_US)
 
-/* By which part of what the host has waited too long the lead grows. Beside a neighbour whose kernels take milliseconds
- * a turn that is asked for a little too late comes later by a whole kernel. With steps of one size in both directions
- * that would be every second one. */
-enum { LATE_PART = 4 };
+/* After a wait that was too long, the lead grows by the excess divided by this. Beside a neighbour whose kernels take
+ * milliseconds, a turn that is asked for a little too late comes later by a whole kernel. If the lead grew and shrank
+ * by the same step, every second turn would come that late. */
+enum { EXCESS_DIVISOR = 4 };
 
 /* Periods longer than this contain a pause of the program's. */
 #define PERIOD_MAX (1000 * NS_PER_MS)
@@ -52,11 +52,11 @@ bool host_periods_note_host_wait(struct host_periods *periods, uint64_t now) {
     return is_informative;
 }
 
-/* The lead becomes as short as waits of about WAIT_WANTED allow. No model of the card or of the neighbours is needed.
- */
+/* The lead becomes as short as waits of about WAIT_WANTED allow, without a model of the card or of the neighbours. */
 void host_periods_note_waited(struct host_periods *periods, uint64_t ns) {
     if (ns > WAIT_WANTED)
-        periods->lead_ns = min_u64(periods->lead_ns + max_u64(STEP, (ns - WAIT_WANTED) / LATE_PART), periods->host_ns);
+        periods->lead_ns =
+            min_u64(periods->lead_ns + max_u64(STEP, (ns - WAIT_WANTED) / EXCESS_DIVISOR), periods->host_ns);
     else
         periods->lead_ns -= min_u64(periods->lead_ns - 1, STEP);
 }

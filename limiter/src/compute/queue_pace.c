@@ -116,13 +116,12 @@ void queue_pace_release_all(struct gate *gate) {
         queue_page_open(gate->index, (uint32_t)segments_open_next(&gate->segments));
 }
 
-/* When there is room, and when the card should begin the next open segment: if it has not by then, all that follows is
- * later, too. */
+/* There is room when no more than the depth is left. The card should begin the next open segment when no more is left
+ * than it has not begun: if it does not, all that follows is later, too. */
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now) {
-    uint64_t rest = turn_remaining(&gate->turn, now), ahead = gate->turn.limits.depth;
-    uint64_t not_begun = segments_not_begun_ns(&gate->segments);
-    uint64_t until_room = rest - min_u64(rest, ahead), until_begin = rest - min_u64(rest, not_begun);
-    return max_u64(LOOK_MIN, min_u64(not_begun ? min_u64(until_room, until_begin) : until_room, LOOK_MAX));
+    uint64_t rest = turn_remaining(&gate->turn, now);
+    uint64_t least = max_u64(gate->turn.limits.depth, segments_not_begun_ns(&gate->segments));
+    return max_u64(LOOK_MIN, min_u64(rest - min_u64(rest, least), LOOK_MAX));
 }
 
 bool queue_pace_may_run(struct gate *gate, uint64_t estimate, uint64_t now) {
