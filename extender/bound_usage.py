@@ -12,7 +12,7 @@ from vgpu import usage
 from vgpu.assignment import Assignment
 from vgpu.device import Node
 from vgpu.request import PodRequest
-from vgpu.share import Usage
+from vgpu.share import NO_USAGE, Usage
 
 
 @dataclass(slots=True)
@@ -34,8 +34,7 @@ class NodeUsage:
     def add(self, pod: Pod) -> None:
         """Add a pod."""
         for card, more in self._of(pod).items():
-            known = self.cards.get(card)
-            self.cards[card] = more if known is None else known + more
+            self.cards[card] = self.cards.get(card, NO_USAGE) + more
         add_amounts(self.devices, self._devices(pod))
 
     def remove(self, pod: Pod) -> None:

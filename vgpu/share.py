@@ -83,9 +83,7 @@ class CardState:
     @property
     def free_slices(self) -> int:
         """Slices that are not taken; never negative."""
-        if self.is_held_whole:
-            return 0
-        return max(0, self.total_slices - max(self.usage.slices, self.card.held_slices))
+        return max(0, self.total_slices - self.taken_slices)
 
     @property
     def free_mib(self) -> int:
