@@ -30,8 +30,7 @@ def test_the_checksum_is_that_of_the_archive(tmp_path: Path) -> None:
 
 
 def test_the_program_runs_the_installed_package_or_says_what_to_install(tmp_path: Path) -> None:
-    with tarfile.open(made(tmp_path) / "vgpu.tar.gz") as tar:
-        tar.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", made(tmp_path) / "vgpu.tar.gz", "-C", tmp_path], check=True)
     program = tmp_path / "bin" / "kubectl-vgpu"
     environment = os.environ | {"VGPU_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
     helped = subprocess.run([program, "--help"], env=environment, capture_output=True, text=True, check=True)

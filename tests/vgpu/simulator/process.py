@@ -21,7 +21,7 @@ def first_url(line: str) -> str:
 
 
 class Run:
-    """A simulator process and the addresses that it printed."""
+    """A simulator process and the addresses that it printed. All that it prints without pods has been read."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -30,6 +30,7 @@ class Run:
         lines = [self.first_line, *(process.stdout.readline() for _ in range(3))]
         self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
         self.advice = process.stdout.readline().strip()
+        self.last_line = process.stdout.readline()
         self.http = httpx.Client(base_url=kubernetes, verify=False)
 
     def create(self, name: str, **limits: int | str) -> httpx.Response:
