@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, START, U64, Turn, TurnLimits
+from tests.limiter.turn_structures import MS, SECOND, START, U64, Turn, TurnLimits
 
 FITS, TOO_DEEP, UNMEASURED, FULL = range(4)
 
@@ -63,6 +63,35 @@ def test_work_that_waits_for_the_card_drains_later(compute: ctypes.CDLL) -> None
     assert remaining(compute, turn, START) == 5 * MS
     compute.turn_note_start(ctypes.byref(turn), U64(START + 2 * MS))
     assert remaining(compute, turn, START + 2 * MS) == 4 * MS
+
+
+@pytest.mark.parametrize(
+    ("free_at", "launched", "now", "is_late"),
+    [
+        (START, 15, START, False),  # the budget is used, and no more
+        (START, 16, START, False),  # a sixteenth more
+        (START, 17, START, True),
+        (START + 3 * MS, 16, START, False),  # the turn begins when the card is free
+        (START, 15, START + 2 * MS, False),
+        (START, 1, START + 17 * MS, True),  # nothing was launched meanwhile
+        (START - 9 * MS, 16, START, False),  # the card was free before the turn began
+        (START, 0, START + 40 * MS, False),  # the first launch
+    ],
+)
+def test_a_turn_is_over_when_its_time_is_although_its_budget_is_not_used(
+    compute: ctypes.CDLL, free_at: int, launched: int, now: int, *, is_late: bool
+) -> None:
+    turn = compute.turn_open(U64(START), TurnLimits(16 * MS, 4 * MS, 50 * MS))
+    compute.turn_set_free_at(ctypes.byref(turn), U64(free_at))
+    for _ in range(launched):
+        add(compute, turn, MS, START)
+    assert compute.turn_is_late(ctypes.byref(turn), U64(MS), U64(now)) == is_late
+
+
+def test_a_turn_without_a_budget_is_never_late(compute: ctypes.CDLL) -> None:
+    turn = compute.turn_open(U64(START), TurnLimits(2**64 - 1, 4 * MS, 50 * MS))
+    add(compute, turn, MS, START)
+    assert not compute.turn_is_late(ctypes.byref(turn), U64(MS), U64(START + SECOND))
 
 
 @pytest.mark.parametrize(

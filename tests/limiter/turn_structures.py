@@ -47,6 +47,7 @@ def declare(pure: ctypes.CDLL) -> ctypes.CDLL:
         getattr(pure, name).restype = U64
     for name in (
         "turn_is_interrupted",
+        "turn_is_late",
         "turn_is_to_be_probed",
         "turn_is_informative",
         "turn_is_fully_informative",

@@ -72,6 +72,7 @@ static void apply_progress(struct gate *gate, uint64_t now) {
 static enum verdict judge(struct gate *gate, uint64_t estimate, uint64_t now) {
     if (gate->turn.launches && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     apply_progress(gate, now);
+    if (turn_is_late(&gate->turn, estimate, now)) return VERDICT_FULL;
     return turn_judge(&gate->turn, true, estimate, now);
 }
 

@@ -7,10 +7,10 @@
 enum { TURNS_IN_BACKLOG = 2 };
 
 /* The GPU time of a step is TURNS_IN_STEP turns long. A step is late by about one turn of the neighbour, so the steps
- * of a trainer differ by about an eighth. Turns shorter than STEP_TURN_MIN would cost more of the card than that is
+ * of a trainer differ by about a twelfth. Turns shorter than STEP_TURN_MIN would cost more of the card than that is
  * worth. */
-enum { TURNS_IN_STEP = 8 };
-#define STEP_TURN_MIN (8 * NS_PER_MS)
+enum { TURNS_IN_STEP = 12 };
+#define STEP_TURN_MIN (5 * NS_PER_MS)
 
 uint64_t suitable_turn(uint64_t backlog, uint64_t step) {
     uint64_t by_step = step ? max_u64(step / TURNS_IN_STEP, STEP_TURN_MIN) : 0;

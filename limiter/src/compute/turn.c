@@ -13,8 +13,8 @@
 #define EXTENDED_AGE (20 * NS_PER_MS)
 
 /* INFORMATIVE_LAUNCHES: fewer launches say too little about how launches overlap. LAUNCHES_PER_GAP: see
- * is_device_bound. */
-enum { INFORMATIVE_LAUNCHES = 4, LAUNCHES_PER_GAP = 8 };
+ * is_device_bound. LATE_DIVISOR: a turn may end this part of its budget late; estimates are never exact. */
+enum { INFORMATIVE_LAUNCHES = 4, LAUNCHES_PER_GAP = 8, LATE_DIVISOR = 16 };
 
 /* From a launch to the start of its kernel on an idle card, in ns. */
 #define LAUNCH_LATENCY 10000ULL
@@ -69,6 +69,13 @@ enum verdict turn_judge(const struct turn *turn, bool is_known, uint64_t estimat
     if (estimate > budget || turn->expected > budget - estimate) return VERDICT_FULL;
     if (is_near_end(turn, estimate, now)) return VERDICT_FULL;
     return in_flight(turn, now) > turn->limits.depth ? VERDICT_TOO_DEEP : VERDICT_FITS;
+}
+
+bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now) {
+    uint64_t budget = turn->limits.budget;
+    if (turn->launches == 0 || budget == UINT64_MAX) return false;
+    uint64_t begins_at = max_u64(turn->free_at, turn->begun_at);
+    return max_u64(turn->drains_at, now) + estimate > begins_at + budget + budget / LATE_DIVISOR;
 }
 
 void turn_extend(struct turn *turn, uint64_t now) {

@@ -55,6 +55,11 @@ uint64_t turn_free_at(const struct turn *turn);
 /* How long the launches so far are expected to need from now on; 0 = they have drained. */
 uint64_t turn_remaining(const struct turn *turn, uint64_t now);
 
+/* Whether one more launch of `estimate` would drain more than a sixteenth of the budget after the turn's time, which
+ * begins when the card is free for it and is as long as its budget. The turn is then over, although its budget is not
+ * used: it began late, or the card was slow or idle meanwhile. The first launch is never late. */
+bool turn_is_late(const struct turn *turn, uint64_t estimate, uint64_t now);
+
 /* Admits every launch for the next 20 ms. */
 void turn_extend(struct turn *turn, uint64_t now);
 
