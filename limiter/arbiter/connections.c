@@ -147,8 +147,9 @@ static bool handle_message(struct connection *connection, const void *bytes, siz
     if (size != sizeof *message || !is_allowed) return false;
     if (message->kind == ARBITRATION_WANT)
         schedule_want(schedule, connection->client, message->ns, now);
-    else if (message->kind == ARBITRATION_DONE)
-        schedule_done(schedule, connection->client, message->turn, rest_of_turn(connection, message->ns, now), now);
+    else if (message->kind == ARBITRATION_DONE || message->kind == ARBITRATION_DONE_AWAITED)
+        schedule_done(schedule, connection->client, message->turn, rest_of_turn(connection, message->ns, now),
+                      message->kind == ARBITRATION_DONE_AWAITED, now);
     else
         return false;
     card_board_touch(connection->board);

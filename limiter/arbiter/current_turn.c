@@ -121,9 +121,10 @@ void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now) {
     clients_mark_changed(schedule, turn->client);
 }
 
-void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, uint64_t now) {
+void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, bool is_awaited, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     turn->drains_at = drains_at;
+    turn->is_drain_awaited = is_awaited;
     if (!turn->done_at) turn->done_at = now;
     if (!turn->overdue_at) turn->overdue_at = max_u64(turn->began_at + turn->budget, now);
 }

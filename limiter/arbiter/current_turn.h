@@ -29,8 +29,8 @@ void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_s
 /* Asks the holder to launch nothing more, by `yield` in its page. */
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now);
 
-/* The holder has sent DONE: its work drains at `drains_at`. */
-void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, uint64_t now);
+/* The holder has sent DONE: its work drains at `drains_at`. `is_awaited`: it will say when it has. */
+void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, bool is_awaited, uint64_t now);
 
 /* When the turn ends even if its client says nothing: after it is overdue, as far as the overrun budgets reach.
  * UINT64_MAX while no client waits or the turn is not overdue. */

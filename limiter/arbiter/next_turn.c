@@ -115,8 +115,14 @@ uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t 
 
 static bool is_best_effort(const struct tenant *tenant) { return tenant->demand.policy == POLICY_BEST_EFFORT; }
 
-static bool has_no_claim_against(const struct tenant *holding, const struct tenant *waiting) {
-    return is_best_effort(holding) && !is_best_effort(waiting);
+static bool has_no_claim_against(const struct tenant *tenant, const struct tenant *other) {
+    return is_best_effort(tenant) && !is_best_effort(other);
+}
+
+bool next_turn_has_no_claim(struct schedule *schedule, uint64_t now) {
+    int next = next_turn_choose(schedule, now).tenant;
+    return next == SCHEDULE_NONE ||
+           has_no_claim_against(&schedule->tenants[next], &schedule->tenants[schedule->turn.tenant]);
 }
 
 /* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for a

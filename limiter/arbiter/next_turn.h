@@ -14,6 +14,10 @@ struct next_turn {
  * rank, without best-effort tenants above the watermark. A fixed share that has used its credit does not starve. */
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now);
 
+/* Whether the next turn is a best-effort tenant's after the current one of another policy, or nobody's. There is a
+ * current turn. */
+bool next_turn_has_no_claim(struct schedule *schedule, uint64_t now);
+
 /* The budget of the next turn of `tenant`, around the usual `budget`: burst tenants that take turns one after the other
  * are kept equal by longer and shorter turns, so that none has to wait for two turns of another in a row. */
 uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget);

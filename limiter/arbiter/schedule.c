@@ -130,16 +130,17 @@ void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn
     current_turn_note_waiter(schedule, now);
 }
 
-void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now) {
+void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, bool is_awaited,
+                   uint64_t now) {
     struct current_turn *turn = &schedule->turn;
     if (schedule->clients[client].page.turn == number) clients_publish_turn(schedule, client, 0, 0, 0);
     if (!turn->number || turn->number != number || turn->client != client) return;
     bool is_credible = rest <= TENANT_LONG_KERNEL;
     uint64_t drains_at = max_u64(now + (is_credible ? rest : REST_MAX), turn->began_at);
-    if (turn->drains_at && turn->drains_at <= drains_at) return;
+    if (turn->drains_at && turn->drains_at <= drains_at && !turn->is_drain_awaited) return;
     turn->is_paid_for &= is_credible;
     current_turn_account(schedule, now);
-    current_turn_note_done(schedule, drains_at, now);
+    current_turn_note_done(schedule, drains_at, is_awaited && !turn->drains_at, now);
 }
 
 bool schedule_needs_heartbeat(const struct schedule *schedule) {

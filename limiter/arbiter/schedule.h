@@ -58,9 +58,11 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now);
  * keeps its place; one that has the turn keeps it, and if the turn was reserved for it, it has arrived now. */
 void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn, uint64_t now);
 
-/* The client has sent DONE for its turn `number`; its work drains in `rest` ns. May be called again for a turn with
- * less left than before. A turn that is not the client's is ignored. */
-void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, uint64_t now);
+/* The client has sent DONE for its turn `number`, or, if `is_awaited`, DONE_AWAITED; its work drains in `rest` ns. May
+ * be called again for a turn with less left than before, or once after DONE_AWAITED. A turn that is not the client's is
+ * ignored. */
+void schedule_done(struct schedule *schedule, int client, uint32_t number, uint64_t rest, bool is_awaited,
+                   uint64_t now);
 
 /* Whether any client checks the heartbeat: a client waits, or several tenants are connected. */
 bool schedule_needs_heartbeat(const struct schedule *schedule);

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from limiter import arbitration
-from limiter.arbitration import ACCEPTED, DONE, WANT, Page
+from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, WANT, Page
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
@@ -107,8 +107,9 @@ class Client:
     def want(self) -> None:
         self.socket.send(arbitration.MESSAGE.pack(WANT, 0, 0))
 
-    def done(self, turn: int | None = None, rest: int = 0) -> None:
-        self.socket.send(arbitration.MESSAGE.pack(DONE, self.turn if turn is None else turn, rest))
+    def done(self, turn: int | None = None, rest: int = 0, *, is_awaited: bool = False) -> None:
+        kind = DONE_AWAITED if is_awaited else DONE
+        self.socket.send(arbitration.MESSAGE.pack(kind, self.turn if turn is None else turn, rest))
 
     def wait(self, seconds: float = 10) -> int:
         """Waits on the futex for a turn and returns its number. Sends WANT again after each timeout."""

@@ -71,7 +71,7 @@ static void send_random_message(struct history *history, int client) {
     if (next(2))
         schedule_want(history->schedule, client, any(), history->now);
     else
-        schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), history->now);
+        schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), next(2), history->now);
 }
 
 /* At most one client has a turn on the contended card, and the next run is in the future. */

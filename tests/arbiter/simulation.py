@@ -278,10 +278,10 @@ class Process:
         if self.is_alive and self.wanted_at is not None and self.world.now >= self.asks_at:
             self.want()
 
-    def send_done(self, turn: int, rest: int) -> None:
+    def send_done(self, turn: int, rest: int, *, is_awaited: bool = False) -> None:
         self.ended = turn
         done = self.world.library.schedule_done
-        done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), U64(self.world.now))
+        done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), is_awaited, U64(self.world.now))
 
     def end_turn(self) -> None:
         self.tokens = self.refill() - self.spent
@@ -409,3 +409,57 @@ class FalseClient(Process):
     def misbehave(self, turn: int) -> None:
         self.send_done(turn, self.rest)
         self.want()
+
+
+class Waiting(Process):
+    """A host-bound program: it holds each turn for `HOLDS`, then waits for its work, and pauses for `PAUSE`.
+
+    It announces that its work drains in `ANNOUNCED`, and that it waits for it. It says that the work has drained after
+    `takes` ns, or never if that is None. `drains` are the times of both: announced and, if it said so, real.
+    """
+
+    HOLDS = 500 * US
+    ANNOUNCED = MS
+    PAUSE = 3 * MS
+
+    def __init__(self, world: World, tenant: Tenant, takes: int | None) -> None:
+        self.takes = takes
+        self.drains: list[tuple[int, int | None]] = []
+        self.pauses_until = 0
+        super().__init__(world, tenant)
+
+    def step(self) -> None:
+        now = self.world.now
+        if self.page.turn and self.page.turn != self.ended:
+            turn = self.ended = self.page.turn
+            self.tenant.set_busy_until(now + self.HOLDS + self.ANNOUNCED)
+            self.world.at(now + self.HOLDS, lambda: self.announce(turn))
+        elif self.wanted_at is None and now >= self.pauses_until:
+            self.want()
+
+    def announce(self, turn: int) -> None:
+        now = self.world.now
+        self.drains.append((now + self.ANNOUNCED, None if self.takes is None else now + self.takes))
+        self.send_done(turn, self.ANNOUNCED, is_awaited=True)
+        self.world.run_schedule()
+        if self.takes is not None:
+            self.world.at(now + self.takes, lambda: self.confirm(turn))
+        self.wanted_at, self.pauses_until = None, now + self.ANNOUNCED + self.PAUSE
+        self.soon(self.pauses_until)
+
+    def confirm(self, turn: int) -> None:
+        self.send_done(turn, 0)
+        self.world.run_schedule()
+
+
+class Watching(Process):
+    """A continuous load that notes when it is given turns."""
+
+    def __init__(self, world: World, tenant: Tenant) -> None:
+        self.given: list[int] = []
+        super().__init__(world, tenant)
+
+    def read_page(self, page: Page) -> None:
+        if page.turn and page.turn != self.page.turn:
+            self.given.append(self.world.now - PAGE_DELAY)
+        super().read_page(page)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from limiter.arbitration import ACCEPTED, DONE, MESSAGE, WANT
+from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, MESSAGE, WANT
 from tests.arbiter.client import Client, open_connection
 from tests.arbiter.conftest import CARD, Container, Node, limits_for, until
 
@@ -252,7 +252,7 @@ def test_the_arbiter_survives_random_messages(node: Node, seed: int) -> None:
         while time.monotonic() < until_s:
             with container.connect() as other, suppress(OSError):
                 for _ in range(bits.randrange(200)):
-                    kind = bits.choice((WANT, DONE, DONE, WANT, bits.getrandbits(32)))
+                    kind = bits.choice((WANT, DONE, DONE_AWAITED, WANT, bits.getrandbits(32)))
                     turn = bits.choice((other.turn, bits.getrandbits(32)))
                     other.socket.send(MESSAGE.pack(kind, turn, bits.choice((0, MS, bits.getrandbits(64)))))
     assert is_served(honest)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from limiter import build
-from limiter.arbitration import ACCEPTED, DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT
+from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, HELLO, MAGIC, MESSAGE, VERSION, WANT
 from tests.arbiter.client import open_connection
 from tests.arbiter.conftest import CARD, UNSTARTED, Node, limits_for, until
 from tests.limiter.test_sanitized import compiled
@@ -44,7 +44,7 @@ def send_random(opened: socket.socket, bits: random.Random) -> None:
         hello[bits.randrange(len(hello))] ^= 1 << bits.randrange(8)
     opened.send(bytes(hello[: bits.choice((32, 32, 32, 31, 0))]) or b"x")
     for _ in range(bits.randrange(30)):
-        kind = bits.choice((WANT, DONE, WANT, DONE, bits.getrandbits(32)))
+        kind = bits.choice((WANT, DONE, WANT, DONE_AWAITED, bits.getrandbits(32)))
         word = MESSAGE.pack(kind, bits.randrange(200), bits.getrandbits(bits.randrange(1, 65)))
         opened.send(word if bits.random() < 0.97 else bits.randbytes(bits.randrange(1, 100)))
         if bits.random() < 0.1:

@@ -21,6 +21,8 @@ from tests.arbiter.simulation import (
     IntermittentLoad,
     Process,
     Tenant,
+    Waiting,
+    Watching,
     World,
     demand,
 )
@@ -424,6 +426,32 @@ def test_the_turn_of_a_client_that_dies_ends_at_once(make_world: MakeWorld) -> N
     world.run(20 * MS)
     assert wanted_at + other.waits[0] <= died_at + MS
     assert world.shares(SECOND)[1] >= 99
+
+
+@pytest.mark.parametrize(
+    ("policy", "takes", "expected"),
+    [
+        ("best-effort", MS // 2, 0),  # it was done earlier than announced
+        ("best-effort", MS, 0),
+        ("best-effort", MS * 3 // 2, 0),
+        ("best-effort", 10 * MS, MS * 6 // 10),  # after the announced time: such a client is not believed for longer
+        ("best-effort", None, MS * 6 // 10),
+        ("burst", MS, -150 * US),  # before the announced time: the first launch needs as long to reach the card
+        ("burst", MS * 3 // 2, -150 * US),
+    ],
+)
+def test_a_best_effort_tenant_waits_until_the_work_before_it_has_drained(
+    make_world: MakeWorld, policy: str, takes: int | None, expected: int
+) -> None:
+    world = make_world()
+    waiting = Waiting(world, world.tenant(demand(40, "burst")), takes)
+    next_one = Watching(world, world.tenant(demand(40 if policy == "burst" else 0, policy)))
+    world.run(SECOND)
+    assert len(waiting.drains) > 50
+    for announced, drained in waiting.drains[2:-1]:
+        ended = announced if drained is None or expected else drained
+        after = next(given for given in next_one.given if given > announced - Waiting.ANNOUNCED)
+        assert after - ended == pytest.approx(expected, abs=US)
 
 
 def test_a_container_that_is_removed_makes_room(make_world: MakeWorld) -> None:

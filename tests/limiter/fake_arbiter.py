@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from limiter import arbitration
-from limiter.arbitration import ACCEPTED, ANY, DONE, WANT, Page
+from limiter.arbitration import ACCEPTED, ANY, DONE, DONE_AWAITED, WANT, Page
 
 MS = 1_000_000
 BEAT_S = 0.02
@@ -42,7 +42,7 @@ class Client:
 
     @property
     def done(self) -> list[tuple[int, int]]:
-        return [(turn, ns) for kind, turn, ns in self.heard if kind == DONE]
+        return [(turn, ns) for kind, turn, ns in self.heard if kind in {DONE, DONE_AWAITED}]
 
     def give(self, turn: int) -> None:
         self.page.turn = turn
@@ -171,7 +171,7 @@ class Arbiter:
         with self._lock:
             if kind == WANT and client not in self._queue and not client.page.turn:
                 self._queue.append(client)
-            if kind == DONE and turn == client.page.turn:
+            if kind in {DONE, DONE_AWAITED} and turn == client.page.turn:
                 self._take(client)
             self._give()
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from limiter.arbitration import ANY
+from limiter.arbitration import ANY, DONE, DONE_AWAITED
 from simgpu.session import Session
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
@@ -104,6 +104,20 @@ def use(container: Container) -> tuple[int, int]:
     """`busy_until` and `awaited_until` of the first card's row, of `struct region_card`."""
     row = (container.folder / "region").read_bytes()[256:512]
     return int.from_bytes(row[152:160], "little"), int.from_bytes(row[72:80], "little")
+
+
+def test_the_arbiter_hears_when_the_work_has_drained_that_the_host_waits_for(queuing: Tenant) -> None:
+    """A host-bound program gives its turn back when the host begins to wait."""
+    session, other, _ = queuing
+    give(other)
+    client, step = other.client(), "[launches.launch(f) or launches.time.sleep(1e-4) for _ in range(20)]"
+    for _ in range(20):
+        session(f"{step} and launches.cuda.cuCtxSynchronize()")
+    time.sleep(0.1)  # the arbiter's thread reads the last message
+    awaited = {turn for kind, turn, _ in client.heard if kind == DONE_AWAITED}
+    drained = {turn for kind, turn, ns in client.heard if kind == DONE and ns == 0}
+    assert awaited  # not every turn: one is also given back when the host sleeps for too long
+    assert awaited <= drained
 
 
 def test_an_allocation_is_refused_only_after_queued_work_has_drained(queuing: Tenant) -> None:

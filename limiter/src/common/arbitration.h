@@ -6,8 +6,9 @@
  * says about itself is not used. The arbiter answers with a welcome. If it accepts, the welcome carries the descriptor
  * of the client's page: a memfd, sealed against shrinking, which only the arbiter can write.
  *
- * Messages. From then on the client sends messages (WANT, DONE) through the socket. The arbiter answers by writing the
- * page and waking the futex in it, never through the socket. Closing the connection gives up the client's turn.
+ * Messages. From then on the client sends messages (WANT, DONE, DONE_AWAITED) through the socket. The arbiter answers
+ * by writing the page and waking the futex in it, never through the socket. Closing the connection gives up the
+ * client's turn.
  *
  * Rules for the client:
  * - While `contended` is 0, the client launches without turns. A WANT is then granted at once, by a turn without limits
@@ -45,7 +46,7 @@
 
 /* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the
  * first launch of the next holder needs about as long to reach the card. */
-#define ARBITRATION_GRANT_LEAD_NS 300000ULL
+#define ARBITRATION_GRANT_LEAD_NS 150000ULL
 
 /* The longest time for which the card may stay idle before an expected arrival: a turn ends up to this long before
  * `end_by` if its next kernel would end after `end_by`. */
@@ -75,11 +76,12 @@ enum arbitration_kind {
     ARBITRATION_WANT = 1, /* asks for a turn; has no further effect while the client waits */
     ARBITRATION_DONE = 2, /* ends a turn: the client launches no more in it, and its launched work is expected to drain
                              in `ns`. May be sent again for the turn if the work drains earlier than announced */
+    ARBITRATION_DONE_AWAITED = 3, /* as DONE; the client waits for the work, and sends DONE as soon as it has drained */
 };
 
 struct arbitration_message {
     uint32_t kind; /* enum arbitration_kind */
-    uint32_t turn; /* DONE: the number of the turn; WANT: 0 */
+    uint32_t turn; /* DONE, DONE_AWAITED: the number of the turn; WANT: 0 */
     uint64_t
         ns; /* DONE: see there; WANT: the longest turns, of any container, that suit the program's steps; 0 = any */
 };

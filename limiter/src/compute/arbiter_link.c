@@ -151,9 +151,10 @@ void arbiter_link_want(struct arbiter_link *link) {
     send_message(link, (struct arbitration_message){.kind = ARBITRATION_WANT, .ns = longest});
 }
 
-void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns) {
+void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns, bool is_awaited) {
     __atomic_store_n(&link->last_returned, turn, __ATOMIC_RELAXED);
-    send_message(link, (struct arbitration_message){ARBITRATION_DONE, turn, ns});
+    uint32_t kind = is_awaited ? ARBITRATION_DONE_AWAITED : ARBITRATION_DONE;
+    send_message(link, (struct arbitration_message){kind, turn, ns});
 }
 
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {

@@ -53,9 +53,9 @@ void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns);
 /* Sends WANT. A message that cannot be sent at once is dropped. Takes LOCK_ARBITER_LINK. */
 void arbiter_link_want(struct arbiter_link *link);
 
-/* Sends DONE for a turn whose work drains in `ns`. A message that cannot be sent at once is dropped. Takes
- * LOCK_ARBITER_LINK. */
-void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns);
+/* Sends DONE for a turn whose work drains in `ns`, or, if `is_awaited`, DONE_AWAITED. A message that cannot be sent at
+ * once is dropped. Takes LOCK_ARBITER_LINK. */
+void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns, bool is_awaited);
 
 /* Waits for at most `ns` until the arbiter asks for the turn `turn`, or takes it. There is a page. */
 void arbiter_link_await_yield(const struct arbiter_link *link, uint32_t turn, uint64_t ns);

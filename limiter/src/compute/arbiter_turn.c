@@ -19,7 +19,7 @@ bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struc
 }
 
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link) {
-    if (arbiter_turn_is_asked_to_yield(turn, link)) arbiter_turn_give_back(turn, link, 0);
+    if (arbiter_turn_is_asked_to_yield(turn, link)) arbiter_turn_give_back(turn, link, 0, false);
     if (turn->number) return true;
     turn->number = arbiter_link_turn(link);
     turn->is_next_requested &= turn->number == 0;
@@ -55,30 +55,33 @@ uint64_t arbiter_turn_until(const struct arbiter_link *link) {
     return until > clock_now() ? until : 0;
 }
 
-void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest) {
+void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest, bool is_awaited) {
     if (!turn->number) return;
     bool is_revoked = arbiter_link_turn(link) != turn->number;
-    if (!is_revoked) arbiter_link_done(link, turn->number, rest);
+    if (!is_revoked) arbiter_link_done(link, turn->number, rest, is_awaited);
     turn->last_returned = turn->number;
     turn->drains_at = clock_now() + rest;
+    turn->is_drain_awaited = is_awaited;
     turn->number = 0;
 }
 
 void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *link) {
-    arbiter_turn_give_back(turn, link, 0);
+    arbiter_turn_give_back(turn, link, 0, false);
     turn->number = arbiter_link_turn(link);
-    arbiter_turn_give_back(turn, link, 0);
+    arbiter_turn_give_back(turn, link, 0, false);
 }
 
 void arbiter_turn_note_drained(struct arbiter_turn *turn, struct arbiter_link *link) {
-    if (!turn->last_returned || turn->number || turn->drains_at < clock_now() + ARBITRATION_GRANT_LEAD_NS) return;
-    arbiter_link_done(link, turn->last_returned, 0);
+    bool is_news = turn->is_drain_awaited || turn->drains_at >= clock_now() + ARBITRATION_GRANT_LEAD_NS;
+    if (!turn->last_returned || turn->number || !is_news) return;
+    arbiter_link_done(link, turn->last_returned, 0, false);
     turn->drains_at = 0;
+    turn->is_drain_awaited = false;
 }
 
 void arbiter_turn_spend(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t cost) {
     arbiter_turn_note_drained(turn, link);
     if (turn->budget_left == UINT64_MAX) return;
     turn->budget_left -= min_u64(cost, turn->budget_left);
-    if (turn->budget_left < BUDGET_LEFT_MIN) arbiter_turn_give_back(turn, link, 0);
+    if (turn->budget_left < BUDGET_LEFT_MIN) arbiter_turn_give_back(turn, link, 0, false);
 }

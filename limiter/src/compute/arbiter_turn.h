@@ -10,6 +10,7 @@ struct arbiter_turn {
     uint64_t budget_left;   /* GPU time; UINT64_MAX = the turn has no budget */
     uint32_t last_returned; /* number of the last turn that was given back; 0 = none */
     uint64_t drains_at;     /* when that turn's work drains, as the arbiter was told */
+    bool is_drain_awaited;  /* the arbiter was told that it will hear when that has happened */
     bool is_next_requested; /* the next turn was asked for before it was needed */
 };
 
@@ -36,13 +37,15 @@ uint64_t arbiter_turn_depth(const struct arbiter_link *link);
  * There is a page. */
 uint64_t arbiter_turn_until(const struct arbiter_link *link);
 
-/* Gives the turn back, if one is held: its work is expected to drain in `rest`. */
-void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest);
+/* Gives the turn back, if one is held: its work is expected to drain in `rest`. `is_awaited`: a thread waits for it,
+ * and arbiter_turn_note_drained will be called. */
+void arbiter_turn_give_back(struct arbiter_turn *turn, struct arbiter_link *link, uint64_t rest, bool is_awaited);
 
 /* Gives back the turn that is held and a next one that has been granted already: the process has to wait for tokens. */
 void arbiter_turn_give_back_all(struct arbiter_turn *turn, struct arbiter_link *link);
 
-/* The work of the turn that was given back last has drained. Tells the arbiter if that is earlier than announced. */
+/* The work of the turn that was given back last has drained. Tells the arbiter if it is to hear that, or if it is
+ * earlier than announced. */
 void arbiter_turn_note_drained(struct arbiter_turn *turn, struct arbiter_link *link);
 
 /* The launched work has drained and took `cost`. Tells the arbiter if that is earlier than announced, and gives the

@@ -276,8 +276,8 @@ void gate_queue_want_turn(struct gate *gate) {
 
 void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
     uint64_t rest = turn_remaining(&gate->turn, clock_now());
-    gate->has_ends = is_given_back && may_ask_driver && rest && turn_events_record_ends(gate_events(gate), NULL);
-    if (is_given_back) turn_request_give_back(&gate->request, rest);
+    gate->has_ends = is_given_back && may_ask_driver && turn_events_record_ends(gate_events(gate), NULL);
+    if (is_given_back) turn_request_give_back(&gate->request, rest, gate->has_ends && gate->is_host_waiting);
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
     turn_request_charge(&gate->request, gate->turn.expected);
 }
@@ -305,8 +305,8 @@ struct host_wait gate_queue_begin_wait(void) {
     return wait;
 }
 
-/* A turn that was given back with more work than there was keeps the card idle until that time, unless the arbiter is
- * told. */
+/* The arbiter waits for this before it gives the next turn to a best-effort tenant. A turn that was given back with
+ * more work than there was also keeps the card idle for other tenants, unless the arbiter is told. */
 static void correct_drain_time(struct gate *gate) {
     gate->phase = CLOSING;
     gate_unlock(gate);

@@ -83,7 +83,7 @@ static void drop_events(struct gate *gate) {
 static void charge_by_estimates(struct gate *gate, bool is_open) {
     gate_measure_collect(gate, false);
     if (!is_open) return;
-    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
+    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
     turn_request_end(&gate->request, gate->turn.expected);
 }
 

@@ -66,7 +66,7 @@ static void give_back(struct gate *gate, bool is_arbiter_turn_kept) {
     if (gate->request.arbiter_turn.number && gate->turn.is_unknown)
         gate_measure_await_drain(gate, clock_now() + UNKNOWN_DRAIN_TIMEOUT);
     if (gate->request.arbiter_turn.number && !gate->turn.is_unknown) await_start(gate);
-    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()));
+    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
     turn_request_ask_next(&gate->request, gate->turn.expected);
 }
 

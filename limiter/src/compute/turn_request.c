@@ -149,7 +149,7 @@ static struct turn_limits take_arbiter_turn(struct turn_request *request) {
 
 static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
     if (contention == CONTENTION_ARBITRATED) return take_arbiter_turn(request);
-    arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0);
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0, false);
     return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
                                                  : turn_limits_alone(request->share);
 }
@@ -184,9 +184,9 @@ bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expe
 }
 
 /* The region says when the work drains, because the arbiter may receive the message late. */
-void turn_request_give_back(struct turn_request *request, uint64_t rest) {
+void turn_request_give_back(struct turn_request *request, uint64_t rest, bool is_awaited) {
     turn_request_extend(request, clock_now() + rest + ARBITRATION_BUSY_GRACE_NS);
-    arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest);
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest, is_awaited);
 }
 
 void turn_request_ask_next(struct turn_request *request, uint64_t expected) {

@@ -59,9 +59,9 @@ void turn_request_note_awaited(struct turn_request *request, uint64_t until);
  * be charged `expected` ns: then the arbiter's turn goes on. */
 bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected);
 
-/* Gives the arbiter's turn back: nothing more is launched in it, and its work is expected to drain in `rest` ns. Takes
- * LOCK_ARBITER_LINK. */
-void turn_request_give_back(struct turn_request *request, uint64_t rest);
+/* Gives the arbiter's turn back: nothing more is launched in it, and its work is expected to drain in `rest` ns.
+ * `is_awaited`: a thread waits for the work, and turn_request_note_drained will be called. Takes LOCK_ARBITER_LINK. */
+void turn_request_give_back(struct turn_request *request, uint64_t rest, bool is_awaited);
 
 /* Asks the arbiter for the next turn before this one is charged, unless the expected charge of `expected` ns empties
  * the token bucket: then the process has to wait for tokens first. Takes LOCK_ARBITER_LINK. */
