@@ -119,10 +119,8 @@ static bool has_no_claim_against(const struct tenant *tenant, const struct tenan
     return is_best_effort(tenant) && !is_best_effort(other);
 }
 
-bool next_turn_has_no_claim(struct schedule *schedule, uint64_t now) {
-    int next = next_turn_choose(schedule, now).tenant;
-    return next == SCHEDULE_NONE ||
-           has_no_claim_against(&schedule->tenants[next], &schedule->tenants[schedule->turn.tenant]);
+bool next_turn_has_claim(const struct schedule *schedule, int tenant) {
+    return !has_no_claim_against(&schedule->tenants[tenant], &schedule->tenants[schedule->turn.tenant]);
 }
 
 /* Preemption costs two handovers. Between tenants that have paid for the card it is worth that only for a

@@ -14,9 +14,9 @@ struct next_turn {
  * rank, without best-effort tenants above the watermark. A fixed share that has used its credit does not starve. */
 struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now);
 
-/* Whether the next turn is a best-effort tenant's after the current one of another policy, or nobody's. There is a
- * current turn. */
-bool next_turn_has_no_claim(struct schedule *schedule, uint64_t now);
+/* Whether `tenant` may have the card as soon as the current holder: it is not a best-effort tenant after one of another
+ * policy. There is a current turn. */
+bool next_turn_has_claim(const struct schedule *schedule, int tenant);
 
 /* The budget of the next turn of `tenant`, around the usual `budget`: burst tenants that take turns one after the other
  * are kept equal by longer and shorter turns, so that none has to wait for two turns of another in a row. */

@@ -82,13 +82,20 @@ static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
     return is_near && !ends_for_arrival && schedule->waiting_clients == 1 && schedule->clients[turn->client].is_waiting;
 }
 
+static uint64_t lead_time(const struct schedule *schedule, int next) {
+    bool is_fixed = schedule->tenants[next].demand.policy == POLICY_FIXED;
+    return is_fixed ? ARBITRATION_GRANT_LEAD_FIXED_NS : ARBITRATION_GRANT_LEAD_NS;
+}
+
 /* When the turn ends for the next one. One that was given back ends a little before its work has drained, so that the
  * next launch reaches the card in time. But work that comes too early makes the card change to it before the rest of
  * the other's, for a time slice of 2.6 ms (H200). So a tenant without a claim waits until the work has drained. */
 static uint64_t end_for_next(struct schedule *schedule, uint64_t now) {
     uint64_t end = end_of_turn(schedule);
     if (!schedule->turn.drains_at || !schedule->waiting_clients) return end;
-    if (!next_turn_has_no_claim(schedule, now)) return end - min_u64(end, ARBITRATION_GRANT_LEAD_NS);
+    int next = next_turn_choose(schedule, now).tenant;
+    if (next != SCHEDULE_NONE && next_turn_has_claim(schedule, next))
+        return end - min_u64(end, lead_time(schedule, next));
     return schedule->turn.is_drain_awaited ? min_u64(end + DRAIN_LATE_MAX, current_turn_deadline(schedule)) : end;
 }
 

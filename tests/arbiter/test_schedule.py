@@ -438,6 +438,7 @@ def test_the_turn_of_a_client_that_dies_ends_at_once(make_world: MakeWorld) -> N
         ("best-effort", None, MS * 6 // 10),
         ("burst", MS, -150 * US),  # before the announced time: the first launch needs as long to reach the card
         ("burst", MS * 3 // 2, -150 * US),
+        ("fixed", MS, -300 * US),  # its launches are not queued
     ],
 )
 def test_a_best_effort_tenant_waits_until_the_work_before_it_has_drained(
@@ -445,7 +446,7 @@ def test_a_best_effort_tenant_waits_until_the_work_before_it_has_drained(
 ) -> None:
     world = make_world()
     waiting = Waiting(world, world.tenant(demand(40, "burst")), takes)
-    next_one = Watching(world, world.tenant(demand(40 if policy == "burst" else 0, policy)))
+    next_one = Watching(world, world.tenant(demand(0 if policy == "best-effort" else 95, policy)))
     world.run(SECOND)
     assert len(waiting.drains) > 50
     for announced, drained in waiting.drains[2:-1]:
