@@ -6,7 +6,9 @@ SHIM := limiter/libvgpushare.so
 SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) $(wildcard limiter/build/*.py)
 SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 
-TEST_PROCESSES ?= 2
+# One more than processors, because some of the fast tests wait. The slow ones depend on real time.
+TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
+SLOW_TEST_PROCESSES ?= 2
 E2E_CLUSTERS ?= 2
 ARCHITECTURES ?= $(shell uname -m)
 
@@ -27,17 +29,36 @@ test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no clu
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist worksteal
 
 test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on real time or run under sanitizers
-	$(BIN)/python -m pytest -m slow --timeout 300 -n $(TEST_PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest -m slow --timeout 300 -n $(SLOW_TEST_PROCESSES) --dist loadfile
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
+	@$(MAKE) --no-print-directory --keep-going --output-sync -j $(shell nproc) $(CHECKS)
+
+# The longest first, so that none of them runs alone at the end.
+CHECKS := check-types check-limiter check-contract check-imports check-simgpu check-style check-tables
+.PHONY: $(CHECKS)
+
+check-types:
+	$(BIN)/mypy
+
+check-limiter:
+	$(BIN)/python -m limiter.build check
+
+check-contract:
+	$(BIN)/python -m pytest -q tests/contract
+
+check-imports:
+	$(BIN)/lint-imports
+
+check-simgpu:
+	$(BIN)/python -m simgpu.build check
+
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+
+check-tables:
 	$(BIN)/python -m benchmarks.report --check
-	$(BIN)/python -m pytest -q tests/contract
-	$(BIN)/python -m limiter.build check
-	$(BIN)/python -m simgpu.build check
 
 format: $(VENV)/.dev ## Format Python and C in place
 	$(BIN)/ruff check --fix-only .
