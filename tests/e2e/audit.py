@@ -46,6 +46,31 @@ def read(log: Path, since: int = 0) -> Iterator[Event]:
                 yield json.loads(line)
 
 
+def stored(events: Iterable[Event]) -> Iterator[Event]:
+    """The successful requests, in their order.
+
+    When a client is killed while its Binding is under way, the answer is 504, but the Binding may be stored. Such a one
+    comes before the first later answer that shows the pod on its node.
+    """
+    in_doubt: dict[str, Event] = {}
+    for event in events:
+        if is_binding(event):
+            in_doubt[event["requestObject"]["metadata"]["uid"]] = event
+        if not _succeeded(event):
+            continue
+        response = event.get("responseObject") or {}
+        if response.get("kind") == "Pod" and response["spec"].get("nodeName"):
+            binding = in_doubt.pop(response["metadata"]["uid"], None)
+            if binding and not _succeeded(binding):
+                yield binding
+        yield event
+
+
+def is_binding(event: Event) -> bool:
+    """Whether the request binds a pod to a node."""
+    return _label(event) == "create pods/binding"
+
+
 def writes(log: Path, since: int, agent: str) -> list[str]:
     """`verb resource/subresource` of every successful write by a user agent, without Events and Leases."""
     successful = (event for event in read(log, since) if event["userAgent"].startswith(agent) and _succeeded(event))
@@ -70,7 +95,7 @@ def peaks(log: Path, since: int, namespace: str) -> dict[str, Load]:
 def bound_at(log: Path, since: int, namespace: str) -> dict[str, float]:
     """When each pod of a Kubernetes namespace was bound, by pod name, in seconds since 1970."""
     events = (event for event in read(log, since) if event["objectRef"].get("namespace") == namespace)
-    bindings = (event for event in events if _label(event) == "create pods/binding" and _succeeded(event))
+    bindings = filter(is_binding, stored(events))
     return {event["objectRef"]["name"]: _moment(event, "stageTimestamp").timestamp() for event in bindings}
 
 
@@ -94,8 +119,8 @@ def _pods(events: Iterable[Event]) -> tuple[dict[str, _Pod], dict[str, dt.dateti
     """By pod UID: when the pod was bound and its load of each card; and when the pod ended."""
     pods: dict[str, _Pod] = {}
     ends: dict[str, dt.datetime] = {}
-    for event in filter(_succeeded, events):
-        if _label(event) == "create pods/binding":
+    for event in stored(events):
+        if is_binding(event):
             binding = event["requestObject"]
             pods[binding["metadata"]["uid"]] = _Pod(_moment(event, "stageTimestamp"), _held(binding))
         elif uid := _ended(event):

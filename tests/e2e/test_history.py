@@ -44,11 +44,9 @@ def ms(text: str) -> int:
 def truths(log: Path, since: int, namespace: str) -> dict[str, Truth]:
     """Replay the log: the Binding of each pod, the first start of its container, and its end, by UID."""
     found: dict[str, Truth] = {}
-    for event in audit.read(log, since):
-        if event["objectRef"].get("namespace") != namespace or event["responseStatus"]["code"] >= 300:
-            continue
+    for event in audit.stored(e for e in audit.read(log, since) if e["objectRef"].get("namespace") == namespace):
         request, response = event.get("requestObject") or {}, event.get("responseObject") or {}
-        if event["objectRef"].get("subresource") == "binding":
+        if audit.is_binding(event):
             text = request["metadata"]["annotations"][names.ASSIGNMENT]
             cards = assignment.decode(text).gpus()
             at = ms(event["stageTimestamp"])
