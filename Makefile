@@ -37,6 +37,7 @@ check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, i
 # The longest first, so that none of them runs alone at the end.
 CHECKS := check-types check-limiter check-contract check-imports check-simgpu check-style check-tables
 .PHONY: $(CHECKS)
+$(CHECKS): $(VENV)/.dev $(SHIM)
 
 check-types:
 	$(BIN)/mypy

@@ -21,6 +21,10 @@
  * revoked sooner. */
 #define IDLE_TIMEOUT_AFTER_VISIT (NS_PER_MS / 50)
 
+/* Lead time of a grant to a fixed share: its launches are never queued ahead of the turn, so the program itself has to
+ * wake up first. */
+#define GRANT_LEAD_FIXED (3 * NS_PER_MS / 10)
+
 /* How much later than expected the work of a turn may drain before a client that said that it waits for it is no longer
  * believed. */
 #define DRAIN_LATE_MAX (6 * NS_PER_MS / 10)
@@ -84,7 +88,7 @@ static bool is_own_successor(const struct schedule *schedule, uint64_t now) {
 
 static uint64_t lead_time(const struct schedule *schedule, int next) {
     bool is_fixed = schedule->tenants[next].demand.policy == POLICY_FIXED;
-    return is_fixed ? ARBITRATION_GRANT_LEAD_FIXED_NS : ARBITRATION_GRANT_LEAD_NS;
+    return is_fixed ? GRANT_LEAD_FIXED : ARBITRATION_GRANT_LEAD_NS;
 }
 
 /* When the turn ends for the next one. One that was given back ends a little before its work has drained, so that the

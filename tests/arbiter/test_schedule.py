@@ -441,7 +441,7 @@ def test_the_turn_of_a_client_that_dies_ends_at_once(make_world: MakeWorld) -> N
         ("fixed", MS, -300 * US),  # its launches are not queued
     ],
 )
-def test_a_best_effort_tenant_waits_until_the_work_before_it_has_drained(
+def test_a_best_effort_turn_begins_after_the_work_before_it_and_others_a_little_earlier(
     make_world: MakeWorld, policy: str, takes: int | None, expected: int
 ) -> None:
     world = make_world()

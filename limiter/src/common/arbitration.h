@@ -45,10 +45,8 @@
 #define ARBITRATION_BUSY_GRACE_NS 1000000ULL
 
 /* Lead time of a grant: the arbiter gives the next turn this long before the card is expected to be free, because the
- * first launch of the next holder needs about as long to reach the card. Under a fixed share, launches are never queued
- * ahead of the turn, so the program itself has to wake up first. */
-#define ARBITRATION_GRANT_LEAD_NS       150000ULL
-#define ARBITRATION_GRANT_LEAD_FIXED_NS 300000ULL
+ * first launch of the next holder needs about as long to reach the card. */
+#define ARBITRATION_GRANT_LEAD_NS 150000ULL
 
 /* The longest time for which the card may stay idle before an expected arrival: a turn ends up to this long before
  * `end_by` if its next kernel would end after `end_by`. */
