@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 
 LONG_US = 10_000_000
 NOT_READY = 600
+LAZY_LOAD_MS = 2  # LOADING_NS in simgpu/cuda/kernel_name.c
 
 
 def started(world: World) -> Session:
@@ -45,9 +46,9 @@ def test_compute_bound_processes_share_by_slices_and_lose_by_switching(world: Wo
 
 def test_a_lazy_kernel_is_loaded_by_its_first_launch(world: World) -> None:
     session = started(world)
-    first, second = session("(lambda f: [launches.timed_launch(f) for _ in range(2)])(launches.lazy_kernels(20, 1)[0])")
-    assert first >= second + 1.9
-    assert second >= 0.02
+    first, *others = session("(lambda f: [launches.timed_launch(f) for _ in range(6)])(launches.lazy_kernels(20, 1)[0])")
+    assert first >= LAZY_LOAD_MS
+    assert 0.02 <= min(others) < LAZY_LOAD_MS  # a busy machine delays single launches
 
 
 def test_a_process_waits_for_the_slices_of_others(world: World) -> None:
