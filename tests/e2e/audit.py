@@ -50,7 +50,7 @@ def stored(events: Iterable[Event]) -> Iterator[Event]:
     """The successful requests, in their order.
 
     When a client is killed while its Binding is under way, the answer is 504, but the Binding may be stored. Such a one
-    comes before the first later answer that shows the pod on its node.
+    comes before the first later answer that shows the pod on its node, and has the time of that answer.
     """
     in_doubt: dict[str, Event] = {}
     for event in events:
@@ -62,7 +62,7 @@ def stored(events: Iterable[Event]) -> Iterator[Event]:
         if response.get("kind") == "Pod" and response["spec"].get("nodeName"):
             binding = in_doubt.pop(response["metadata"]["uid"], None)
             if binding and not _succeeded(binding):
-                yield binding
+                yield binding | {"stageTimestamp": event["stageTimestamp"]}
         yield event
 
 
