@@ -5,13 +5,17 @@ a Lease is nothing to it. So when a node can take more than before (its card is 
 device plugin is back), the pods that now fit on it are touched: a condition in the pod's status changes, and
 kube-scheduler tries the pod again.
 
+A pod may be refused just before a node can take it, and be seen to wait only afterwards: so the nodes of the last
+seconds are tried again for each pod that begins to wait. And kube-scheduler may see a Node that offers more before this
+program does, and have the pod refused once more: so Nodes count, too.
+
 Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
 node can take. A token bucket limits the writes.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -19,8 +23,10 @@ from extender import pod_conditions
 from extender.cluster import Cluster
 from extender.leader import Leader
 from extender.objects import Pod
+from extender.recent_nodes import RecentNodes
 from extender.token_bucket import TokenBucket
 from vgpu import names
+from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.errors import KubernetesError
 from vgpu.placement import preempt
@@ -72,20 +78,20 @@ class Waker:
         self._now = now
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._sleep = sleep
+        self._recent = RecentNodes(clock)
         self._waiting: dict[str, None] = {}
+        self._beginners: dict[str, None] = {}  # of them, those that began to wait after a node had changed
         self._seeking: set[str] = set()  # of them, those that must be beside other pods
         self._nodes: dict[str, None] = {}
         self._asked: dict[str, str] = {}
         self._is_changed = asyncio.Event()
 
-    @property
-    def has_waiting(self) -> bool:
-        """Whether any pod waits."""
-        return bool(self._waiting)
-
     def take(self, pod: Pod) -> None:
         """Take a pod that is new or changed."""
         if pod.is_unschedulable and not pod.node and not pod.is_terminal:
+            if pod.uid not in self._waiting and self._recent.names():
+                self._beginners[pod.uid] = None
+                self._is_changed.set()
             self._waiting[pod.uid] = None
             if pod.parsed.request and pod.parsed.request.options.affinity:
                 self._seeking.add(pod.uid)
@@ -95,6 +101,7 @@ class Waker:
     def forget(self, uid: str) -> None:
         """Take a pod's deletion."""
         self._waiting.pop(uid, None)
+        self._beginners.pop(uid, None)
         self._seeking.discard(uid)
 
     def joined(self, node: str) -> None:
@@ -104,6 +111,7 @@ class Waker:
 
     def changed(self, node: str) -> None:
         """Take a node that can take more than before."""
+        self._recent.add(node)
         if self._waiting:
             self._nodes[node] = None
             self._is_changed.set()
@@ -124,8 +132,11 @@ class Waker:
         """Touch the pods that changed nodes can take. Return whether all was written; other nodes are kept."""
         self._is_changed.clear()
         nodes, self._nodes = self._nodes, {}
+        beginners, self._beginners = self._beginners, {}
         touched: set[str] = set()
-        failed = [node for node in nodes if not await self._wake_on(node, touched)]
+        failed = [node for node in nodes if not await self._wake_on(node, self._waiting, touched)]
+        recent = [node for node in self._recent.names() if beginners and node not in nodes]
+        failed += [node for node in recent if not await self._wake_on(node, beginners, touched)]
         for node in failed:
             self.changed(node)
         return not failed and await self._wake_asked()
@@ -139,19 +150,20 @@ class Waker:
                 self.wake(uid, why)
         return not self._asked
 
-    async def _wake_on(self, node: str, touched: set[str]) -> bool:
-        """Touch the pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
-        for pod in await self._freed(node, touched):
-            if not await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod now"):
+    async def _wake_on(self, node: str, waiting: Collection[str], touched: set[str]) -> bool:
+        """Touch those pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
+        for pod in await self._freed(node, waiting, touched):
+            at = timestamps.micros(self._now())  # the second time within a second would be no change
+            if not await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod, seen at {at}"):
                 return False
             touched.add(pod.uid)
         return True
 
-    async def _freed(self, node: str, touched: set[str]) -> list[Pod]:
+    async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[Pod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
         state, found = self._cluster.usable_state(node), []
         refused: set[PodRequest] = set()
-        for count, pod in enumerate(self._by_priority(), 1):
+        for count, pod in enumerate(self._by_priority(waiting), 1):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
             request = self._cluster.request(pod)
@@ -165,10 +177,10 @@ class Waker:
                 found.append(pod)
         return found
 
-    def _by_priority(self) -> Iterator[Pod]:
+    def _by_priority(self, waiting: Collection[str]) -> Iterator[Pod]:
         pods = self._cluster.objects.pods
-        waiting = [pods[uid] for uid in self._waiting if uid in pods]
-        return iter(sorted(waiting, key=lambda pod: -pod.scheduling.priority))
+        found = [pods[uid] for uid in waiting if uid in pods]
+        return iter(sorted(found, key=lambda pod: -pod.scheduling.priority))
 
     async def _touch(self, pod: Pod, reason: str, message: str) -> bool:
         """Change a condition of the pod. Return whether it was written, or can never be written."""

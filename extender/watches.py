@@ -119,20 +119,33 @@ def _last_readable(known: Pod | None, obj: Pod) -> Pod:
 class NodeWatch:
     """Takes Nodes: what their kubelets would allocate."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, waker: Waker) -> None:
         self._cluster = cluster
+        self._waker = waker
 
     def replace(self, objects: list[KubeNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
+        more = [node.name for node in objects if self._offers_more(node)]
         self._cluster.replace_nodes(objects)
+        for node in more:
+            self._waker.changed(node)
 
     def upsert(self, obj: KubeNode) -> None:
         """Take a Node that is new or changed."""
+        offers_more = self._offers_more(obj)
         self._cluster.upsert_nodes(obj)
+        if offers_more:
+            self._waker.changed(obj.name)
 
     def delete(self, obj: KubeNode) -> None:
         """Take a Node's deletion."""
         self._cluster.delete_nodes(obj.name)
+
+    def _offers_more(self, node: KubeNode) -> bool:
+        """Whether the kubelet offers more devices than before."""
+        before = self._cluster.objects.nodes.get(node.name)
+        known = before.allocatable if before is not None else {}
+        return any(amount > known.get(resource, 0) for resource, amount in node.allocatable.items())
 
 
 class GpuNodeWatch:
@@ -190,7 +203,7 @@ class GpuNodeWatch:
         ]
         for each in gpunodes:
             self._history.gpunode_changed(known.get(each.node.name), each)
-        before = {node.name: self._state(node.name) for node in changed} if self._waker.has_waiting else {}
+        before = {node.name: self._state(node.name) for node in changed}
         self._cluster.upsert_gpunodes(*gpunodes)
         for node, state in before.items():
             if state is None or waking.can_take_more(state, self._cluster.state(node)):
@@ -312,7 +325,7 @@ def watches(
     gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history, idle)
     return Watches(
         pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.watched_pod),
-        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster), jitter=jitter, decode=reading.node),
+        nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster, waker), jitter=jitter, decode=reading.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=reading.gpunode),
         leases=Reflector(
             client, leases, LeaseWatch(cluster, waker), jitter=jitter, silence_s=LEASE_SILENCE_S, decode=reading.lease

@@ -1,0 +1,27 @@
+"""Nodes that can take more since a moment ago, the latest first."""
+
+from collections.abc import Callable
+from typing import Final
+
+WITHIN_S: Final = 10.0  # from a refusal until its pod is seen to wait: a write of kube-scheduler's on a busy cluster
+MAX_NODES: Final = 64  # the latest: a pod needs one of them
+
+
+class RecentNodes:
+    """The nodes that were added in the last `WITHIN_S`, at most `MAX_NODES`. `clock` is monotonic, in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._added: dict[str, float] = {}  # the latest last
+
+    def add(self, node: str) -> None:
+        """Take a node that can take more than before."""
+        self._added.pop(node, None)
+        self._added[node] = self._clock()
+        if len(self._added) > MAX_NODES:
+            del self._added[next(iter(self._added))]
+
+    def names(self) -> list[str]:
+        """Return the names of the nodes."""
+        oldest = self._clock() - WITHIN_S
+        return [node for node, added in reversed(self._added.items()) if added >= oldest]
