@@ -74,7 +74,7 @@ cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster he
 	$(BIN)/python -m cluster
 
 e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_CLUSTERS=2 at a time (root)
-	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile tests/e2e
+	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile --no-loadscope-reorder tests/e2e
 
 e2e-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make e2e` once more, one cluster at a time (root)
 	$(BIN)/python -m pytest -m "e2e and not images" --last-failed --last-failed-no-failures none tests/e2e

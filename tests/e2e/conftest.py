@@ -17,6 +17,21 @@ LOGS = binaries.REPOSITORY / "build" / "e2e-logs" / os.environ.get("PYTEST_XDIST
 _TIMEOUT_S = 300.0  # a test waits for pods, the first test also for the cluster
 _HERE = Path(__file__).parent
 
+# The files that take longest, two minutes and more, are begun first: otherwise one of them runs alone at the end.
+# test_chaos and test_two_replicas wait for each other (one_at_a_time).
+_BEGUN_FIRST = [
+    "test_two_replicas",
+    "test_gangs",
+    "test_part_restarts",
+    "test_card_health",
+    "test_placement",
+    "test_chaos",
+    "test_history",
+    "test_unlimited",
+    "test_used_time",
+    "test_idle",
+]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give every test that needs the cluster a longer timeout, and all of them the machine's factor."""
@@ -24,6 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _HERE in item.path.parents and item.get_closest_marker("e2e"):
             own = item.get_closest_marker("timeout") or pytest.mark.timeout(_TIMEOUT_S)
             item.add_marker(pytest.mark.timeout(wait.allowed(own.args[0]), **own.kwargs), append=False)
+    places = {_HERE / f"{name}.py": place for place, name in enumerate(_BEGUN_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture(scope="session")
