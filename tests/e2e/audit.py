@@ -54,7 +54,7 @@ def stored(events: Iterable[Event]) -> Iterator[Event]:
     """
     in_doubt: dict[str, Event] = {}
     for event in events:
-        if is_binding(event):
+        if is_binding(event) and "requestObject" in event:  # not in that of a refused request
             in_doubt[event["requestObject"]["metadata"]["uid"]] = event
         if not _succeeded(event):
             continue
