@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 RATE_PER_S: Final = 50.0  # of writes
 BURST: Final = 100
 RETRY_S: Final = 2.0  # after a write that failed, or while another replica leads
+ROUND_S: Final = 0.1  # between two rounds: pods that begin to wait together are tried together
 BATCH: Final = 50  # pods that are looked at before other work gets its turn
 CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
 
@@ -80,7 +81,7 @@ class Waker:
         self._sleep = sleep
         self._recent = RecentNodes(clock)
         self._waiting: dict[str, None] = {}
-        self._beginners: dict[str, None] = {}  # of them, those that began to wait after a node had changed
+        self._newly_waiting: dict[str, None] = {}  # of them, those that began to wait after a node had changed
         self._seeking: set[str] = set()  # of them, those that must be beside other pods
         self._nodes: dict[str, None] = {}
         self._asked: dict[str, str] = {}
@@ -90,7 +91,7 @@ class Waker:
         """Take a pod that is new or changed."""
         if pod.is_unschedulable and not pod.node and not pod.is_terminal:
             if pod.uid not in self._waiting and self._recent.names():
-                self._beginners[pod.uid] = None
+                self._newly_waiting[pod.uid] = None
                 self._is_changed.set()
             self._waiting[pod.uid] = None
             if pod.parsed.request and pod.parsed.request.options.affinity:
@@ -101,7 +102,7 @@ class Waker:
     def forget(self, uid: str) -> None:
         """Take a pod's deletion."""
         self._waiting.pop(uid, None)
-        self._beginners.pop(uid, None)
+        self._newly_waiting.pop(uid, None)
         self._seeking.discard(uid)
 
     def joined(self, node: str) -> None:
@@ -125,18 +126,18 @@ class Waker:
         """Touch pods while this replica leads, until cancelled. Nodes are kept until then: it may lead soon."""
         while True:
             await self._is_changed.wait()
-            if leader.refusal() or not await self._wake():
-                await self._sleep(RETRY_S)
+            is_done = not leader.refusal() and await self._wake()
+            await self._sleep(ROUND_S if is_done else RETRY_S)
 
     async def _wake(self) -> bool:
         """Touch the pods that changed nodes can take. Return whether all was written; other nodes are kept."""
         self._is_changed.clear()
         nodes, self._nodes = self._nodes, {}
-        beginners, self._beginners = self._beginners, {}
+        newly_waiting, self._newly_waiting = self._newly_waiting, {}
         touched: set[str] = set()
         failed = [node for node in nodes if not await self._wake_on(node, self._waiting, touched)]
-        recent = [node for node in self._recent.names() if beginners and node not in nodes]
-        failed += [node for node in recent if not await self._wake_on(node, beginners, touched)]
+        recent = [node for node in self._recent.names() if newly_waiting and node not in nodes]
+        failed += [node for node in recent if not await self._wake_on(node, newly_waiting, touched)]
         for node in failed:
             self.changed(node)
         return not failed and await self._wake_asked()
@@ -163,7 +164,7 @@ class Waker:
         """Return the waiting pods that a node can take together, the highest priority first."""
         state, found = self._cluster.usable_state(node), []
         refused: set[PodRequest] = set()
-        for count, pod in enumerate(self._by_priority(waiting), 1):
+        for count, pod in enumerate(self._by_priority(waiting)):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
             request = self._cluster.request(pod)
