@@ -10,6 +10,7 @@ SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
 TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 SLOW_TEST_PROCESSES ?= 2
 E2E_CLUSTERS ?= 2
+ONLY_FAILED := --last-failed --last-failed-no-failures none
 ARCHITECTURES ?= $(shell uname -m)
 
 # Bytecode is kept in build/, also where the environment says that none is written: the tests start hundreds of processes.
@@ -32,7 +33,7 @@ test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on r
 	$(BIN)/python -m pytest -m slow --timeout 300 -n $(SLOW_TEST_PROCESSES) --dist loadfile
 
 test-slow-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make test-slow` once more, one at a time
-	$(BIN)/python -m pytest -m slow --timeout 300 --last-failed --last-failed-no-failures none
+	$(BIN)/python -m pytest -m slow --timeout 300 $(ONLY_FAILED)
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j $(shell nproc) $(CHECKS)
@@ -77,7 +78,7 @@ e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_
 	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile --no-loadscope-reorder tests/e2e
 
 e2e-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make e2e` once more, one cluster at a time (root)
-	$(BIN)/python -m pytest -m "e2e and not images" --last-failed --last-failed-no-failures none tests/e2e
+	$(BIN)/python -m pytest -m "e2e and not images" $(ONLY_FAILED) tests/e2e
 
 e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts as pods: images, installation, upgrade, uninstallation (root)
 	$(BIN)/python -m pytest -m "e2e and images" tests/e2e

@@ -18,7 +18,7 @@ _TIMEOUT_S = 300.0  # a test waits for pods, the first test also for the cluster
 _HERE = Path(__file__).parent
 
 # The files that take longest, two minutes and more, are begun first: otherwise one of them runs alone at the end.
-# test_chaos and test_two_replicas wait for each other (one_at_a_time).
+# test_chaos and test_two_replicas stand apart, because only one of them runs at a time (one_at_a_time).
 _BEGUN_FIRST = [
     "test_two_replicas",
     "test_gangs",

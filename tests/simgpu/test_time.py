@@ -13,7 +13,6 @@ pytestmark = pytest.mark.slow
 
 LONG_US = 10_000_000
 NOT_READY = 600
-LAZY_LOAD_MS = 2  # LOADING_NS in simgpu/cuda/kernel_name.c
 
 
 def started(world: World) -> Session:
@@ -48,8 +47,9 @@ def test_a_lazy_kernel_is_loaded_by_its_first_launch(world: World) -> None:
     session = started(world)
     session("globals().update(lazy=launches.lazy_kernels(20, 1)[0])")
     first, *others = session("[launches.timed_launch(lazy) for _ in range(6)]")
-    assert first >= LAZY_LOAD_MS
-    assert 0.02 <= min(others) < LAZY_LOAD_MS  # a busy machine delays single launches
+    second = min(others)  # a busy machine delays single launches
+    assert first >= second + 1.9
+    assert second >= 0.02
 
 
 def test_a_process_waits_for_the_slices_of_others(world: World) -> None:
