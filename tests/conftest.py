@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Callable
 from types import FrameType
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import certificates
+from tests import certificates, crashed_workers
 
 # How long an example takes depends on the machine's other work; speed is measured in benchmarks/, not here.
 settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,3 +33,7 @@ certificates.trust_nobody()
 # The suite's own state directory (limiter/local_state.py): the user's may list programs that run outside the tests.
 os.environ["VGPU_STATE_DIR"] = tempfile.mkdtemp(prefix="vgpu-")
 atexit.register(shutil.rmtree, os.environ["VGPU_STATE_DIR"], ignore_errors=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(crashed_workers)

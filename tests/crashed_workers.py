@@ -1,0 +1,55 @@
+"""How a worker of pytest-xdist ended that crashed, and where its threads were, as a part of the failed test's report.
+
+Without it both stand elsewhere in the log, or nowhere: a killed process says nothing.
+"""
+
+import faulthandler
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_EXIT_S = 5.0
+_stacks = pytest.StashKey[Any]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a folder with a file for each worker, in the process that starts them."""
+    if not hasattr(config, "workerinput"):
+        config.stash[_stacks] = tempfile.TemporaryDirectory(prefix="vgpu-stacks-")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have the stacks of a worker that crashes written to its file; before, pytest has chosen stderr."""
+    if hasattr(session.config, "workerinput"):
+        file = Path(session.config.workerinput["stacks"]).open("w")  # noqa: SIM115 - open until the process ends
+        session.config.stash[_stacks] = file
+        faulthandler.enable(file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where to write."""
+    node.workerinput["stacks"] = str(_file(node))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report: pytest.TestReport) -> None:
+    """Add to the report what ended the worker, and its stacks."""
+    worker = report.node  # type: ignore[attr-defined] # set by pytest-xdist
+    report.longrepr = f"{report.longrepr}: {_ending(worker)}\n{_file(worker).read_text()}".rstrip()
+
+
+def _file(worker: Any) -> Path:
+    return Path(worker.config.stash[_stacks].name) / worker.gateway.id
+
+
+def _ending(worker: Any) -> str:
+    try:
+        code = worker.gateway._io.popen.wait(_EXIT_S)  # execnet does not publish it
+    except subprocess.TimeoutExpired:
+        return "its connection ended, its process did not"
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
