@@ -39,12 +39,13 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(report: pytest.TestReport) -> None:
     """Add to the report what ended the worker, and its stacks."""
-    worker = report.node  # type: ignore[attr-defined] # set by pytest-xdist
+    worker = report.node  # set by pytest-xdist
     report.longrepr = f"{report.longrepr}: {_ending(worker)}\n{_file(worker).read_text()}".rstrip()
 
 
 def _file(worker: Any) -> Path:
-    return Path(worker.config.stash[_stacks].name) / worker.gateway.id
+    folder: str = worker.config.stash[_stacks].name
+    return Path(folder, worker.gateway.id)
 
 
 def _ending(worker: Any) -> str:
