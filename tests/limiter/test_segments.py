@@ -51,7 +51,8 @@ class Queue:
             getattr(self.pure, name).restype = U64
 
     def ask(self, name: str, *arguments: object) -> int:
-        return int(self.pure[name](ctypes.byref(self.segments), *arguments))
+        function = getattr(self.pure, name)  # as declared above, unlike pure[name]
+        return int(function(ctypes.byref(self.segments), *arguments))
 
     def add(self, ns: int, *, is_open: bool = False) -> None:
         if not self.pure.segments_has_room(ctypes.byref(self.segments), U64(ns)):
