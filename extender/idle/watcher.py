@@ -69,11 +69,12 @@ class IdleWatcher:
         self._warned: dict[str, int] = {}
         self._due: OrderedDict[str, _Due] = OrderedDict()
         self._is_due = asyncio.Event()
+        self._is_at_work = False
 
     @property
     def waiting(self) -> int:
-        """Number of pods of whose reports the consequences were not drawn yet."""
-        return len(self._due)
+        """Number of pods of whose reports the consequences were not drawn yet, with the one that is at work."""
+        return len(self._due) + self._is_at_work
 
     def rule_of(self, pod: Pod) -> Rule | None:
         """Return what is done about a pod, and when."""
@@ -129,6 +130,7 @@ class IdleWatcher:
     async def _carry_out(
         self, pod: Pod, due: _Due, actions: Mapping[Action, Act], count: Callable[[str, str], None]
     ) -> None:
+        self._is_at_work = True
         try:
             if due.rule is None:
                 await self._take_back(pod)
@@ -142,6 +144,8 @@ class IdleWatcher:
         except KubernetesError as error:
             log.warning("idle pod %s/%s: %s", pod.namespace, pod.name, error)
             count(due.rule.action if due.rule else "none", "error")
+        finally:
+            self._is_at_work = False
 
     async def _act(self, due: IdlePod, act: Act, count: Callable[[str, str], None]) -> None:
         refusal = await act(due)

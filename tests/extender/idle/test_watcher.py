@@ -63,8 +63,7 @@ class Idle:
         await self.world.client.patch(NODE, {"status": {"usage": usage, **more}})
         self.world.clock.seconds += 0.01
         await self.world.until(lambda: all(self.has_seen(uid, now) for uid in self.minutes))
-        for _ in range(6):
-            await asyncio.sleep(0.005)
+        await self.world.until(lambda: not self.world.seen.idle.waiting)
 
     def entry(self, uid: str, now: int, minutes: float | None) -> Json:
         (grant,) = self.world.cluster.objects.pods[uid].assignment.containers["main"]  # type: ignore[union-attr]
@@ -104,6 +103,7 @@ class Idle:
     async def reasons(self, kind: str = "Pod") -> set[str]:
         for _ in range(10):
             await asyncio.sleep(0.005)
+        await self.world.until(lambda: not self.world.seen.recorder.waiting)
         events = json.loads(await self.world.client.get("/api/v1/namespaces/default/events"))["items"]
         return {each["reason"] for each in events if each["involvedObject"]["kind"] == kind}
 
