@@ -27,6 +27,7 @@ class Run:
         assert process.stdout is not None
         self.process = process
         self.first_line = process.stdout.readline()
+        assert self.first_line, process.communicate()[1]  # it has ended
         lines = [self.first_line, *(process.stdout.readline() for _ in range(3))]
         self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
         self.advice = process.stdout.readline().strip()
