@@ -1,6 +1,6 @@
-"""How a worker of pytest-xdist ended that crashed, and where its threads were, as a part of the failed test's report.
+"""Adds to the report of a test whose pytest-xdist worker crashed: what ended the worker, and its threads' stacks.
 
-Without it both stand elsewhere in the log, or nowhere: a killed process says nothing.
+Otherwise the stacks are far up in the log, and the signal is nowhere.
 """
 
 import faulthandler
@@ -16,14 +16,14 @@ _EXIT_S = 5.0
 _stacks = pytest.StashKey[Any]()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make a folder with a file for each worker, in the process that starts them."""
-    if not hasattr(config, "workerinput"):
-        config.stash[_stacks] = tempfile.TemporaryDirectory(prefix="vgpu-stacks-")
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Make a folder for the stacks, before workers are started."""
+    config.stash[_stacks] = tempfile.TemporaryDirectory(prefix="vgpu-stacks-")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have the stacks of a worker that crashes written to its file; before, pytest has chosen stderr."""
+    """In a worker, have the stacks written to its file. pytest_configure is too early: pytest then chooses stderr."""
     if hasattr(session.config, "workerinput"):
         file = Path(session.config.workerinput["stacks"]).open("w")  # noqa: SIM115 - open until the process ends
         session.config.stash[_stacks] = file

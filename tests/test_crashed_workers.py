@@ -26,8 +26,8 @@ def test_crashes_are_reported(tmp_path: Path) -> None:
     (tmp_path / "test_crashes.py").write_text(CRASHES)
     plugins = ["-p", "xdist.plugin", "-p", "tests.crashed_workers"]
     command = [sys.executable, "-m", "pytest", *plugins, "-n", "1", f"--rootdir={tmp_path}", str(tmp_path)]
-    env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stderr
     report = done.stdout.partition("FAILURES")[2]
     for test, ending in {"killed": "SIGKILL", "invalid_address": "SIGSEGV", "exit": "exit code 3"}.items():
