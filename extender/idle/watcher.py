@@ -73,7 +73,7 @@ class IdleWatcher:
 
     @property
     def waiting(self) -> int:
-        """Number of pods of whose reports the consequences were not drawn yet, with the one that is at work."""
+        """Number of pods that are still to be warned or acted on; it includes the pod for which this is done now."""
         return len(self._due) + self._is_at_work
 
     def rule_of(self, pod: Pod) -> Rule | None:
