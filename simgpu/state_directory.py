@@ -108,8 +108,8 @@ def write_visible(path: Path, uuids: Sequence[str]) -> None:
 def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:
     """Make functions return injected results: each fault is `(function, result[, times])`.
 
-    `function@uuid` is an NVML function of one card, `*@uuid` all of them; the result HANGS lets it wait for the fault's
-    end.
+    `function@uuid` is an NVML function of one card, `*@uuid` all of them; the result HANGS lets it, or a CUDA function
+    after cuInit, wait for the fault's end.
     Replaces all faults injected before, so a call without faults ends them.
     """
     _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))

@@ -16,7 +16,7 @@ static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialized;
 
 CUresult driver_enter(const char *function) {
-    int injected = fault_injected(function);
+    int injected = fault_awaited(function, NULL);
     if (injected != 0) {
         return (CUresult)injected;
     }

@@ -10,8 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define SPACE " \t\r\n"
+#define SPACE         " \t\r\n"
+#define HANGS         (-1) /* the result of a call that returns only when the fault has been removed */
+#define HANG_PAUSE_NS 10000000
 
 typedef struct {
     char function[128];
@@ -116,4 +119,13 @@ int fault_injected_for(const char *function, const char *uuid) {
     }
     (void)snprintf(name, sizeof name, "*@%s", uuid);
     return fault_injected(name);
+}
+
+int fault_awaited(const char *function, const char *uuid) {
+    const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
+    int result;
+    while ((result = uuid != NULL ? fault_injected_for(function, uuid) : fault_injected(function)) == HANGS) {
+        (void)nanosleep(&pause, NULL);
+    }
+    return result;
 }

@@ -12,9 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define MAX_HANDLES   64
-#define HANGS         (-1) /* the injected result of a call that returns only when the fault has been removed */
-#define HANG_PAUSE_NS 10000000
+#define MAX_HANDLES 64
 
 static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned references;
@@ -28,16 +26,6 @@ static long long driver_load(void) {
     struct stat found;
     state_directory_path(path, "reloaded");
     return stat(path, &found) == 0 ? (long long)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec : 0;
-}
-
-/* The result injected into a function of a card; waits while it is HANGS. */
-static int injected_for(const char *function, const char *uuid) {
-    const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
-    int result;
-    while ((result = fault_injected_for(function, uuid)) == HANGS) {
-        (void)nanosleep(&pause, NULL);
-    }
-    return result;
 }
 
 EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
@@ -97,7 +85,7 @@ nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *ca
     if (!is_handle(device)) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
-    int injected = injected_for(function, device->uuid);
+    int injected = fault_awaited(function, device->uuid);
     if (injected != 0) {
         return (nvmlReturn_t)injected;
     }
@@ -122,7 +110,7 @@ static nvmlDevice_t handle_of(const char *uuid) {
 
 /* A card that is lost gets no handle, as nvidia-smi sees on a real one. */
 static nvmlReturn_t get_handle(const char *function, const Card *card, nvmlDevice_t *device) {
-    int injected = injected_for(function, card->uuid);
+    int injected = fault_awaited(function, card->uuid);
     if (injected != 0) {
         return (nvmlReturn_t)injected;
     }
