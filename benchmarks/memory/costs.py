@@ -35,8 +35,8 @@ def measure(*, quick: bool) -> Iterator[Cost]:
         envs = (native_env(), env)
         with _on_one_processor():
             yield from _calls(envs, 8 if quick else 60)
-            yield from _starts(envs, 4 if quick else 16)
             yield _program_start(envs, 20 if quick else 300)
+        yield from _starts(envs, 4 if quick else 20)
         yield from (_together(envs, count, pairs) for count, pairs in TOGETHER.items())
 
 

@@ -1,5 +1,5 @@
 /* A library that uses CUDA: linked with the driver, or with -DLOOKED_UP by dlopen and dlsym. `use` stores the results
- * of starting CUDA and of two allocations. */
+ * of starting CUDA and of two allocations. With -DIN_CONSTRUCTOR that is done when the library is loaded. */
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -31,3 +31,8 @@ void use(size_t bytes, int results[3]) {
     if (results[0] == 0) results[0] = FIND(cuCtxSetCurrent, set_function)(context);
     for (int i = 1; i < 3; i++) results[i] = FIND(cuMemAlloc_v2, allocate_function)(&pointer, bytes);
 }
+
+#ifdef IN_CONSTRUCTOR
+int constructed[3];
+__attribute__((constructor)) static void construct(void) { use(40 << 20, constructed); }
+#endif

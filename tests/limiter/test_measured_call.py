@@ -100,7 +100,8 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
     for other in others:
         other.tell("start()")
     assert sorted(other.answer() for other in others) == [0, 0, *[OUT_OF_MEMORY] * 4]
-    assert usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] == 60 * MIB
+    peak_bytes = usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid]
+    assert peak_bytes in (60 * MIB, 62 * MIB)  # with a probe of 2 MiB (charge/nvml_probe.h)
 
 
 def overcharge(container: Container, process: Session, mib: int) -> None:

@@ -128,8 +128,8 @@ def test_racing_processes_never_exceed_the_limit(container: Container, world: Wo
     card = container.region().cards[0]
     assert card.used_bytes == 0
     assert card.refusals > 0
-    assert card.peak_bytes <= 64 * MIB
     # A piece is charged once its address is known, so each process may exceed the limit by one chunk for a moment.
+    assert card.peak_bytes <= (64 + 2 * len(racers)) * MIB
     assert usage.peak_bytes_by_card(world.state)[world.cards[0].uuid] <= (64 + 2 * len(racers)) * MIB
 
 

@@ -23,12 +23,14 @@ static uint64_t read_own_calls(void) {
 
 /* Read only until NVML is trusted, to see whether its figure grows with the call. */
 static uint64_t read_nvml_bytes(const struct measured_call *call) {
-    struct nvml_usage usage;
-    if (call->is_measured_if_due || nvml_usage_is_trusted() || !nvml_usage_read(call->uuid, &usage)) return 0;
     uint64_t bytes;
-    bool is_known = nvml_usage_of_process(&usage, container_self().pid, &bytes);
-    nvml_usage_free(&usage);
-    return is_known ? bytes : 0;
+    bool is_needed = !call->is_measured_if_due && !nvml_usage_is_trusted();
+    return is_needed && nvml_usage_read_own(call->uuid, &bytes) ? bytes : UINT64_MAX;
+}
+
+static bool has_nvml_grown(const struct measured_call *call) {
+    uint64_t now = call->nvml_bytes_before == UINT64_MAX ? UINT64_MAX : read_nvml_bytes(call);
+    return now != UINT64_MAX && now > call->nvml_bytes_before;
 }
 
 /* Without a region nothing can be charged, and with a limit of 0 nothing would fit. */
@@ -104,7 +106,7 @@ static bool reconcile_soon_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_ca
 
 static bool reconcile_call(const struct measured_call *call) {
     unsigned own_calls = call->call_slot >= 0;
-    if (read_nvml_bytes(call) > call->nvml_bytes_before) nvml_usage_trust();
+    if (has_nvml_grown(call)) nvml_usage_trust();
     return call->is_measured_if_due ? reconcile_soon_if_due(call->uuid, own_calls)
                                     : reconcile_own(call->uuid, own_calls);
 }

@@ -23,7 +23,7 @@ struct measured_call {
     int call_slot;                  /* of charge_begin_call; -1: no call is open, for nothing was reserved */
     uint64_t charged_before;        /* bytes charged to this process on the card, before the driver's call */
     uint64_t calls_before;          /* this process's call counters (account_calls), before the driver's call */
-    uint64_t nvml_bytes_before;     /* NVML's figure of this process before the driver's call; 0 if NVML is trusted */
+    uint64_t nvml_bytes_before;     /* NVML's figure of this process before the driver's call; UINT64_MAX: not read */
     bool is_limited;                /* limits apply and the card is known */
     bool is_measured_if_due;        /* measured at the rate of `reconcile_if_due`, not each time */
     bool is_refused;                /* over the limit, or nothing may be allocated: the driver must not be called */

@@ -7,6 +7,7 @@
 #include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "common/log.h"
+#include "container/container.h"
 #include "driver/function_table.h"
 
 /* The array starts with INITIAL_ENTRIES. If there are more processes, NVML says how many, and SPARE_ENTRIES allow for
@@ -25,6 +26,8 @@ void nvml_usage_start(void) {
         log_debug("nvmlInit_v2 failed with %d: usage is not measured, so contexts and code are not charged",
                   (int)result);
 }
+
+bool nvml_usage_is_ready(void) { return __atomic_load_n(&is_ready, __ATOMIC_ACQUIRE); }
 
 static void forget(void) { is_ready = is_trusted = false; }
 FORGET_IN_CHILD(forget);
@@ -77,6 +80,14 @@ bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage) {
 void nvml_usage_free(struct nvml_usage *usage) {
     free(usage->processes);
     *usage = (struct nvml_usage){0};
+}
+
+bool nvml_usage_read_own(const uint8_t uuid[UUID_SIZE], uint64_t *bytes) {
+    struct nvml_usage usage;
+    if (!nvml_usage_read(uuid, &usage)) return false;
+    bool is_known = nvml_usage_of_process(&usage, container_self().pid, bytes);
+    nvml_usage_free(&usage);
+    return is_known;
 }
 
 bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_t *bytes) {

@@ -17,9 +17,12 @@ struct nvml_usage {
     nvmlProcessInfo_t *processes; /* allocated; NULL: none */
 };
 
-/* Initialises NVML, which takes 8 to 12 ms the first time, so it is called when the first context is made, not at the
- * program's start. On error nothing can be measured and charges stay as they were made. */
+/* Initialises NVML, which takes 8 to 12 ms the first time (charge/nvml_start.h). On error nothing can be
+ * measured and charges stay as they were made. */
 void nvml_usage_start(void);
+
+/* Whether NVML is initialised. */
+bool nvml_usage_is_ready(void);
 
 /* Reads all processes on a card; the caller frees them with `nvml_usage_free`. False, with nothing to free, if NVML is
  * not initialised or fails. */
@@ -30,6 +33,9 @@ void nvml_usage_free(struct nvml_usage *usage);
 /* Bytes that a process holds according to `usage`; 0 if it is not listed. False if it is listed without a figure, as on
  * a virtual GPU. */
 bool nvml_usage_of_process(const struct nvml_usage *usage, uint32_t pid, uint64_t *bytes);
+
+/* Bytes that this process holds on a card; 0 if it is not listed. False if that is not known. */
+bool nvml_usage_read_own(const uint8_t uuid[UUID_SIZE], uint64_t *bytes);
 
 /* Whether NVML's figure has been seen to grow with this process's own memory. Until then its figures are not charged:
  * NVML may not see this process, or may know it by another pid. */

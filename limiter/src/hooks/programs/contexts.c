@@ -10,6 +10,8 @@
 #include "charge/context_limits.h"
 #include "charge/local_memory.h"
 #include "charge/measured_call.h"
+#include "charge/nvml_probe.h"
+#include "charge/nvml_start.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"
 #include "charge/release.h"
@@ -31,6 +33,13 @@ EXPORT CUresult cuInit(unsigned flags) {
     return REAL(cuInit)(flags);
 }
 
+struct creation {
+    struct measured_call call;
+    struct nvml_start nvml_start;
+    CUdevice device;
+    bool is_probed;
+};
+
 /* Bytes that the last context on the card took, 0 if unknown. */
 static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
     const struct region *region = container_region();
@@ -38,14 +47,25 @@ static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
     return card >= 0 ? __atomic_load_n(&region->cards[card].context_bytes, __ATOMIC_RELAXED) : 0;
 }
 
-static struct measured_call begin_create(const char *function_name, CUdevice device) {
-    uint8_t uuid[UUID_SIZE];
-    struct measured_call unlimited = {.function_name = function_name};
-    if (!container_is_limited() || !cards_of_device(device, uuid)) return unlimited;
-    nvml_usage_start();
-    turn_need_note_device(device);
+/* NVML is initialised beside the driver's call where a probe can show afterwards that its figure follows this process;
+ * else before it, so that the figure is seen to grow with the call. */
+static void begin_on_card(struct creation *creation, const char *function_name, const uint8_t uuid[UUID_SIZE]) {
+    uint64_t expected = expected_bytes(uuid);
+    creation->is_probed = !nvml_usage_is_trusted() && nvml_probe_is_possible(creation->device, uuid, expected);
+    if (creation->is_probed)
+        expected += NVML_PROBE_BYTES;
+    else
+        nvml_usage_start();
+    turn_need_note_device(creation->device);
     reconcile_own(uuid, 0);
-    return measured_call_begin_on(function_name, device, expected_bytes(uuid));
+    creation->call = measured_call_begin_on(function_name, creation->device, expected);
+    if (creation->is_probed && !creation->call.is_refused) nvml_start_begin(&creation->nvml_start, uuid);
+}
+
+static void begin_create(struct creation *creation, const char *function_name, CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    *creation = (struct creation){.call.function_name = function_name, .device = device};
+    if (container_is_limited() && cards_of_device(device, uuid)) begin_on_card(creation, function_name, uuid);
 }
 
 /* The growth is the context's size only if no other call of this process was open beside it. */
@@ -58,20 +78,24 @@ static void record_context_bytes(const struct measured_call *call) {
     region_unlock(region);
 }
 
-static bool fits_and_record(struct measured_call *call, CUresult result) {
-    bool is_fitting = measured_call_fits(call, result);
-    if (result == CUDA_SUCCESS && call->is_limited) record_context_bytes(call);
+static bool fits_and_record(struct creation *creation, CUresult result) {
+    if (!creation->call.is_limited) return true;
+    nvml_start_finish(&creation->nvml_start);
+    if (result == CUDA_SUCCESS && creation->is_probed) nvml_probe(creation->device, creation->call.uuid);
+    bool is_fitting = measured_call_fits(&creation->call, result);
+    if (result == CUDA_SUCCESS) record_context_bytes(&creation->call);
     return is_fitting;
 }
 
-#define CREATE(name, undo, device, ...)                          \
-    do {                                                         \
-        struct measured_call call = begin_create(#name, device); \
-        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;    \
-        CUresult result = REAL(name)(__VA_ARGS__);               \
-        if (fits_and_record(&call, result)) return result;       \
-        undo;                                                    \
-        return measured_call_refuse(&call);                      \
+#define CREATE(name, undo, device, ...)                                \
+    do {                                                               \
+        struct creation creation;                                      \
+        begin_create(&creation, #name, device);                        \
+        if (creation.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
+        CUresult result = REAL(name)(__VA_ARGS__);                     \
+        if (fits_and_record(&creation, result)) return result;         \
+        undo;                                                          \
+        return measured_call_refuse(&creation.call);                   \
     } while (0)
 
 static bool is_active(CUdevice device) {

@@ -1,0 +1,46 @@
+#include "charge/nvml_probe.h"
+
+#include "charge/nvml_usage.h"
+#include "container/container.h"
+#include "driver/function_table.h"
+#include "region/account.h"
+
+/* Memory that another thread gives back meanwhile may hide the growth. */
+enum { TRIES = 3 };
+
+static bool has_physical_memory(CUdevice device) {
+    int is_supported = 0;
+    return functions_has(FN_cuMemCreate) &&
+           REAL(cuDeviceGetAttribute)(&is_supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ==
+               CUDA_SUCCESS &&
+           is_supported;
+}
+
+static bool has_room(const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    const struct region *region = container_region();
+    uint64_t limit = container_memory_limit(uuid);
+    int card = region ? account_find_card(region, uuid) : -1;
+    uint64_t used = card >= 0 ? account_used(region, card) : 0;
+    return used <= limit && bytes <= limit - used;
+}
+
+bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    return has_room(uuid, bytes + NVML_PROBE_BYTES) && has_physical_memory(device);
+}
+
+static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemGenericAllocationHandle handle;
+    uint64_t before, with;
+    if (!nvml_usage_read_own(uuid, &before)) return false;
+    if (REAL(cuMemCreate)(&handle, NVML_PROBE_BYTES, &properties, 0) != CUDA_SUCCESS) return false;
+    bool is_known = nvml_usage_read_own(uuid, &with);
+    REAL(cuMemRelease)(handle);
+    return is_known && with > before;
+}
+
+void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    for (int tries = 0; tries < TRIES && !nvml_usage_is_trusted(); tries++)
+        if (grows_with_memory(device, uuid)) nvml_usage_trust();
+}

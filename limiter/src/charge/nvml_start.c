@@ -1,0 +1,82 @@
+#include "charge/nvml_start.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "charge/nvml_usage.h"
+#include "common/clock.h"
+#include "common/nocancel.h"
+#include "process/fork.h"
+
+/* How long nvml_start_finish waits for a thread that has not reached NVML. It has in general, long before the context
+ * is made. */
+#define START_MAX     (10 * NS_PER_MS)
+#define LOOK_INTERVAL (50 * NS_PER_US)
+
+enum phase { NOT_STARTED, STARTING, INITIALISING, GIVEN_UP };
+
+static enum phase phase; /* atomic */
+
+static void forget(void) { phase = NOT_STARTED; }
+FORGET_IN_CHILD(forget);
+
+static bool change(enum phase from, enum phase to) {
+    return __atomic_compare_exchange_n(&phase, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Waits for the loader's lock. The constructor of a library may make a context; the loader holds the lock until it has
+ * returned. If the thread came to need the lock inside NVML meanwhile, both would wait for ever; so it passes the lock
+ * before it is waited for. */
+static void pass_loader_lock(void) {
+    void *program = dlopen(NULL, RTLD_LAZY);
+    if (program) dlclose(program);
+}
+
+static void look_at_card(const uint8_t uuid[UUID_SIZE]) {
+    struct nvml_usage usage;
+    if (nvml_usage_read(uuid, &usage)) nvml_usage_free(&usage);
+}
+
+/* The argument lives as long as this thread is waited for, which is certain only from INITIALISING on. */
+static void *initialise(void *argument) {
+    const struct nvml_start *start = argument;
+    pass_loader_lock();
+    if (!change(STARTING, INITIALISING)) return NULL;
+    nvml_usage_start();
+    look_at_card(start->uuid);
+    return NULL;
+}
+
+/* The thread takes no signals, so that the program's handlers run in the program's threads. */
+void nvml_start_begin(struct nvml_start *start, const uint8_t uuid[UUID_SIZE]) {
+    sigset_t all, before;
+    if (!change(NOT_STARTED, STARTING)) return;
+    memcpy(start->uuid, uuid, UUID_SIZE);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    start->has_thread = pthread_create(&start->thread, NULL, initialise, start) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static bool has_reached_nvml(void) {
+    uint64_t give_up_at = clock_now() + START_MAX;
+    while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) == STARTING && clock_now() < give_up_at)
+        nocancel_sleep(LOOK_INTERVAL);
+    return !change(STARTING, GIVEN_UP);
+}
+
+/* pthread_join would be a cancellation point. */
+static void join(pthread_t thread) {
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY) nocancel_sleep(LOOK_INTERVAL);
+}
+
+void nvml_start_finish(struct nvml_start *start) {
+    if (start->has_thread && has_reached_nvml())
+        join(start->thread);
+    else if (start->has_thread)
+        pthread_detach(start->thread);
+    start->has_thread = false;
+    nvml_usage_start();
+}
