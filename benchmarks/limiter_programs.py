@@ -3,7 +3,8 @@
     python -m benchmarks.limiter_programs [PART ...] --rounds 3 --seconds 8 --json FILE --only TEXT
 
 decode: eager and graph decoding, and requests at random moments, beside training; training: two trainers, and one with
-data loading; jax: JAX beside PyTorch; loads: short requests beside a burner, and kernels of 0.7 s beside short ones.
+data loading; jax: JAX beside PyTorch; loads: short requests beside a burner, kernels of 0.7 s beside short ones, and
+a graph that launches itself beside copies (skipped without nvcc).
 Each pair is measured alone, natively and with shares in the same command. The parts take less than 8 minutes each, and
 are separate commands. Exits with 1 when a goal is missed.
 """

@@ -1,10 +1,15 @@
-"""Pairs of C loads that behave like programs: short requests with pauses, and very long kernels beside short ones."""
+"""Pairs of C loads that behave like programs.
 
+Short requests with pauses beside a burner; very long kernels beside short ones; and a graph that launches itself on the
+card beside copies, which needs nvcc.
+"""
+
+import functools
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, Timed, of_alone_percent, run_together
+from benchmarks.compute.load import Load, SelfLaunching, Timed, of_alone_percent, run_together
 from benchmarks.compute.node import Place
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
@@ -13,6 +18,8 @@ REQUEST_US, LONG_US, SHORT_US = 460, 700_000, 500
 RESTING = Timed("rest", REQUEST_US)  # two kernels, a wait for them, then 8 ms of sleep
 BURNER = Load("work", REQUEST_US)
 EAGER = Timed("eager", 4)  # 360 kernels of 4 us, with 11 us of host work for each
+SELF_LAUNCHING = SelfLaunching(500, rounds=20)  # 10 ms a launch by the host
+COPIES = Load("copy", 500)
 LONG_SECONDS = 20.0  # 0.7 s are 3.5 % of this time
 
 
@@ -22,6 +29,7 @@ def scenarios(seconds: float) -> list[Scenario]:
         _beside_burner("two kernels, then 8 ms of sleep", RESTING, (1.25, 1.6, 86), seconds),
         _beside_burner("360 launches a token", EAGER, (1.15, 1.5, 70), seconds),
         _long(),
+        _beside_copies(seconds),
     ]
 
 
@@ -59,6 +67,27 @@ def _long() -> Scenario:
 
     goals = {"fixed 30 %": near(30, 3), "fixed 60 %": near(60, 3)}
     return Scenario("loads", "kernels of 0.5 ms beside kernels of 0.7 s", goals, measure)
+
+
+def _beside_copies(seconds: float) -> Scenario:
+    """Return the graph and the copies, each at fixed 40.
+
+    A share of the graph is of what it does natively alone, because the card does nothing else between two rounds.
+    """
+    loads: dict[str, Load | SelfLaunching] = {"graph, of alone %": SELF_LAUNCHING, "copies, of alone %": COPIES}
+
+    def measure(place: Place) -> Figures:
+        answers = run_together([(load, place.container(40)) for load in loads.values()], seconds)
+        done = zip(loads.items(), answers, strict=True)
+        return {name: 100 * answer["count"] / _count_alone(load, seconds) for (name, load), answer in done}
+
+    goals = {"graph, of alone %": near(40, 1.5), "copies, of alone %": SHOWN}
+    return Scenario("loads", "a graph that launches itself beside copies", goals, measure)
+
+
+@functools.cache
+def _count_alone(load: Load | SelfLaunching, seconds: float) -> int:
+    return int(run_together([(load, native_env())], seconds)[0]["count"])
 
 
 def share(answer: dict[str, Any], us: int) -> float:

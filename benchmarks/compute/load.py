@@ -1,14 +1,16 @@
-"""Loads: the programs `feed.c` and `timed.c`, in one process or in several."""
+"""Loads: the programs `feed.c`, `timed.c` and `self_launch.cu`, in one process or in several."""
 
 import functools
 import json
+import os
 import select
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from benchmarks.compute.scenario import SkippedError
 from benchmarks.container import native_env
 from benchmarks.programs import build
 
@@ -53,6 +55,33 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
+class SelfLaunching:
+    """The work of one process of `self_launch.cu`: a CUDA graph that launches itself on the card.
+
+    Attributes:
+        us: duration of the graph's kernel.
+        rounds: how often the graph runs after a launch by the host.
+    """
+
+    us: int
+    rounds: int = 1
+
+    def command(self, seconds: float) -> list[str]:
+        """Return the command line. Raises SkippedError where the program cannot be built or run."""
+        program = None if "SIMGPU_STATE" in os.environ else build.cuda_program("self_launch")
+        if program is None:
+            raise SkippedError("needs nvcc and a real card")
+        return [str(program), str(self.us), str(self.rounds), str(seconds)]
+
+
+class Work(Protocol):
+    """What a program does that `Feeder` starts."""
+
+    def command(self, seconds: float) -> list[str]:
+        """Return the command line."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fed:
     """The outcome: the share of the time that the kernels took, the longest launch, and the time in all."""
 
@@ -64,7 +93,7 @@ class Fed:
 class Feeder:
     """A running program of a load, which starts and waits for a line. Raises RuntimeError when it reports a failure."""
 
-    def __init__(self, load: Load | Timed, seconds: float, env: Mapping[str, str]) -> None:
+    def __init__(self, load: Work, seconds: float, env: Mapping[str, str]) -> None:
         command = load.command(seconds)
         self._process = subprocess.Popen(
             command, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -91,6 +120,17 @@ class Feeder:
         if answer["result"] or answer.get("ready") is False:
             raise RuntimeError(f"{answer['function'] or 'no CUDA driver'}: {answer['result']}")
         return answer
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for its end and return its exit status. Raises RuntimeError when it does not end in time."""
+        try:
+            return self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"a program did not end in {END_TIMEOUT_S:g} s") from None
 
     def end(self) -> None:
         """Close its input and wait for its end; kill it after a timeout."""
@@ -136,7 +176,7 @@ def feed_together(
 
 
 def run_together(
-    loads: Sequence[tuple[Load | Timed, Mapping[str, str]]],
+    loads: Sequence[tuple[Work, Mapping[str, str]]],
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
 ) -> list[dict[str, Any]]:
@@ -155,16 +195,18 @@ def run_together(
             feeder.end()
 
 
-def _calibrated(load: Load | Timed, env: Mapping[str, str]) -> Mapping[str, str]:
+def _calibrated(load: Work, env: Mapping[str, str]) -> Mapping[str, str]:
     """Pass the calibration of working kernels on, because a program cannot calibrate beside others."""
-    works = isinstance(load, Timed) or load.kind == "work"
-    return {**env, "BENCH_LOOPS": str(loops_per_ms())} if works else env
+    if isinstance(load, Load) and load.kind != "work":
+        return env
+    of_a_ms = SelfLaunching(1000) if isinstance(load, SelfLaunching) else Load("work", 1000)
+    return {**env, "BENCH_LOOPS": str(loops_per_ms(of_a_ms))}
 
 
 @functools.cache
-def loops_per_ms() -> float:
-    """Return how many iterations of its loop a working kernel does in a millisecond, alone on the card."""
-    feeder = Feeder(Load("work", 1000), 0, native_env())
+def loops_per_ms(load: Load | SelfLaunching) -> float:
+    """Return how many iterations of its loop the working kernel of a load of 1 ms does, alone on the card."""
+    feeder = Feeder(load, 0, native_env())
     loops = float(feeder.await_start()["loops"])
     feeder.end()
     return loops

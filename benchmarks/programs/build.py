@@ -1,10 +1,11 @@
 """Builds the C programs of the benchmarks into `build/bench`: `python -m benchmarks.programs.build`.
 
 They are built for x86-64 and glibc 2.17 by the compiler that builds the limiter, and carried to the machine with the
-GPU, which may have no compiler.
+GPU, which may have no compiler. Programs in CUDA C++ need nvcc and are built where they run.
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 from importlib import util
@@ -29,6 +30,7 @@ PROGRAMS = {
     "timed": ("calls.c", "kernels.c", "timed.c"),
 }
 
+SUFFIXES = {".c", ".h", ".cu"}
 LIMITER = HERE.parents[1] / "limiter" / "src"
 LIBRARY = "libdriver-time.so"
 REAL_DRIVER = "libcuda-below.so"  # the name by which LIBRARY finds the real driver
@@ -40,6 +42,14 @@ def program(name: str) -> Path:
     if util.find_spec("ziglang") and _is_stale(path, HERE):
         build(name)
     return path
+
+
+def cuda_program(name: str) -> Path | None:
+    """Return the path of a program in CUDA C++, built for the card of this machine; None where nvcc is not on PATH."""
+    path, nvcc = OUT / name, shutil.which("nvcc")
+    if nvcc and _is_stale(path, HERE):
+        build_cuda(nvcc, name)
+    return path if nvcc else None
 
 
 def library() -> Path:
@@ -56,6 +66,15 @@ def build(name: str) -> None:
     sources = [str(HERE / source) for source in PROGRAMS[name]]
     fresh = OUT / f"{name}.{os.getpid()}"  # another process may build or run the program at the same time
     _compile("-fPIE", "-pie", "-o", str(fresh), *sources, "-ldl", "-lpthread")
+    fresh.rename(OUT / name)
+
+
+def build_cuda(nvcc: str, name: str) -> None:
+    """Compile a program with the part of CUDA's runtime that runs on the card. Raises CalledProcessError."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    fresh = OUT / f"{name}.{os.getpid()}"
+    options = ("-O2", "-rdc=true", "-arch=native", "-o", str(fresh))
+    subprocess.run([nvcc, *options, str(HERE / f"{name}.cu"), "-lcudadevrt"], check=True)
     fresh.rename(OUT / name)
 
 
@@ -76,7 +95,7 @@ def build_library() -> None:
 
 
 def _is_stale(path: Path, *folders: Path) -> bool:
-    newest = max(file.stat().st_mtime for each in folders for file in each.rglob("*") if file.suffix in {".c", ".h"})
+    newest = max(file.stat().st_mtime for each in folders for file in each.rglob("*") if file.suffix in SUFFIXES)
     return not (path.is_file() and path.stat().st_mtime > newest)
 
 

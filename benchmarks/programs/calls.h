@@ -33,6 +33,7 @@
     X(cuMemFreeHost)                      \
     X(cuMemsetD8_v2)                      \
     X(cuMemcpyDtoH_v2)                    \
+    X(cuMemcpyHtoDAsync_v2)               \
     X(cuMemAllocAsync)                    \
     X(cuMemAllocAsync_ptsz)               \
     X(cuMemAllocFromPoolAsync)            \

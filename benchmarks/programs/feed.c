@@ -4,9 +4,10 @@
  *
  * KIND: kernel = spins for US; work = does an amount of work that takes US alone on the card, even when other contexts
  * interrupt it; cooperative; graph = a graph of a thousand kernels, US together; thread = into the per-thread default
- * stream; sync = waits for each launch, then IDLE_US; launch = measures what a launch costs the host. Prints
- * {"ready":...} and waits for a line. Warms up for a second, runs for SECONDS, and prints how many launches completed
- * in how many ns, and the longest launch. Each kernel fills the card, so that no two run at the same time. */
+ * stream; sync = waits for each launch, then IDLE_US; launch = measures what a launch costs the host; copy = copies
+ * US * COPY_BYTES_PER_US from page-locked memory to the card. Prints {"ready":...} and waits for a line. Warms up for a
+ * second, runs for SECONDS, and prints how many launches or copies completed in how many ns, and the longest launch.
+ * Each kernel fills the card, so that no two run at the same time. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "kernels.h"
 
 enum { RING = 8, MOST_STREAMS = 64, NODES = 1000, BATCH_US = 2500, BATCH_MOST = 64, LAUNCHES = 500, NAME_SIZE = 64 };
+enum { COPY_BYTES_PER_US = 50000 }; /* about the speed of PCIe 5.0 x16 */
 
 #define TAIL_NS 200000000ULL
 
@@ -26,6 +28,9 @@ static struct {
     struct kernel kernel;
     enum way way;
     CUgraphExec graph;
+    CUdeviceptr copy_to;
+    void *copy_from;
+    size_t copy_size;
     CUstream stream[MOST_STREAMS];
     CUevent ring[RING];
     uint64_t from, until; /* launches in this time are counted */
@@ -35,6 +40,7 @@ static struct {
 static bool is_kind(const char *kind) { return strcmp(feed.kind, kind) == 0; }
 
 static bool launch(CUstream stream) {
+    if (is_kind("copy")) return DO(cuMemcpyHtoDAsync_v2, feed.copy_to, feed.copy_from, feed.copy_size, stream);
     return is_kind("graph") ? DO(cuGraphLaunch, feed.graph, stream) : kernel_launch(&feed.kernel, stream, feed.way);
 }
 
@@ -85,7 +91,13 @@ static bool capture(void) {
     return DO(cuStreamEndCapture, feed.stream[0], &graph) && DO(cuGraphInstantiateWithFlags, &feed.graph, graph, 0);
 }
 
+static bool allocate(void) {
+    feed.copy_size = (size_t)feed.us * COPY_BYTES_PER_US;
+    return DO(cuMemAlloc_v2, &feed.copy_to, feed.copy_size) && DO(cuMemAllocHost_v2, &feed.copy_from, feed.copy_size);
+}
+
 static bool load(void) {
+    if (is_kind("copy")) return allocate();
     feed.way = is_kind("thread") ? PER_THREAD : is_kind("cooperative") ? COOPERATIVE : ORDINARY;
     if (is_kind("work")) return kernel_work(&feed.kernel, feed.us);
     return kernel_spin(&feed.kernel, is_kind("graph") ? feed.us / NODES : feed.us);

@@ -1,8 +1,8 @@
 """Fingerprints of source folders: they tell whether the code of a figure has changed since its measurement.
 
-A fingerprint is a hash over the C and Python files of a folder, without comments, docstrings, blank lines, spaces
-inside lines, includes and imports: what remains decides what the programs do. The files' own hashes are sorted, and
-paths are left out. So a rewritten comment or a moved file changes no fingerprint, and an edited statement does.
+A fingerprint is a hash over the C, CUDA C++ and Python files of a folder, without comments, docstrings, blank lines,
+spaces inside lines, includes and imports: what remains decides what the programs do. The files' own hashes are sorted,
+and paths are left out. So a rewritten comment or a moved file changes no fingerprint, and an edited statement does.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def code_of_python(text: str) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-_CODE: dict[str, Callable[[str], str]] = {".c": code_of_c, ".h": code_of_c, ".py": code_of_python}
+_CODE: dict[str, Callable[[str], str]] = {".c": code_of_c, ".h": code_of_c, ".cu": code_of_c, ".py": code_of_python}
 
 
 def _sources(folder: Path) -> list[tuple[Callable[[str], str], str]]:
