@@ -2,6 +2,7 @@
 
     python -m benchmarks.compute.hazards [NAME ...]
 
+Launches under a fixed share are never queued ahead of their turn: `queue_hazards.py` has the hazards of those that are.
 Prints a line for each and exits with 1 when one failed. With SIMGPU_STATE set it runs on the simulated driver.
 """
 
@@ -59,9 +60,13 @@ class Program:
 
     def kernel(self, us: int) -> ctypes.c_void_p:
         """Load a kernel of `us` microseconds into the current context."""
+        return self.load(PTX, "spin", us)
+
+    def load(self, code: str, kind: str, us: int) -> ctypes.c_void_p:
+        """Load PTX with the places {name} and {us}; the simulated driver takes the duration from the name."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        name = f"spin_{us}"
-        self.do("cuModuleLoadData", ctypes.byref(module), PTX.format(name=name, us=us).encode())
+        name = f"{kind}_{us}"
+        self.do("cuModuleLoadData", ctypes.byref(module), code.format(name=name, us=us).encode())
         self.do("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
         return function
 

@@ -1,4 +1,4 @@
-"""Whether PyTorch computes the same bits with a share as without, and whether ranks that wait for each other finish."""
+"""Whether PyTorch does the same with a share as without: bits, what its profiler sees, and ranks that wait."""
 
 import importlib.util
 import json
@@ -13,6 +13,7 @@ from benchmarks.compute.scenario import SHOWN, Figures, Scenario, SkippedError, 
 from benchmarks.container import native_env
 
 TRAINING = ("benchmarks.compute.torch_train",)
+PROFILE = ("benchmarks.compute.torch_profile",)
 RANKS = ("benchmarks.compute.torch_ranks",)
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 TIMEOUT_S = 90
@@ -21,10 +22,12 @@ CORES = 50
 
 
 def same() -> list[Scenario]:
-    """Training in one container; two ranks in two containers, on one card and on two."""
+    """Training in one container, and profiled; two ranks in two containers, on one card and on two."""
     equal, finish = {"equal": at_least(1), "step ms": SHOWN}, {"ranks that are right": at_least(WORLD)}
+    profiled = {"equal": at_least(1), "kernels and copies": SHOWN}
     return [
         Scenario("same", f"bits of a training at fixed {CORES} %", equal, _training),
+        Scenario("same", f"what the profiler sees at fixed {CORES} %", profiled, _profile),
         Scenario("same", "two gloo ranks on one card", finish, lambda place: _ranks(place, "gloo"), has_native=False),
         Scenario("same", "two NCCL ranks on two cards", finish, lambda place: _ranks(place, "nccl"), has_native=False),
     ]
@@ -33,6 +36,11 @@ def same() -> list[Scenario]:
 def _training(place: Place) -> Figures:
     (first,), (second,) = (last_lines([TRAINING], [env]) for env in (place.container(CORES), native_env()))
     return {"equal": float(first["digest"] == second["digest"]), "step ms": first["step_ms"]}
+
+
+def _profile(place: Place) -> Figures:
+    (ours,), (native,) = (last_lines([PROFILE], [env]) for env in (place.container(CORES), native_env()))
+    return {"equal": float(ours["seen"] == native["seen"]), "kernels and copies": sum(ours["seen"].values())}
 
 
 def _ranks(place: Place, backend: str) -> Figures:
