@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks import accounting, arbiter, filter_latency, limiter_compute, limiter_races, live_diagnosis
+from benchmarks.applications import loads
 from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
@@ -220,11 +221,18 @@ PROGRAMS: Final = Table(
     DETAILS,
     "programs on one card",
     {"native": native(2), "with vgpushare": median(2), "worst of a goal": worst_of_goal, "goal": goal},
-    tuple(
-        Line(f"{pair.name}; {label}", tuple(slug(part, pair.name, figure) for figure in figures))
-        for part, pairs in PAIRS.items()
-        for pair in pairs
-        for label, figures in _TOGETHER.items()
+    (
+        *(
+            Line(f"{pair.name}; {label}", tuple(slug(part, pair.name, figure) for figure in figures))
+            for part, pairs in PAIRS.items()
+            for pair in pairs
+            for label, figures in _TOGETHER.items()
+        ),
+        *(
+            Line(f"{each.name}; {figure}", (slug(each.part, each.name, figure),))
+            for each in loads.scenarios(SECONDS)
+            for figure in each.goals
+        ),
     ),
 )
 
