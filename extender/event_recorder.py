@@ -32,6 +32,7 @@ COMPONENT: Final = "vgpu-extender"
 K = TypeVar("K")
 V = TypeVar("V")
 _Key = tuple[str, str]  # the object's UID, and the reason
+_Event = tuple[Mapping[str, str], str]  # the object's reference, and the message
 
 log = logging.getLogger(__name__)
 
@@ -67,12 +68,12 @@ class EventRecorder:
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
         self._recorded: OrderedDict[str, float] = OrderedDict()
-        self._waiting: OrderedDict[_Key, tuple[Mapping[str, str], str]] = OrderedDict()
+        self._waiting: OrderedDict[_Key, _Event] = OrderedDict()
         self._has_waiting = asyncio.Event()
 
     @property
     def waiting(self) -> int:
-        """Number of Events that wait to be posted."""
+        """Number of Events that wait to be posted, with the one that is being posted."""
         return len(self._waiting)
 
     def rests(self, uid: str) -> bool:
@@ -97,11 +98,17 @@ class EventRecorder:
             await self._has_waiting.wait()
             while wait_s := self._bucket.take():
                 await self._sleep(wait_s)
-            (uid, reason), (about, message) = self._waiting.popitem(last=False)
-            if not self._waiting:
-                self._has_waiting.clear()
-            count = await self._post(about, reason, message)
-            _remember(self._series, (uid, reason), _Series(message, count, self._clock()))
+            key, event = next(iter(self._waiting.items()))
+            about, message = event
+            count = await self._post(about, key[1], message)
+            _remember(self._series, key, _Series(message, count, self._clock()))
+            self._end(key, event)
+
+    def _end(self, key: _Key, event: _Event) -> None:
+        if self._waiting.get(key) is event:  # no later one of the series came meanwhile
+            del self._waiting[key]
+        if not self._waiting:
+            self._has_waiting.clear()
 
     async def _post(self, about: Mapping[str, str], reason: str, message: str) -> int:
         """Return the count that the series has then."""

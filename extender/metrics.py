@@ -64,7 +64,7 @@ AGE: Final = Metric(
 UNREADABLE: Final = Metric(
     "vgpu_extender_unreadable_objects_total", Kind.COUNTER, "Objects that a watch has skipped", ("watch",)
 )
-WAITING: Final = Metric("vgpu_extender_queue_length", Kind.GAUGE, "Entries that wait, by queue", ("queue",))
+WAITING: Final = Metric("vgpu_extender_queue_length", Kind.GAUGE, "Entries that are not done yet, by queue", ("queue",))
 HISTORY_WAITING: Final = Metric(
     "vgpu_extender_history_waiting_records",
     Kind.GAUGE,

@@ -51,14 +51,15 @@ class UnschedulablePods:
         self._clock = clock
         self._sleep = sleep
         self._queue: dict[_Key, set[str]] = {}
+        self._under_way: set[str] = set()
         self._resting: set[str] = set()
         self._is_queued = asyncio.Event()
         self._slice_began = clock()
 
     @property
     def waiting(self) -> int:
-        """Number of pods that wait for an explanation."""
-        return sum(len(uids) for uids in self._queue.values())
+        """Number of pods that wait for an explanation, with those that are explained now."""
+        return sum(len(uids) for uids in self._queue.values()) + len(self._under_way)
 
     def add(self, pod: Pod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
@@ -76,10 +77,11 @@ class UnschedulablePods:
             while True:
                 await self._is_queued.wait()
                 key = next(iter(self._queue))
-                uids = self._queue.pop(key)
+                self._under_way = self._queue.pop(key)
                 if not self._queue:
                     self._is_queued.clear()
-                await self._explain(uids)
+                await self._explain(self._under_way)
+                self._under_way = set()
                 await self._rest()
 
     async def _run_again(self) -> None:

@@ -69,12 +69,11 @@ class IdleWatcher:
         self._warned: dict[str, int] = {}
         self._due: OrderedDict[str, _Due] = OrderedDict()
         self._is_due = asyncio.Event()
-        self._is_at_work = False
 
     @property
     def waiting(self) -> int:
-        """Number of pods that are still to be warned or acted on; it includes the pod for which this is done now."""
-        return len(self._due) + self._is_at_work
+        """Number of pods that are still to be warned or acted on, with the one for which this is done now."""
+        return len(self._due)
 
     def rule_of(self, pod: Pod) -> Rule | None:
         """Return what is done about a pod, and when."""
@@ -106,10 +105,12 @@ class IdleWatcher:
             await self._is_due.wait()
             self._is_due.clear()
             while self._due:
-                uid, due = self._due.popitem(last=False)
+                uid, due = next(iter(self._due.items()))
                 pod = self._cluster.objects.pods.get(uid)
                 if pod is not None and not leader.refusal() and self._clock_ns() - due.at_ns <= STALE_NS:
                     await self._carry_out(pod, due, actions, count)
+                if self._due.get(uid) is due:  # no later report came meanwhile
+                    del self._due[uid]
 
     def _judge(self, pod: Pod, uses: pod_use.Uses) -> None:
         now_ns, rule, idle_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
@@ -130,7 +131,6 @@ class IdleWatcher:
     async def _carry_out(
         self, pod: Pod, due: _Due, actions: Mapping[Action, Act], count: Callable[[str, str], None]
     ) -> None:
-        self._is_at_work = True
         try:
             if due.rule is None:
                 await self._take_back(pod)
@@ -144,8 +144,6 @@ class IdleWatcher:
         except KubernetesError as error:
             log.warning("idle pod %s/%s: %s", pod.namespace, pod.name, error)
             count(due.rule.action if due.rule else "none", "error")
-        finally:
-            self._is_at_work = False
 
     async def _act(self, due: IdlePod, act: Act, count: Callable[[str, str], None]) -> None:
         refusal = await act(due)

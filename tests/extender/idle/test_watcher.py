@@ -101,8 +101,6 @@ class Idle:
         return any(each["type"] == names.IDLE_CONDITION and each["status"] == "True" for each in conditions)
 
     async def reasons(self, kind: str = "Pod") -> set[str]:
-        for _ in range(10):
-            await asyncio.sleep(0.005)
         await self.world.until(lambda: not self.world.seen.recorder.waiting)
         events = json.loads(await self.world.client.get("/api/v1/namespaces/default/events"))["items"]
         return {each["reason"] for each in events if each["involvedObject"]["kind"] == kind}
