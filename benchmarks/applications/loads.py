@@ -6,11 +6,12 @@ card beside copies, which needs nvcc.
 
 import functools
 import statistics
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.compute.load import Load, SelfLaunching, Timed, of_alone_percent, run_together
-from benchmarks.compute.node import Place
+from benchmarks.compute.node import Env, Place, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
@@ -38,13 +39,28 @@ def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], s
 
     def measure(place: Place) -> Figures:
         envs = [place.container(40, "burst"), place.container(None, "best-effort")]
-        pieces, burner = run_together([(load, envs[0]), (BURNER, envs[1])], seconds)
+        used: list[float] = []
+        pieces, burner = run_together(
+            [(load, envs[0]), (BURNER, envs[1])],
+            seconds,
+            lambda begin_ns: used.append(_used(envs[0], begin_ns, seconds)),
+        )
         (p50, p99), (alone50, alone99) = _percentiles(pieces["times_us"]), _alone(load, seconds)
         figures = {"p50 over alone": p50 / alone50, "p99 over alone": p99 / alone99, "p50 ms": p50}
-        return figures | {"burner, of alone %": of_alone_percent(BURNER, burner)}
+        figures["burner, of alone %"] = of_alone_percent(BURNER, burner)
+        return figures if place.native else figures | {"card used by the first %": used[0]}
 
     goals = {"p50 over alone": at_most(bounds[0]), "p99 over alone": at_most(bounds[1]), "p50 ms": SHOWN}
-    return Scenario("loads", name, {**goals, "burner, of alone %": at_least(bounds[2])}, measure)
+    goals |= {"burner, of alone %": at_least(bounds[2]), "card used by the first %": SHOWN}
+    return Scenario("loads", name, goals, measure)
+
+
+def _used(env: Env, begin_ns: int, seconds: float) -> float:
+    """Return how much of the card a container uses in the time that counts: the rest is the most the other can have."""
+    time.sleep(max(0.0, (begin_ns - time.monotonic_ns()) / 1e9))
+    before, begun = gpu_seconds(env), time.monotonic()
+    time.sleep(seconds)
+    return 100 * (gpu_seconds(env) - before) / (time.monotonic() - begun)
 
 
 def _alone(load: Timed, seconds: float) -> tuple[float, float]:
