@@ -17,7 +17,8 @@
 
 enum phase { NOT_STARTED, STARTING, INITIALISING, GIVEN_UP };
 
-static enum phase phase; /* atomic */
+static enum phase phase;             /* atomic */
+static uint8_t card_uuid[UUID_SIZE]; /* of the first context; written before the thread starts */
 
 static void forget(void) { phase = NOT_STARTED; }
 FORGET_IN_CHILD(forget);
@@ -34,30 +35,31 @@ static void pass_loader_lock(void) {
     if (program) dlclose(program);
 }
 
-static void look_at_card(const uint8_t uuid[UUID_SIZE]) {
+static void look_at_card(void) {
     struct nvml_usage usage;
-    if (nvml_usage_read(uuid, &usage)) nvml_usage_free(&usage);
+    if (nvml_usage_read(card_uuid, &usage)) nvml_usage_free(&usage);
 }
 
-/* The argument lives as long as this thread is waited for, which is certain only from INITIALISING on. */
-static void *initialise(void *argument) {
-    const struct nvml_start *start = argument;
+static void *initialise(void *unused) {
+    (void)unused;
     pass_loader_lock();
     if (!change(STARTING, INITIALISING)) return NULL;
     nvml_usage_start();
-    look_at_card(start->uuid);
+    look_at_card();
     return NULL;
 }
 
 /* The thread takes no signals, so that the program's handlers run in the program's threads. */
-void nvml_start_begin(struct nvml_start *start, const uint8_t uuid[UUID_SIZE]) {
+struct nvml_start nvml_start_begin(const uint8_t uuid[UUID_SIZE]) {
+    struct nvml_start start = {0};
     sigset_t all, before;
-    if (!change(NOT_STARTED, STARTING)) return;
-    memcpy(start->uuid, uuid, UUID_SIZE);
+    if (!change(NOT_STARTED, STARTING)) return start;
+    memcpy(card_uuid, uuid, UUID_SIZE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    start->has_thread = pthread_create(&start->thread, NULL, initialise, start) == 0;
+    start.has_thread = pthread_create(&start.thread, NULL, initialise, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return start;
 }
 
 static bool has_reached_nvml(void) {
@@ -72,11 +74,10 @@ static void join(pthread_t thread) {
     while (pthread_tryjoin_np(thread, NULL) == EBUSY) nocancel_sleep(LOOK_INTERVAL);
 }
 
-void nvml_start_finish(struct nvml_start *start) {
+void nvml_start_finish(const struct nvml_start *start) {
     if (start->has_thread && has_reached_nvml())
         join(start->thread);
     else if (start->has_thread)
         pthread_detach(start->thread);
-    start->has_thread = false;
     nvml_usage_start();
 }

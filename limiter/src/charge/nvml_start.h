@@ -13,14 +13,13 @@
 struct nvml_start {
     bool has_thread;
     pthread_t thread;
-    uint8_t uuid[UUID_SIZE]; /* of the context's card */
 };
 
-/* Starts the thread, at the first call in a process. `start` must live until nvml_start_finish. */
-void nvml_start_begin(struct nvml_start *start, const uint8_t uuid[UUID_SIZE]);
+/* Starts the thread, at the first call in a process. `uuid` is that of the context's card. */
+struct nvml_start nvml_start_begin(const uint8_t uuid[UUID_SIZE]);
 
 /* Waits for the thread's end, so that no thread of the library is left when the program goes on: it may fork. A thread
  * that does not reach NVML is left to end by itself without it, and NVML is initialised here. */
-void nvml_start_finish(struct nvml_start *start);
+void nvml_start_finish(const struct nvml_start *start);
 
 #endif

@@ -17,7 +17,7 @@ struct nvml_usage {
     nvmlProcessInfo_t *processes; /* allocated; NULL: none */
 };
 
-/* Initialises NVML, which takes 8 to 12 ms the first time (charge/nvml_start.h). On error nothing can be
+/* Initialises NVML, which takes 8 to 12 ms the first time; charge/nvml_start.h hides that. On error nothing can be
  * measured and charges stay as they were made. */
 void nvml_usage_start(void);
 

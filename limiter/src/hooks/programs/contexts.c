@@ -59,7 +59,7 @@ static void begin_on_card(struct creation *creation, const char *function_name, 
     turn_need_note_device(creation->device);
     reconcile_own(uuid, 0);
     creation->call = measured_call_begin_on(function_name, creation->device, expected);
-    if (creation->is_probed && !creation->call.is_refused) nvml_start_begin(&creation->nvml_start, uuid);
+    if (creation->is_probed && !creation->call.is_refused) creation->nvml_start = nvml_start_begin(uuid);
 }
 
 static void begin_create(struct creation *creation, const char *function_name, CUdevice device) {
