@@ -14,6 +14,7 @@ pytestmark = pytest.mark.e2e
 
 CORES = 30
 USED_MIB = 300
+PROBE_MIB = 2  # what a process takes for a moment when it starts (limiter/src/charge/nvml_probe.h)
 LASTS_S = 80  # one full minute, and the reports
 MINUTE_S = 90  # another one: a new period begins with the hour, and half a minute before that does not count
 
@@ -58,7 +59,7 @@ def test_used_time_reaches_the_reports_and_the_advice(namespace: PodNamespace) -
         size = namespace.until(lambda: size_of_a_minute(namespace), "a minute is in the advice", MINUTE_S)
         assert (size["owner"], size["container"], size["askedCores"]) == ("Pod/spins", "main", CORES)
         assert size["p95Cores"] == pytest.approx(CORES, abs=8)
-        assert size["peakMiB"] == USED_MIB
+        assert USED_MIB <= size["peakMiB"] <= USED_MIB + PROBE_MIB
         namespace.delete("spins")
         ended = used_s(namespace) or 0.0
         time.sleep(15)
