@@ -125,8 +125,10 @@ def test_racing_processes_never_exceed_the_limit(container: Container, world: Wo
     racers = [start_racer(container, seed, 400) for seed in range(6)]
     for racer in racers:
         assert racer.wait(50) == 0
+    next_one = container.session()  # an ended process's charge may still have the rest of a chunk
+    assert next_one("start()") == 0
+    assert next_one("info()") == [0, 64 * MIB, 64 * MIB]
     card = container.region().cards[0]
-    assert card.used_bytes == 0
     assert card.refusals > 0
     # A piece is charged once its address is known, so each process may exceed the limit by one chunk for a moment.
     assert card.peak_bytes <= (64 + 2 * len(racers)) * MIB
