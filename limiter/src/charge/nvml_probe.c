@@ -1,6 +1,8 @@
 #include "charge/nvml_probe.h"
 
+#include "charge/charge.h"
 #include "charge/nvml_usage.h"
+#include "charge/release.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "region/account.h"
@@ -40,7 +42,13 @@ static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
     return is_known && with > before;
 }
 
+/* Opens no call (charge/charge.h), so that the context's own remains the only one and its size becomes known; the
+ * measurement of the context corrects what others made of the charge meanwhile. If another process took the room since
+ * nvml_probe_is_possible, the probe is made all the same: without it the whole context would not be charged. */
 void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    struct reservation reservation;
+    bool is_charged = !nvml_usage_is_trusted() && charge_try(uuid, NVML_PROBE_BYTES, &reservation);
     for (int tries = 0; tries < TRIES && !nvml_usage_is_trusted(); tries++)
         if (grows_with_memory(device, uuid)) nvml_usage_trust();
+    if (is_charged) release_charge(reservation.card, reservation.bytes);
 }

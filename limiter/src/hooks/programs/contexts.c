@@ -52,10 +52,7 @@ static uint64_t expected_bytes(const uint8_t uuid[UUID_SIZE]) {
 static void begin_on_card(struct creation *creation, const char *function_name, const uint8_t uuid[UUID_SIZE]) {
     uint64_t expected = expected_bytes(uuid);
     creation->is_probed = !nvml_usage_is_trusted() && nvml_probe_is_possible(creation->device, uuid, expected);
-    if (creation->is_probed)
-        expected += NVML_PROBE_BYTES;
-    else
-        nvml_usage_start();
+    if (!creation->is_probed) nvml_usage_start();
     turn_need_note_device(creation->device);
     reconcile_own(uuid, 0);
     creation->call = measured_call_begin_on(function_name, creation->device, expected);
