@@ -1,8 +1,10 @@
 #include "charge/nvml_probe.h"
 
+#include "books/pointers.h"
 #include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/release.h"
+#include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "region/account.h"
@@ -20,14 +22,12 @@ static bool has_physical_memory(CUdevice device) {
 
 static bool has_room(const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
     const struct region *region = container_region();
-    uint64_t limit = container_memory_limit(uuid);
-    int card = region ? account_find_card(region, uuid) : -1;
-    uint64_t used = card >= 0 ? account_used(region, card) : 0;
-    return used <= limit && bytes <= limit - used;
+    uint64_t used = account_used(region, region ? account_find_card(region, uuid) : -1);
+    return bytes <= saturating_sub(container_memory_limit(uuid), used);
 }
 
 bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
-    return has_room(uuid, bytes + NVML_PROBE_BYTES) && has_physical_memory(device);
+    return has_room(uuid, bytes + GRANULARITY) && has_physical_memory(device);
 }
 
 static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
@@ -36,7 +36,7 @@ static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
     CUmemGenericAllocationHandle handle;
     uint64_t before, with;
     if (!nvml_usage_read_own(uuid, &before)) return false;
-    if (REAL(cuMemCreate)(&handle, NVML_PROBE_BYTES, &properties, 0) != CUDA_SUCCESS) return false;
+    if (REAL(cuMemCreate)(&handle, GRANULARITY, &properties, 0) != CUDA_SUCCESS) return false;
     bool is_known = nvml_usage_read_own(uuid, &with);
     REAL(cuMemRelease)(handle);
     return is_known && with > before;
@@ -47,7 +47,7 @@ static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
  * nvml_probe_is_possible, the probe is made all the same: without it the whole context would not be charged. */
 void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
     struct reservation reservation;
-    bool is_charged = !nvml_usage_is_trusted() && charge_try(uuid, NVML_PROBE_BYTES, &reservation);
+    bool is_charged = !nvml_usage_is_trusted() && charge_try(uuid, GRANULARITY, &reservation);
     for (int tries = 0; tries < TRIES && !nvml_usage_is_trusted(); tries++)
         if (grows_with_memory(device, uuid)) nvml_usage_trust();
     if (is_charged) release_charge(reservation.card, reservation.bytes);

@@ -8,16 +8,13 @@
 #include "driver/abi.h"
 #include "region/region.h"
 
-/* What a probe takes: the granularity of physical memory on every card so far. */
-#define NVML_PROBE_BYTES (2ULL << 20)
-
 /* Whether a probe can be made: the device has physical memory to give, which all but some virtual GPUs have, and
  * `bytes` fit the limit together with the probe's. */
 bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
-/* Takes NVML_PROBE_BYTES of the device's memory, sees whether NVML's figure of this process grows by it, and gives it
- * back; trusts NVML if so. They are charged meanwhile. Takes 0.1 ms, or nothing if NVML is trusted already. The caller
- * holds no lock, and measures this process afterwards. */
+/* Takes GRANULARITY bytes (books/pointers.h) of the device's memory, sees whether NVML's figure of this process grows
+ * by it, and gives it back; trusts NVML if so. They are charged meanwhile. Takes 0.1 ms, or nothing if NVML is trusted
+ * already. The caller holds no lock, and measures this process afterwards. */
 void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]);
 
 #endif

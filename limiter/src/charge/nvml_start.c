@@ -2,13 +2,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "charge/nvml_usage.h"
 #include "common/clock.h"
 #include "common/nocancel.h"
 #include "process/fork.h"
+#include "process/quiet_thread.h"
 
 /* How long nvml_start_finish waits for a thread that has not reached NVML. It has in general, long before the context
  * is made. */
@@ -49,16 +49,11 @@ static void *initialise(void *unused) {
     return NULL;
 }
 
-/* The thread takes no signals, so that the program's handlers run in the program's threads. */
 struct nvml_start nvml_start_begin(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_start start = {0};
-    sigset_t all, before;
     if (!change(NOT_STARTED, STARTING)) return start;
     memcpy(card_uuid, uuid, UUID_SIZE);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    start.has_thread = pthread_create(&start.thread, NULL, initialise, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    start.has_thread = quiet_thread_start(&start.thread, NULL, initialise, NULL);
     return start;
 }
 

@@ -27,8 +27,6 @@ void nvml_usage_start(void) {
                   (int)result);
 }
 
-bool nvml_usage_is_ready(void) { return __atomic_load_n(&is_ready, __ATOMIC_ACQUIRE); }
-
 static void forget(void) { is_ready = is_trusted = false; }
 FORGET_IN_CHILD(forget);
 

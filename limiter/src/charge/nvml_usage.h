@@ -21,9 +21,6 @@ struct nvml_usage {
  * measured and charges stay as they were made. */
 void nvml_usage_start(void);
 
-/* Whether NVML is initialised. */
-bool nvml_usage_is_ready(void);
-
 /* Reads all processes on a card; the caller frees them with `nvml_usage_free`. False, with nothing to free, if NVML is
  * not initialised or fails. */
 bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage);

@@ -19,6 +19,9 @@ static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 /* a + b, or UINT64_MAX where the sum overflows. */
 static inline uint64_t saturating_add(uint64_t a, uint64_t b) { return b > UINT64_MAX - a ? UINT64_MAX : a + b; }
 
+/* a - b, or 0 where b is larger. */
+static inline uint64_t saturating_sub(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
 /* Mixes another value into a hash. Not cryptographic. */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;

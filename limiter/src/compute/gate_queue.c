@@ -1,6 +1,5 @@
 #include "compute/gate_queue.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include "common/arithmetic.h"
@@ -10,6 +9,7 @@
 #include "compute/queue_pace.h"
 #include "compute/queue_page.h"
 #include "container/container.h"
+#include "process/quiet_thread.h"
 #include "region/activity.h"
 
 /* The host is taken to wait if it launches nothing for this long: longer than the gaps between the launches of an
@@ -162,18 +162,13 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* The thread takes no signals, so that the program's handlers run in the program's threads. */
 static bool start_thread(struct gate *gate) {
-    sigset_t all, before;
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, THREAD_STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    gate->has_thread = pthread_create(&thread, &attributes, serve, gate) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    gate->has_thread = quiet_thread_start(&thread, &attributes, serve, gate);
     pthread_attr_destroy(&attributes);
     return gate->has_thread;
 }

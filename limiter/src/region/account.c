@@ -107,8 +107,6 @@ static void store(uint64_t *field, uint64_t value) { /* NOLINT(readability-non-c
     __atomic_store_n(field, value, __ATOMIC_RELAXED);
 }
 
-static uint64_t saturating_sub(uint64_t from, uint64_t bytes) { return from > bytes ? from - bytes : 0; }
-
 /* Writes the slot before the card's sum: if this process dies in between, account_recompute builds the sum from the
  * slots. */
 static void set_charges(struct region *region, int slot, int card, uint64_t bytes, uint64_t orphaned) {

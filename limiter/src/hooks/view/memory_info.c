@@ -7,14 +7,12 @@
 #include "driver/cards.h"
 #include "driver/function_table.h"
 
-static uint64_t remaining(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
-
 static CUresult limit_info(CUresult result, size_t *free, size_t *total) {
     uint8_t uuid[UUID_SIZE];
     if (result != CUDA_SUCCESS || !container_is_limited() || !cards_of_context(uuid)) return result;
     struct usage_view view = usage_view_of_card(uuid);
     if (view.limit == UNLIMITED) return result;
-    if (free) *free = min_u64(*free, remaining(view.limit, view.used));
+    if (free) *free = min_u64(*free, saturating_sub(view.limit, view.used));
     if (total) *total = min_u64(*total, view.limit);
     return result;
 }
@@ -67,7 +65,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *m
     if (view.limit == UNLIMITED) return result;
     memory->total = min_u64(memory->total, view.limit);
     memory->used = view.used;
-    memory->free = min_u64(memory->free, remaining(memory->total, memory->used));
+    memory->free = min_u64(memory->free, saturating_sub(memory->total, memory->used));
     return result;
 }
 
@@ -80,6 +78,6 @@ EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v
     memory->total = min_u64(memory->total, view.limit);
     memory->reserved = 0;
     memory->used = view.used;
-    memory->free = min_u64(memory->free, remaining(memory->total, memory->used));
+    memory->free = min_u64(memory->free, saturating_sub(memory->total, memory->used));
     return result;
 }
