@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ import pytest
 import limiter
 from limiter import build, launch
 from limiter.build import toolchain
+from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World, worlds
 from tests.limiter import turn_structures
@@ -24,6 +25,8 @@ from vgpu.limits import Limits
 from vgpu.region import Region
 
 MIB = 1 << 20
+CONTEXT, MODULE = 20, 4  # MiB that a context and a module take, of container_with_code
+LOAD = "made('cuModuleLoadData', b'')"
 HERE = Path(__file__).parent
 SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
@@ -101,6 +104,15 @@ def make_container(world: World) -> Iterator[Callable[..., Container]]:
 @pytest.fixture
 def container(make_container: Callable[..., Container]) -> Container:
     return make_container()
+
+
+@pytest.fixture
+def container_with_code(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
+    """A limit of 64 MiB on cards whose contexts take CONTEXT MiB and modules MODULE MiB."""
+    cards = tuple(
+        replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in state_directory.make_cards(2)
+    )
+    return replace(make_container("64MiB"), world=make_world(cards))
 
 
 @pytest.fixture(scope="session")

@@ -2,31 +2,21 @@
 
 import struct
 import time
-from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from simgpu import state_directory, usage
 from simgpu.session import Session
-from simgpu.world import World
-from tests.limiter.conftest import MIB, Container
+from tests.limiter.conftest import CONTEXT, LOAD, MIB, MODULE, Container
 from vgpu import region
 
 OUT_OF_MEMORY = 2
-CONTEXT, MODULE = 20, 4
-
-LOAD = "made('cuModuleLoadData', b'')"
 CREATE = "made('cuCtxCreate_v2', 0, 0)"
 
 
 @pytest.fixture
-def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
-    """A limit of 64 MiB on cards whose contexts take 20 MiB and modules 4 MiB."""
-    cards = tuple(
-        replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in state_directory.make_cards(2)
-    )
-    return replace(make_container("64MiB"), world=make_world(cards))
+def container(container_with_code: Container) -> Container:
+    return container_with_code
 
 
 def start(container: Container) -> Session:

@@ -1,38 +1,26 @@
 """NVML is initialised in a thread beside the creation of the first context, and the thread is over after it."""
 
-import platform
 import select
-import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from limiter.build import toolchain
 from simgpu import state_directory
 from simgpu.build import OUT
 from simgpu.session import Session
-from simgpu.world import World
-from tests.limiter.conftest import MIB, Container
+from tests.limiter.conftest import CONTEXT, LOAD, MIB, MODULE, Build, Container
 
-HERE = Path(__file__).parent
 CREATION_HANGS = ("cuDevicePrimaryCtxRetain", state_directory.HANGS)
 NVML_FAILS = ("nvmlInit_v2", 9)
 NO_PHYSICAL_MEMORY = ("cuMemCreate", 2)
 LISTS_NO_PROCESS = ("nvmlDeviceGetComputeRunningProcesses_v3", 3)
-CONTEXT, MODULE = 20, 4
-LOAD = "made('cuModuleLoadData', b'')"
 
 
 @pytest.fixture
-def container(make_world: Callable[..., World], make_container: Callable[..., Container]) -> Container:
-    """A limit of 64 MiB on cards whose contexts take 20 MiB and modules 4 MiB."""
-    cards = tuple(
-        replace(card, context_mib=CONTEXT, module_kib=MODULE * 1024) for card in state_directory.make_cards(2)
-    )
-    return replace(make_container("64MiB"), world=make_world(cards))
+def container(container_with_code: Container) -> Container:
+    return container_with_code
 
 
 def inject(container: Container, *faults: tuple[str, int]) -> None:
@@ -92,12 +80,9 @@ def test_the_context_s_maker_waits_for_a_thread_that_is_inside_nvml(container: C
     assert container.used_mib() == CONTEXT
 
 
-def test_a_context_in_a_library_s_constructor(container: Container, tmp_path: Path) -> None:
+def test_a_context_in_a_library_s_constructor(container: Container, built: Build) -> None:
     """The thread cannot get the loader's lock, which the constructor's thread holds until the library is loaded."""
-    library = tmp_path / "constructor.so"
-    compiler = toolchain.compiler(platform.machine())
-    options = ("-D_GNU_SOURCE", "-DIN_CONSTRUCTOR", "-fPIC", "-shared", "plugin.c", str(OUT / "libcuda.so.1"))
-    subprocess.run([*compiler, *options, "-o", str(library)], check=True, cwd=HERE)
+    library = built("plugin.c", "-DIN_CONSTRUCTOR", "-fPIC", "-shared", str(OUT / "libcuda.so.1"))
     inject(container, CREATION_HANGS)
     process = container.session()
     process.tell(f"list((ctypes.c_int * 3).in_dll(ctypes.CDLL('{library}'), 'constructed'))")
