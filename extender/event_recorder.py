@@ -73,7 +73,7 @@ class EventRecorder:
 
     @property
     def waiting(self) -> int:
-        """Number of Events that wait to be posted, with the one that is being posted."""
+        """Number of Events that are not posted yet. The one that is being posted counts."""
         return len(self._waiting)
 
     def rests(self, uid: str) -> bool:

@@ -58,7 +58,7 @@ class UnschedulablePods:
 
     @property
     def waiting(self) -> int:
-        """Number of pods that wait for an explanation, with those that are explained now."""
+        """Number of pods that are not explained yet. Those that are being explained count."""
         return sum(len(uids) for uids in self._queue.values()) + len(self._under_way)
 
     def add(self, pod: Pod) -> None:

@@ -72,7 +72,7 @@ class IdleWatcher:
 
     @property
     def waiting(self) -> int:
-        """Number of pods that are still to be warned or acted on, with the one for which this is done now."""
+        """Number of pods that are not warned or acted on yet. The one at work counts."""
         return len(self._due)
 
     def rule_of(self, pod: Pod) -> Rule | None:
