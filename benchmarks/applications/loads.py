@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, SelfLaunching, Timed, of_alone_percent, run_together
+from benchmarks.compute.load import Load, SelfLaunching, Timed, of_alone_percent, run_together, sleep_until
 from benchmarks.compute.node import Env, Place, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
@@ -57,7 +57,7 @@ def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], s
 
 def _used(env: Env, begin_ns: int, seconds: float) -> float:
     """Return how much of the card a container uses in the time that counts: the rest is the most the other can have."""
-    time.sleep(max(0.0, (begin_ns - time.monotonic_ns()) / 1e9))
+    sleep_until(begin_ns)
     before, begun = gpu_seconds(env), time.monotonic()
     time.sleep(seconds)
     return 100 * (gpu_seconds(env) - before) / (time.monotonic() - begun)

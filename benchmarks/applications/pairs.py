@@ -10,14 +10,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Self
 
 from benchmarks.applications.application import Application, together
-from benchmarks.compute.node import Env, Node
+from benchmarks.compute.node import Env, Node, cards_of
 from benchmarks.compute.scenario import SHOWN, Goal, Measurement, at_least, at_most
 from benchmarks.container import native_env
-from limiter import launch
 from vgpu import region
 
 Asked = tuple[int | None, str]
@@ -184,7 +182,7 @@ def tenants(pair: Pair) -> tuple[tuple[str, Asked], ...]:
 
 
 def _use(env: Env) -> region.CardUse | None:
-    return next(iter(region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards), None)
+    return next(iter(cards_of(env)), None)
 
 
 def _per_second(

@@ -3,11 +3,10 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.compute.load import feed_together
+from benchmarks.compute.load import feed_together, sleep_until
 from benchmarks.compute.node import Node, Place
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, near
 from benchmarks.compute.several_containers import LONGEST, WORK
@@ -79,7 +78,7 @@ def _hostile_client(kind: str, socket: Path, clients: int) -> subprocess.Popen[b
 
 
 def _after(begin_ns: int, seconds: float) -> None:
-    time.sleep(max(0.0, (begin_ns - time.monotonic_ns()) / 1e9 + seconds))
+    sleep_until(begin_ns + round(seconds * 1e9))
 
 
 def _killed(node: Node, begin_ns: int) -> None:

@@ -195,6 +195,11 @@ def run_together(
             feeder.end()
 
 
+def sleep_until(ns: int) -> None:
+    """Sleep until a time of the monotonic clock; not at all if it is over."""
+    time.sleep(max(0.0, (ns - time.monotonic_ns()) / 1e9))
+
+
 def _calibrated(load: Work, env: Mapping[str, str]) -> Mapping[str, str]:
     """Pass the calibration of working kernels on, because a program cannot calibrate beside others."""
     if isinstance(load, Load) and load.kind != "work":

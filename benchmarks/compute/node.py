@@ -108,4 +108,9 @@ def gpu_seconds(env: Env) -> float:
     """Return the GPU time that the limiter has measured for a container; 0 natively."""
     if launch.REGION_ENV not in env:
         return 0.0
-    return sum(card.gpu_ns for card in region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards) / 1e9
+    return sum(card.gpu_ns for card in cards_of(env)) / 1e9
+
+
+def cards_of(env: Env) -> tuple[region.CardUse, ...]:
+    """Return what the limiter has counted for a container on each card that it has used."""
+    return region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards

@@ -15,14 +15,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import limiter
-from benchmarks.compute.load import Feeder, Timed, run_together
-from benchmarks.compute.node import Env, Node, Place
+from benchmarks.compute.load import Feeder, Timed, run_together, sleep_until
+from benchmarks.compute.node import Env, Node, Place, cards_of
 from benchmarks.compute.scenario import SHOWN, Figures, Goal, Measurement, Scenario, at_least, at_most, table
-from limiter import launch
-from vgpu import region
 
 TENANT = (40, "burst")
 BEST_EFFORT = "best-effort"
@@ -221,7 +218,7 @@ def _beside(other: Env, happens: Callable[[], Figures]) -> Figures:
 
     def meanwhile(begin_ns: int) -> None:
         nonlocal took_us
-        time.sleep(max(0.0, (begin_ns - time.monotonic_ns()) / 1e9))
+        sleep_until(begin_ns)
         figures.update(happens())
         took_us = (time.monotonic_ns() - begin_ns) / 1e3
 
@@ -238,8 +235,7 @@ def _beside(other: Env, happens: Callable[[], Figures]) -> Figures:
 
 def _queued(env: Env) -> int:
     """Return how many launches of a container were put behind a closed wait so far."""
-    cards = region.decode(Path(env[launch.REGION_ENV]).read_bytes()).cards
-    return sum(card.activity.queued_launches for card in cards)
+    return sum(card.activity.queued_launches for card in cards_of(env))
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 torch: Any = importlib.import_module("torch")  # not installed where types are checked
@@ -20,21 +21,32 @@ def main() -> None:
     """Train and print JSON."""
     torch.manual_seed(1)
     torch.use_deterministic_algorithms(mode=True)
-    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).cuda()
-    optimizer = torch.optim.AdamW(model.parameters())
-    data = torch.randn(512, WIDTH, device="cuda")
-    for step in range(2 * STEPS):
-        if step == STEPS:
+    model, step = training()
+    for number in range(2 * STEPS):
+        if number == STEPS:
             torch.cuda.synchronize()
             begun = time.monotonic()
-        optimizer.zero_grad()
-        loss = (model(data) - data).square().mean()
-        loss.backward()
-        optimizer.step()
+        loss = step()
     torch.cuda.synchronize()
     each = (time.monotonic() - begun) / STEPS
     weights = b"".join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
     print(json.dumps({"digest": hashlib.sha256(weights).hexdigest(), "loss": loss.item(), "step_ms": each * 1000}))
+
+
+def training() -> tuple[Any, Callable[[], Any]]:
+    """Return a model on the card, and a function that trains it by one step and returns the loss."""
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = torch.randn(512, WIDTH, device="cuda")
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        loss = (model(data) - data).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return model, step
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def test_hazards_of_queued_launches(world: World) -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if "| beside" in line]
     faults = {(hazard, neighbour, figure): fault for hazard, neighbour, figure, *_, fault, _, _ in rows}
     counts = {key: fault for key, fault in faults.items() if key[2] in {"queued launches", "wrong results"}}
-    assert len(counts) == 2 + 4  # of programs that end nobody reads a result
+    assert len(counts) == 2 + 4  # a program that ends prints no results, so its hazard has one of the two figures
     assert set(counts.values()) == {"none"}
     assert "the longest wait of anybody outside: " in done.stdout
 
