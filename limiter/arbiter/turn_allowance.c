@@ -18,8 +18,8 @@
 #define CYCLE (50 * NS_PER_MS)
 
 /* GPU time in flight: beside a latency-sensitive tenant, just enough that the launching thread adds the next kernel in
- * time. */
-#define DEPTH_LATENCY_SENSITIVE (3 * NS_PER_MS / 20)
+ * time. An arrival in this time finds two kernels on the card (ADR 35). */
+#define DEPTH_LATENCY_SENSITIVE (100 * NS_PER_US)
 #define DEPTH_PREEMPTIBLE       (NS_PER_MS / 2) /* of a best-effort tenant: about a kernel and a handover */
 #define DEPTH_MAX               (5 * NS_PER_MS)
 
