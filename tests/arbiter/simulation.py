@@ -26,6 +26,7 @@ PAGE_DELAY: Final = 50 * US
 LAUNCH_INTERVAL: Final = 5 * US
 GRACE: Final = MS
 IDLE_BEFORE_ARRIVAL: Final = 400 * US
+YIELD_CHECK_LEAD: Final = 200 * US
 BURST_CAP: Final = 10 * MS
 LONG_WAIT: Final = 50 * MS
 U64 = ctypes.c_uint64
@@ -320,7 +321,7 @@ class Process:
             self.soon(self.done_at)
             return
         if in_flight > depth:
-            self.soon(self.drained - depth)
+            self.soon(self.drained - (max(depth, YIELD_CHECK_LEAD) if in_flight > YIELD_CHECK_LEAD else depth))
             return
         if self.wanted_at is not None:
             self.waits.append(self.world.now - self.wanted_at)

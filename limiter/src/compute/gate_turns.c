@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include "common/arbitration.h"
 #include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/limits.h"
@@ -16,6 +17,10 @@
 /* Shortest and longest poll interval while a thread waits for the start of the work, or for room in the turn. */
 #define POLL_MIN (20 * NS_PER_US)
 #define POLL_MAX (1 * NS_PER_MS)
+
+/* How long before its work drains a thread that waits for room looks whether the turn is asked back: as long as the
+ * arbiter needs to give the next one, and a timer may be late. */
+#define YIELD_CHECK_LEAD (ARBITRATION_GRANT_LEAD_NS + 50 * NS_PER_US)
 
 /* How long the drain of a launch without an estimate is waited for before the turn is given back. */
 #define UNKNOWN_DRAIN_TIMEOUT (1000 * NS_PER_MS)
@@ -201,11 +206,13 @@ static void await_change_precisely(struct gate *gate, uint64_t ns) {
     if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 }
 
-/* Waits until less work is in flight, for 1 ms at most, because the arbiter may ask the turn back meanwhile. */
+/* Waits until less work is in flight, for 1 ms at most, because the arbiter may ask the turn back meanwhile. It also
+ * returns when the next turn could be given: a DONE that is sent later leaves the card idle. */
 static void await_room(struct gate *gate) {
     if (learn_from_probe(gate) || gate->phase != OPEN) return;
     uint64_t rest = turn_remaining(&gate->turn, clock_now()), depth = gate->turn.limits.depth;
-    uint64_t wait = rest > depth ? rest - depth : POLL_MIN, since = clock_now();
+    uint64_t next = rest > YIELD_CHECK_LEAD ? max_u64(depth, YIELD_CHECK_LEAD) : depth;
+    uint64_t wait = rest > next ? rest - next : POLL_MIN, since = clock_now();
     struct region_activity *activity = gate->request.activity; /* another thread may open a turn during the wait */
     await_change_precisely(gate, min_u64(wait, POLL_MAX));
     activity_count_wait(activity, REGION_WAIT_DRAIN, clock_now() - since);
