@@ -22,13 +22,17 @@ def trust_nobody() -> None:
 
 @contextmanager
 def of_the_machine() -> Iterator[None]:
-    """Trust the machine's certificates inside the block: programs download there."""
-    for name in _NOBODY:
-        kept = os.environ.get(_KEPT + name, "")
-        os.environ.pop(name)
-        if kept:
-            os.environ[name] = kept
+    """Trust the machine's certificates inside the block: programs download there. Blocks may be nested."""
+    before = {name: os.environ.get(name, "") for name in _NOBODY}
+    _set({name: os.environ.get(_KEPT + name, "") for name in _NOBODY})
     try:
         yield
     finally:
-        os.environ.update(_NOBODY)
+        _set(before)
+
+
+def _set(values: dict[str, str]) -> None:
+    for name, value in values.items():
+        os.environ.pop(name, None)
+        if value:
+            os.environ[name] = value
