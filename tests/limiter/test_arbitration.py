@@ -3,6 +3,7 @@
 Assertions on time are loose, because the machine may be busy; assertions on messages are exact.
 """
 
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -163,6 +164,21 @@ def test_work_in_flight_stays_within_the_depth(joined: Joined) -> None:
     begun = time.monotonic()
     assert session("launches.longest(500, 100)") < 0.5
     assert time.monotonic() - begun > 0.010  # 50 ms of kernels, of which 20 ms are queued; without a bound none waits
+
+
+def test_a_turn_that_is_asked_back_is_given_back_before_its_work_is_down_to_the_depth(joined: Joined) -> None:
+    """The next turn is given 0.15 ms before the drain: what is announced later leaves the card idle."""
+    depth = MS // 10
+    session, other, _ = joined(budget_ns=ANY, depth_ns=depth)
+    session.tell("launches.feed(600, 2)")
+    client, asked_back = other.client(), set[int]()
+    time.sleep(0.3)
+    for _ in range(50):
+        time.sleep(0.03)
+        asked_back.add(client.page.turn)
+        client.page.yield_turn = client.page.turn
+    assert session.answer() > 0.5
+    assert statistics.median(left for turn, left in client.done if turn in asked_back) > depth
 
 
 @pytest.mark.parametrize("fallback", [30, 100])
