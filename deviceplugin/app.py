@@ -185,7 +185,10 @@ def _endpoint(settings: Settings, resource: str, devices: DeviceLists, verbs: Ve
 
 def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoint], clocks: Clocks) -> Heartbeat:
     lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
-    return Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
+    heartbeat = Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
+    for each in endpoints:
+        each.stream.on_change = heartbeat.wake
+    return heartbeat
 
 
 def _health(settings: Settings, node: Node, driver: Driver, limiter: Installation, clocks: Clocks) -> Health:

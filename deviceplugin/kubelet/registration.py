@@ -29,9 +29,13 @@ log = logging.getLogger(__name__)
 
 
 class Stream:
-    """The kubelet's ListAndWatch streams of one resource."""
+    """The kubelet's ListAndWatch streams of one resource.
+
+    `on_change` is called when a stream has begun or ended, and may be set at any time.
+    """
 
     def __init__(self) -> None:
+        self.on_change: Callable[[], None] = lambda: None
         self._live = 0
         self._began = asyncio.Event()
         self._ended = asyncio.Event()
@@ -47,6 +51,7 @@ class Stream:
         self._live += 1
         self._began.set()
         self._ended.clear()
+        self.on_change()
 
     def end(self) -> None:
         """Note that a stream has ended."""
@@ -54,6 +59,7 @@ class Stream:
         if not self._live:
             self._began.clear()
             self._ended.set()
+        self.on_change()
 
     async def wait_begun(self, timeout: float) -> bool:
         """Wait for a stream; return False after the timeout."""

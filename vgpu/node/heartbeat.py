@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol
 
 from vgpu.errors import KubernetesError
@@ -18,7 +19,6 @@ MAX_WRITES: Final = 500  # Leases per second, over all nodes
 SHORTEST_S: Final = 1.0
 LONGEST_S: Final = 10.0
 _PERIODS: Final = 3  # of a Lease's duration: two renewals may fail
-_POLL_S: Final = 0.05
 _RETRY_S: Final = 0.25
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Heartbeat:
     """Renews or releases the Lease, depending on whether the node is registered with the kubelet.
 
     `nodes` is the number of GPU nodes of the cluster; `on_change` is called when the node is registered or no longer.
-    Both may be set at any time.
+    Both may be set at any time. `wake` is to be called when `is_registered` may have changed.
     """
 
     def __init__(self, lease: Lease, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:
@@ -61,12 +61,24 @@ class Heartbeat:
         self._wanted: bool | None = None
         self._is_written = False
         self._due = 0.0
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        """Step at once."""
+        self._woken.set()
 
     async def run(self) -> None:
-        """Step every 50 ms until cancelled."""
+        """Step when a write is due and when woken, until cancelled."""
         while True:
+            self._woken.clear()
             await self.step()
-            await asyncio.sleep(_POLL_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pause_s()):
+                    await self._woken.wait()
+
+    def _pause_s(self) -> float | None:
+        needs_writes = self._wanted or not self._is_written
+        return max(0.0, self._due - self._clock()) if needs_writes else None
 
     async def step(self) -> None:
         """Renew or release the Lease where that is due; a failed request is repeated after 250 ms."""

@@ -1,5 +1,7 @@
 """The node's Lease: renewed each second, released at once, and retried while the API server fails."""
 
+import asyncio
+
 import pytest
 
 from vgpu.errors import KubernetesError
@@ -34,7 +36,12 @@ class Node:
         self.lease = Lease()
         self.now = 0.0
         self.registered = False
-        self.presence = Heartbeat(self.lease, lambda: self.registered, lambda: self.now)
+        self.looks = 0
+        self.presence = Heartbeat(self.lease, self.is_registered, lambda: self.now)
+
+    def is_registered(self) -> bool:
+        self.looks += 1
+        return self.registered
 
     async def after(self, seconds: float) -> list[str]:
         self.now += seconds
@@ -91,3 +98,35 @@ async def test_failed_writes_are_retried_soon_but_not_in_a_loop() -> None:
     node.lease.fails = False
     assert await node.after(0.25) == ["away"]
     assert await node.after(10) == []
+
+
+async def test_between_two_writes_it_only_looks_when_woken() -> None:
+    node = Node()
+    running = asyncio.create_task(node.presence.run())
+    await asyncio.sleep(0.01)
+    assert (node.lease.written, node.looks) == (["away"], 1)
+    for registered, written in ((True, "here"), (False, "away")):
+        node.registered = registered
+        node.presence.wake()
+        await asyncio.sleep(0.01)
+        assert node.lease.written[-1] == written
+    assert node.looks == 3
+    running.cancel()
+
+
+async def test_a_change_during_a_write_is_written_after_it() -> None:
+    node = Node()
+    renew = node.lease.renew
+
+    async def slowly(duration_s: int) -> None:
+        await renew(duration_s)
+        node.registered = False
+        node.presence.wake()
+        await asyncio.sleep(0)
+
+    node.lease.renew = slowly  # type: ignore[method-assign]
+    node.registered = True
+    running = asyncio.create_task(node.presence.run())
+    await asyncio.sleep(0.01)
+    assert node.lease.written == ["here", "away"]
+    running.cancel()
