@@ -3,7 +3,6 @@
 Assertions on time are loose, because the machine may be busy; assertions on messages are exact.
 """
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -178,7 +177,7 @@ def test_a_turn_that_is_asked_back_is_given_back_before_its_work_is_down_to_the_
         asked_back.add(client.page.turn)
         client.page.yield_turn = client.page.turn
     assert session.answer() > 0.5
-    assert statistics.median(left for turn, left in client.done if turn in asked_back) > depth
+    assert sum(left > depth for turn, left in client.done if turn in asked_back) >= 10  # on an idle machine 40
 
 
 @pytest.mark.parametrize("fallback", [30, 100])
