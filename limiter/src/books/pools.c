@@ -185,12 +185,16 @@ struct pool *pools_next(int card, unsigned *index) {
     return NULL;
 }
 
+void pools_set_charged(struct pool *pool, uint32_t corrections) {
+    bool has_grown = pool->last_reserved > pool->charged;
+    __atomic_store_n(&pool->growths, pool->growths + has_grown, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->charged, pool->last_reserved, __ATOMIC_RELEASE);
+    __atomic_store_n(&pool->corrections_when_charged, corrections, __ATOMIC_RELAXED);
+}
+
 void pools_mark_charged(int card, uint32_t settled) {
-    for (unsigned i = 0; i < count; i++) {
-        if (!is_on(listed[i], card) || listed[i]->is_managed) continue;
-        __atomic_store_n(&listed[i]->charged, listed[i]->last_reserved, __ATOMIC_RELAXED);
-        __atomic_store_n(&listed[i]->corrections_when_charged, settled, __ATOMIC_RELAXED);
-    }
+    for (unsigned i = 0; i < count; i++)
+        if (is_on(listed[i], card) && !listed[i]->is_managed) pools_set_charged(listed[i], settled);
 }
 
 static void forget(void) {

@@ -28,6 +28,7 @@ struct pool {
     bool is_counted;         /* the pool's memory is on a card, so it is charged */
     bool is_managed;         /* CUDA managed memory, which NVML does not count */
     uint64_t charged;        /* guarded: bytes that are charged for the pool */
+    uint32_t growths;        /* guarded: how often `charged` has grown, written before it */
     uint32_t corrections_when_charged; /* guarded: value of `*measured` when `reserved` was written */
     const uint32_t *corrections;       /* how often a measurement has changed this process's charge on the card
                                        (account_corrections_field); NULL = there is no region or no slot */
@@ -106,6 +107,10 @@ bool pools_read_card(int card, uint64_t *measured);
 /* Iterates over the pools of a card; `*index` begins at 0. NULL after the last pool, and while pools are suspended. The
  * caller holds LOCK_POOLS. */
 struct pool *pools_next(int card, unsigned *index);
+
+/* Records that what a pool was last seen to have reserved is charged, at this number of corrections. The caller holds
+ * LOCK_POOLS. */
+void pools_set_charged(struct pool *pool, uint32_t corrections);
 
 /* Records that a measurement has set the charge of this process on a card, which includes what its pools were last seen
  * to have reserved. `settled` is the new number of corrections. The caller holds LOCK_POOLS. */

@@ -17,9 +17,8 @@ void lost_pool_memory_charge(struct region *region, struct pool *pool) {
     uint64_t lost = lost_bytes(pool);
     int slot = container_slot(region);
     if (lost == pool->lost_charged) return;
-    account_release(region, slot, pool->card, pool->lost_charged);
+    account_replace(region, slot, pool->card, pool->lost_charged, lost);
     account_unmark_managed(region, slot, pool->card, pool->lost_charged);
-    account_charge(region, slot, pool->card, lost);
     account_mark_managed(region, slot, pool->card, lost);
     __atomic_store_n(&pool->lost_charged, lost, __ATOMIC_RELAXED);
 }

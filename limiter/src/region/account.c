@@ -141,6 +141,11 @@ void account_release(struct region *region, int slot, int card, uint64_t bytes) 
     set_used(region, slot, card, saturating_sub(region->slots[slot].used[card], bytes));
 }
 
+void account_replace(struct region *region, int slot, int card, uint64_t former, uint64_t bytes) {
+    if (!is_valid_slot(slot) || !is_valid_card(card)) return;
+    set_used(region, slot, card, saturating_add(saturating_sub(region->slots[slot].used[card], former), bytes));
+}
+
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {
     if (!is_valid_slot(slot) || !is_valid_card(card)) return;
     uint64_t *managed = &region->slots[slot].managed[card];

@@ -51,6 +51,10 @@ void account_charge(struct region *region, int slot, int card, uint64_t bytes);
 /* Takes back a charge of `bytes`; the charge does not go below zero. */
 void account_release(struct region *region, int slot, int card, uint64_t bytes);
 
+/* Takes back a charge of `former` and charges `bytes` instead, so that no reader without the lock sees a sum between.
+ */
+void account_replace(struct region *region, int slot, int card, uint64_t former, uint64_t bytes);
+
 /* Marks `bytes` of the charge as memory that NVML does not count, such as managed memory, or removes the mark. */
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes);
 void account_unmark_managed(struct region *region, int slot, int card, uint64_t bytes);

@@ -33,8 +33,7 @@ static void finish(struct region *region, int slot, const struct pending_pool_en
         account_end_pool_exports(region, slot, end->pool, end->card, end->bytes);
         return;
     }
-    account_release(region, slot, end->card, end->bytes);
-    account_charge(region, slot, end->card, end->kept);
+    account_replace(region, slot, end->card, end->bytes, end->kept);
     account_mark_managed(region, slot, end->card, end->kept);
 }
 

@@ -23,18 +23,17 @@ static bool is_uncorrected(const struct pool *pool) {
 }
 
 static bool is_due(const struct pool *pool, uint64_t reserved) {
-    return reserved != __atomic_load_n(&pool->charged, __ATOMIC_RELAXED) || !is_uncorrected(pool) ||
+    return reserved != __atomic_load_n(&pool->charged, __ATOMIC_ACQUIRE) || !is_uncorrected(pool) ||
            lost_pool_memory_has_changed(pool);
 }
 
 /* The caller holds LOCK_POOLS and LOCK_REGION. */
-static void replace_charge(struct region *region, const struct pool *pool, uint64_t reserved_ahead, uint64_t reserved) {
+static void replace_charge(struct region *region, const struct pool *pool, uint64_t reserved_ahead) {
     int slot = container_slot(region);
-    account_release(region, slot, pool->card, pool->charged + reserved_ahead);
-    account_charge(region, slot, pool->card, reserved);
+    account_replace(region, slot, pool->card, pool->charged + reserved_ahead, pool->last_reserved);
     if (!pool->is_managed) return;
     account_unmark_managed(region, slot, pool->card, pool->charged);
-    account_mark_managed(region, slot, pool->card, reserved);
+    account_mark_managed(region, slot, pool->card, pool->last_reserved);
 }
 
 /* Charges what the pool was last seen to have reserved, in place of its former charge and of what was reserved ahead
@@ -44,12 +43,10 @@ static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_
     struct region *region = container_region();
     if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
     bool is_charged_here = is_forced || is_uncorrected(pool);
-    uint64_t reserved = pool->last_reserved;
     lost_pool_memory_charge(region, pool);
     if (is_charged_here) {
-        replace_charge(region, pool, reserved_ahead, reserved);
-        __atomic_store_n(&pool->charged, reserved, __ATOMIC_RELAXED);
-        __atomic_store_n(&pool->corrections_when_charged, corrections_now(pool), __ATOMIC_RELAXED);
+        replace_charge(region, pool, reserved_ahead);
+        pools_set_charged(pool, corrections_now(pool));
     }
     region_unlock(region);
     return is_charged_here;

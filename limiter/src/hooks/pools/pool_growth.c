@@ -97,8 +97,8 @@ static void begin_growth(struct pool_growth *growth, uint64_t bytes, bool (*is_c
     growth->call_slot = -1;
     if (!pool || !pool->is_counted) return;
     growth->handle = __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE);
+    growth->growths_before = __atomic_load_n(&pool->growths, __ATOMIC_ACQUIRE);
     if (!has_room(pool, bytes) || exports_any()) make_room(growth, bytes, is_captured, stream);
-    growth->charged_before = __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
 }
 
 struct pool_growth pool_growth_begin(const char *function_name, struct pool *pool, uint64_t bytes,
@@ -135,23 +135,26 @@ static bool is_soon_after_previous(void) {
     return last - before < clock_ticks_quarter_second() >> 16;
 }
 
-/* Another thread may record the growth that this thread's call has caused. So every call is refused in which the pool's
- * charge grew, whichever thread recorded that. */
-static bool is_over(const struct pool *pool, uint64_t before) {
-    const struct region *region = container_region();
-    return __atomic_load_n(&pool->charged, __ATOMIC_RELAXED) > before &&
-           account_used(region, pool->card) > container_memory_limit(pool->uuid);
+/* Another thread may record the growth that this thread's call has caused, and this call may take memory by which the
+ * pool has grown for another thread since the room was looked for. So every call is refused in which the pool has
+ * grown, whoever caused or recorded that. The charge does not show it: it may have been as high before, for an
+ * allocation that was refused meanwhile. */
+static bool is_over(const struct pool_growth *growth) {
+    const struct pool *pool = growth->pool;
+    return __atomic_load_n(&pool->growths, __ATOMIC_RELAXED) != growth->growths_before &&
+           account_used(container_region(), pool->card) > container_memory_limit(pool->uuid);
 }
 
 static bool fits_after_update(struct pool_growth *growth, const struct reservation *reservation, unsigned own_calls) {
     pool_charge_update(growth->pool, reservation, own_calls);
-    return !is_over(growth->pool, growth->charged_before);
+    return !is_over(growth);
 }
 
+/* Whether the other pool has grown in this call is unknown, so it counts as grown. */
 static void change_pool(struct pool_growth *growth, struct pool *actual) {
     if (growth->pool == actual) return;
     growth->pool = actual;
-    growth->charged_before = __atomic_load_n(&actual->charged, __ATOMIC_RELAXED);
+    growth->growths_before = __atomic_load_n(&actual->growths, __ATOMIC_RELAXED) - 1;
 }
 
 static CUmemoryPool query_pool_of_pointer(CUdeviceptr pointer) {
@@ -177,7 +180,7 @@ static bool fits_in_actual_pool(struct pool_growth *growth, CUdeviceptr pointer)
     if (handle && !pool) measured_call_reconcile();
     if (!pool || !pool->is_counted || (growth->is_reserved && pool == growth->pool)) return true;
     change_pool(growth, pool);
-    if (!pool_charge_is_due(pool)) return !is_over(pool, growth->charged_before);
+    if (!pool_charge_is_due(pool)) return !is_over(growth);
     return fits_after_update(growth, &(struct reservation){0}, growth->is_reserved);
 }
 

@@ -14,7 +14,7 @@ struct pool_growth {
     struct pool *pool;         /* NULL: not charged. If `pool_growth_fits` was false: where the memory is from */
     CUmemoryPool handle;       /* of `pool` at the beginning: shows whether another pool has taken its entry since */
     struct reservation reservation; /* valid while `is_reserved` */
-    uint64_t charged_before;        /* the pool's charge before the driver's call */
+    uint32_t growths_before;        /* of the pool, before its room was looked for */
     int call_slot;                  /* of charge_begin_call; -1: no call is open */
     bool is_guarded;  /* this thread is inside the pool guard: no pool is destroyed until `pool_growth_end` */
     bool is_reserved; /* growth is charged ahead, and a call is open */
