@@ -19,7 +19,7 @@ def test_the_machines_certificates_are_trusted_in_the_block_only(monkeypatch: py
 
 
 def test_the_end_of_a_nested_block_leaves_the_outer_one_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module's own cluster is made while the session's is there."""
+    """A test module makes a cluster of its own while the cluster that all modules share goes on running."""
     monkeypatch.setenv("VGPU_TESTS_SSL_CERT_FILE", "/etc/machine.pem")
     with certificates.of_the_machine():
         with certificates.of_the_machine():

@@ -77,14 +77,18 @@ class Heartbeat:
                     await self._woken.wait()
 
     def _pause_s(self) -> float | None:
-        needs_writes = self._wanted or not self._is_written
-        return max(0.0, self._due - self._clock()) if needs_writes else None
+        return max(0.0, self._due - self._clock()) if self._is_repeated else None
+
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether the last write is repeated: a renewal always, a release until it has succeeded."""
+        return bool(self._wanted) or not self._is_written
 
     async def step(self) -> None:
         """Renew or release the Lease where that is due; a failed request is repeated after 250 ms."""
         present, now = self._is_registered(), self._clock()
         is_changed = present != self._wanted
-        if is_changed or (now >= self._due and (present or not self._is_written)):
+        if is_changed or (now >= self._due and self._is_repeated):
             self._wanted, self._due = present, now + period_s(self.nodes)
             await self._write(present=present)
         if is_changed:

@@ -192,9 +192,9 @@ void pools_set_charged(struct pool *pool, uint32_t corrections) {
     __atomic_store_n(&pool->corrections_when_charged, corrections, __ATOMIC_RELAXED);
 }
 
-void pools_mark_charged(int card, uint32_t settled) {
+void pools_mark_charged(int card, uint32_t corrections) {
     for (unsigned i = 0; i < count; i++)
-        if (is_on(listed[i], card) && !listed[i]->is_managed) pools_set_charged(listed[i], settled);
+        if (is_on(listed[i], card) && !listed[i]->is_managed) pools_set_charged(listed[i], corrections);
 }
 
 static void forget(void) {

@@ -29,7 +29,7 @@ struct pool {
     bool is_managed;         /* CUDA managed memory, which NVML does not count */
     uint64_t charged;        /* guarded: bytes that are charged for the pool */
     uint32_t growths;        /* guarded: how often `charged` has grown, written before it */
-    uint32_t corrections_when_charged; /* guarded: value of `*measured` when `reserved` was written */
+    uint32_t corrections_when_charged; /* guarded: value of `*corrections` when `charged` was written */
     const uint32_t *corrections;       /* how often a measurement has changed this process's charge on the card
                                        (account_corrections_field); NULL = there is no region or no slot */
     uint64_t last_reserved;            /* guarded: bytes that the pool had reserved when the driver was last asked */
@@ -113,7 +113,7 @@ struct pool *pools_next(int card, unsigned *index);
 void pools_set_charged(struct pool *pool, uint32_t corrections);
 
 /* Records that a measurement has set the charge of this process on a card, which includes what its pools were last seen
- * to have reserved. `settled` is the new number of corrections. The caller holds LOCK_POOLS. */
-void pools_mark_charged(int card, uint32_t settled);
+ * to have reserved. `corrections` is their new number. The caller holds LOCK_POOLS. */
+void pools_mark_charged(int card, uint32_t corrections);
 
 #endif

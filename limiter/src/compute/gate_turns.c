@@ -197,7 +197,7 @@ static bool learn_from_probe(struct gate *gate) {
     return is_passed;
 }
 
-/* The default timer slack of a thread is 50 us: more than half of the 80 us that may be in flight beside a
+/* The default timer slack of a thread is 50 us: half of the 100 us that may be in flight beside a
  * latency-sensitive tenant. */
 static void await_change_precisely(struct gate *gate, uint64_t ns) {
     int slack = prctl(PR_GET_TIMERSLACK);

@@ -122,9 +122,13 @@ static void set_used(struct region *region, int slot, int card, uint64_t bytes) 
     set_charges(region, slot, card, bytes, region->cards[card].orphaned);
 }
 
-void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
+void account_replace(struct region *region, int slot, int card, uint64_t former, uint64_t bytes) {
     if (!is_valid_slot(slot) || !is_valid_card(card)) return;
-    set_used(region, slot, card, saturating_add(region->slots[slot].used[card], bytes));
+    set_used(region, slot, card, saturating_add(saturating_sub(region->slots[slot].used[card], former), bytes));
+}
+
+void account_charge(struct region *region, int slot, int card, uint64_t bytes) {
+    account_replace(region, slot, card, 0, bytes);
 }
 
 bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, uint64_t limit) {
@@ -137,13 +141,7 @@ bool account_reserve(struct region *region, int slot, int card, uint64_t bytes, 
 }
 
 void account_release(struct region *region, int slot, int card, uint64_t bytes) {
-    if (!is_valid_slot(slot) || !is_valid_card(card)) return;
-    set_used(region, slot, card, saturating_sub(region->slots[slot].used[card], bytes));
-}
-
-void account_replace(struct region *region, int slot, int card, uint64_t former, uint64_t bytes) {
-    if (!is_valid_slot(slot) || !is_valid_card(card)) return;
-    set_used(region, slot, card, saturating_add(saturating_sub(region->slots[slot].used[card], former), bytes));
+    account_replace(region, slot, card, bytes, 0);
 }
 
 void account_mark_managed(struct region *region, int slot, int card, uint64_t bytes) {

@@ -66,12 +66,16 @@ static bool enter_guard(struct pool_growth *growth) {
     return pools_find(growth->handle) == growth->pool;
 }
 
+static bool is_limit_exceeded(const struct pool *pool) {
+    return account_used(container_region(), pool->card) > container_memory_limit(pool->uuid);
+}
+
 /* False if the container stays over its limit although idle memory was given back. */
 static bool end_excess(const struct pool *pool) {
     int call_slot = charge_begin_call();
     charge_trim_and_correct(pool->uuid);
     charge_end_call(call_slot);
-    return account_used(container_region(), pool->card) <= container_memory_limit(pool->uuid);
+    return !is_limit_exceeded(pool);
 }
 
 static void refuse_excess(struct pool_growth *growth, uint64_t bytes) {
@@ -141,8 +145,7 @@ static bool is_soon_after_previous(void) {
  * allocation that was refused meanwhile. */
 static bool is_over(const struct pool_growth *growth) {
     const struct pool *pool = growth->pool;
-    return __atomic_load_n(&pool->growths, __ATOMIC_RELAXED) != growth->growths_before &&
-           account_used(container_region(), pool->card) > container_memory_limit(pool->uuid);
+    return __atomic_load_n(&pool->growths, __ATOMIC_RELAXED) != growth->growths_before && is_limit_exceeded(pool);
 }
 
 static bool fits_after_update(struct pool_growth *growth, const struct reservation *reservation, unsigned own_calls) {
