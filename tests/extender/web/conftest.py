@@ -6,6 +6,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from tests.vgpu.simulator.process import Run, running
@@ -15,7 +16,7 @@ REFUSED = re.compile("Failed to load resource: the server responded with a statu
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
     executable = next((found for each in NAMES if (found := shutil.which(each))), None)
     if executable is None:
@@ -29,7 +30,7 @@ async def browser() -> AsyncIterator[Browser]:
         await started.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """A page in which an error of a script or a resource fails the test."""
     errors: list[str] = []
@@ -38,15 +39,23 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
         if message.type in ("error", "warning") and not REFUSED.match(message.text):
             errors.append(message.text)
 
-    opened = await browser.new_page(viewport={"width": 1280, "height": 900})
+    opened = await browser.new_page(viewport={"width": 1280, "height": 900})  # with cookies and a store of its own
     opened.on("console", on_console)
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.set_default_timeout(30_000)
     yield opened
+    await opened.close()
     assert errors == []
 
 
-@pytest.fixture
-def run() -> Iterator[Run]:
+@pytest.fixture(scope="module")
+def control_plane() -> Iterator[Run]:
     with running("--pods", "1", "--nodes", "2") as started:
         yield started
+
+
+@pytest.fixture
+def run(control_plane: Run) -> Iterator[Run]:
+    """The control plane of all tests of a file, which loses the pods of a test at its end."""
+    yield control_plane
+    control_plane.delete_created()

@@ -13,7 +13,7 @@ from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 from tests.vgpu.simulator.process import Run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>text</b>"
 

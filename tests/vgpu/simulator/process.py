@@ -33,11 +33,18 @@ class Run:
         self.advice = process.stdout.readline().strip()
         self.last_line = process.stdout.readline()
         self.http = httpx.Client(base_url=kubernetes, verify=False)
+        self._created: list[str] = []
 
     def create(self, name: str, **limits: int | str) -> httpx.Response:
         amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
         spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
+        self._created.append(name)
         return self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
+
+    def delete_created(self) -> None:
+        for name in self._created:
+            self.http.delete(f"{PODS}/{name}").raise_for_status()
+        self._created.clear()
 
     def until(self, name: str, phase: str) -> dict[str, Any]:
         end = time.monotonic() + 40
