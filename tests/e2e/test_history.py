@@ -25,7 +25,6 @@ pytestmark = pytest.mark.e2e
 
 PODS = 120
 SECOND_MS = 1_000
-UNRECORDED_MS = 2_000  # before a kill, and after it: the API server stores a Binding whose decision is not on disk
 
 
 class Truth(NamedTuple):
@@ -132,17 +131,17 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
 def without_unknowable(truth: dict[str, Truth], found: list[Event], outages: list[tuple[int, int]]) -> dict[str, Truth]:
     """Leave out the pods that the history lacks because they were bound at a kill and gone before the next start."""
     decided = {each.pod.uid for each in found if isinstance(each, Decision)}
-    unknowable = {
-        uid
-        for uid, each in truth.items()
-        for killed_ms, started_ms in outages
-        if uid not in decided
-        and abs(each.bound_ms - killed_ms) <= UNRECORDED_MS
-        and each.ended_ms is not None
-        and each.ended_ms <= started_ms
-    }
-    progress.say(f"{len(unknowable)} pods were bound at a kill and gone before the next start")
-    return {uid: each for uid, each in truth.items() if uid not in unknowable}
+    known = {uid: each for uid, each in truth.items() if uid in decided or not is_unknowable(each, outages)}
+    progress.say(f"{len(truth) - len(known)} pods were bound at a kill and gone before the next start")
+    return known
+
+
+def is_unknowable(truth: Truth, outages: list[tuple[int, int]]) -> bool:
+    """Whether an extender was killed during the pod's Binding, and the pod had ended when the next one was ready."""
+    return truth.ended_ms is not None and any(
+        truth.binding_ms - SECOND_MS <= killed_ms <= truth.bound_ms + SECOND_MS and truth.ended_ms <= ready_ms
+        for killed_ms, ready_ms in outages
+    )
 
 
 def compare(truth: dict[str, Truth], found: list[Event]) -> None:

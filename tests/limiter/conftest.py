@@ -133,12 +133,17 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     return compiled
 
 
+def compile_as_limiter(output: Path, *arguments: str) -> None:
+    """Compile and link with the limiter's compiler and warnings, for this machine."""
+    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", *arguments]
+    subprocess.run([*command, "-ldl", "-lpthread", "-o", str(output)], check=True)
+
+
 @pytest.fixture(scope="session")
 def pure(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The limiter's modules with every function exported, and without what makes it a preloaded library."""
     library = tmp_path_factory.mktemp("pure") / "libpure.so"
-    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", *map(str, UNHOOKED)]
-    subprocess.run([*command, "-ldl", "-lpthread", "-o", str(library)], check=True)
+    compile_as_limiter(library, "-shared", *map(str, UNHOOKED))
     loaded = ctypes.CDLL(str(library))
     for name in ("region_anonymous", "region_open"):
         getattr(loaded, name).restype = ctypes.c_void_p

@@ -2,16 +2,13 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from limiter import build
-from limiter.build import toolchain
-from tests.limiter.conftest import MIB
+from tests.limiter.conftest import MIB, compile_as_limiter
 
 PROGRAM = """
 import ctypes, json
@@ -45,9 +42,7 @@ print(json.dumps(seen))
 @pytest.fixture(scope="session")
 def old_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("old")
-    source = Path(__file__).with_name("old_driver.c")
-    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-O1", "-shared", str(source)]
-    subprocess.run([*command, "-o", str(folder / "libcuda.so.1")], check=True)
+    compile_as_limiter(folder / "libcuda.so.1", "-shared", str(Path(__file__).with_name("old_driver.c")))
     return folder
 
 

@@ -1,6 +1,5 @@
 """Threads of one process that fill a pool together stay within the limit, whichever thread makes the pool grow."""
 
-import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import simgpu.build
-from limiter import build
-from limiter.build import headers, toolchain
-from tests.limiter.conftest import UNHOOKED, Build, Container
+from limiter.build import headers
+from tests.limiter.conftest import UNHOOKED, Build, Container, compile_as_limiter
 
 HERE = Path(__file__).parent
 LIMIT_MIB, ROUNDS = 256, 100
@@ -43,9 +41,8 @@ def slow_growth(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("slow_growth") / "race_pool"
     others = [path for path in UNHOOKED if path.name != "pool_growth.c"]
     sources = [HERE / "race_pool.c", HERE / "slow_pool_growth.c", *others]
-    command = [*toolchain.compiler(platform.machine()), *build.flags(), "-Wno-error", "-O1", *map(str, sources)]
-    driver = str(simgpu.build.ensure() / "libcuda.so.1")  # for what the limiter does not replace
-    subprocess.run([*command, driver, "-ldl", "-lpthread", "-o", str(program)], check=True)
+    driver = simgpu.build.ensure() / "libcuda.so.1"  # for what the limiter does not replace
+    compile_as_limiter(program, *map(str, (*sources, driver)))
     return program
 
 

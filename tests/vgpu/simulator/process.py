@@ -38,8 +38,10 @@ class Run:
     def create(self, name: str, **limits: int | str) -> httpx.Response:
         amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
         spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
-        self._created.append(name)
-        return self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
+        answer = self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
+        if answer.is_success:
+            self._created.append(name)
+        return answer
 
     def delete_created(self) -> None:
         for name in self._created:
