@@ -47,7 +47,7 @@ def slow_growth(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("threads", "mib"), [(3, 12), (4, 20), (6, 12)])
+@pytest.mark.parametrize(("threads", "mib"), [(3, 12), (4, 20), (6, 12), (8, 3)])
 def test_a_pool_that_grows_behind_the_look_for_room_stays_within_the_limit(
     container: Container, slow_growth: Path, threads: int, mib: int
 ) -> None:
