@@ -4,8 +4,9 @@
 
 Each container, and each process without the limiter, computes in PyTorch under a CUPTI trace; without PyTorch, or on
 the simulated GPU, it launches kernels of a known duration and counts them. The accounts are kept as the device plugin
-keeps them (`vgpu/node/gpu_time.py`). Shown are each container's seconds, the others', and their sum over the merged
-trace, that is the time in which any kernel ran; the goal is 1 %. NVML's own figure for the card stands beside it.
+keeps them (`vgpu/node/usage/gpu_time.py`). Shown are each container's seconds, the others', and their sum over the
+merged trace, that is the time in which any kernel ran; the goal is 1 %. NVML's own figure for the card stands beside
+it.
 """
 
 import argparse

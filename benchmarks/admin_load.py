@@ -34,7 +34,7 @@ import httpx
 from benchmarks import populated, quantile_ratio, verb_caller
 from benchmarks.quantile_ratio import Round
 from benchmarks.verb_caller import VerbCaller
-from vgpu import names
+from vgpu.domain import names
 
 CARDS = 8
 BODY_MIB = 100

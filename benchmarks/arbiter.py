@@ -22,9 +22,9 @@ from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from limiter import build
 from limiter.build import toolchain
-from vgpu import limits
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 Document = dict[str, Any]
 PROGRAM = Path(__file__).parent / "programs" / "arbiter_clients.c"

@@ -5,9 +5,9 @@ import shutil
 from typing import Self
 
 from limiter import launch
-from vgpu import limits, region
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.region import Region
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.region import Region
 
 
 def native_env() -> dict[str, str]:

@@ -19,20 +19,20 @@ from benchmarks import populated
 from benchmarks.record import recorder
 from benchmarks.record.recorder import Recorder
 from benchmarks.record.result import Row, slug
-from extender import objects
-from extender.cluster import Cluster
-from extender.filter import Filter
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
 from extender.gangs.records import Times
-from extender.objects import GpuNode, KubeNode, Lease, Pod
-from extender.room import Room
-from vgpu import names
-from vgpu.device import Card, Node
+from extender.state import objects
+from extender.state.cluster import Cluster
+from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.room import Room
+from extender.verbs.filter import Filter
+from vgpu.domain import names
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.device import Card, Node
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.policy import PackingPolicy
 
 SHARE_MIB: Final = 8_192
 DEADLINE_S: Final = 30.0

@@ -21,11 +21,11 @@ from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from cluster import postgres, progress
 from cluster.postgres import Postgres
-from extender.history import database, ingest, retention, rollup
-from extender.history.events import CardShare, ContainerShare, Decision, End, Event, Owner, PodName, Start
-from extender.history.prices import Prices
-from extender.history.reports import Dimension, Group, HistoryFilters
-from extender.history.sql_reports import SqlReports
+from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Event, Owner, PodName, Start
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import Dimension, Group, HistoryFilters
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, ingest, retention, rollup
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 20_000 * 24 * HOUR_MS

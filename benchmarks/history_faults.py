@@ -37,12 +37,13 @@ from benchmarks.record.recorder import Recorder
 from benchmarks.verb_caller import VerbCaller
 from cluster import postgres, progress
 from cluster.postgres import Postgres
-from extender.history import database, drain_state, folder
-from extender.history.events import Decision, Kind
-from extender.history.prices import Prices
-from extender.history.reports import HistoryFilters
-from extender.history.sql_reports import SqlReports
-from vgpu import names
+from extender.history import drain_state, folder
+from extender.history.recording.events import Decision, Kind
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import HistoryFilters
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database
+from vgpu.domain import names
 from vgpu.simulator import installation, nodes, ports
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.cluster import Cluster

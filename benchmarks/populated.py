@@ -21,8 +21,9 @@ from typing import Any, Final
 
 import httpx
 
-from vgpu import assignment, names
-from vgpu.assignment import Assignment, Grant
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.cluster import Cluster
 

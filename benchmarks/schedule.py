@@ -24,7 +24,7 @@ from benchmarks.record import recorder, result
 from benchmarks.record.recorder import Recorder
 from cluster import progress, wait
 from cluster.cluster import Cluster
-from vgpu import names
+from vgpu.domain import names
 
 Document = dict[str, Any]
 CARD_MIB = 81920

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from cluster import accounts, namespace
-from vgpu import json_depth
+from vgpu.domain.formats import json_depth
 
 Document = dict[str, Any]
 

@@ -26,8 +26,9 @@ with extras.needed("cluster", by="deviceplugin"):
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.nvml.session import Nvml
     from vgpu.adapters.procfs import Procfs
-    from vgpu.errors import NvmlError, StateUnusable, VgpuError
-    from vgpu.node import probe_files, state_removal
+    from vgpu.domain.errors import NvmlError, StateUnusable, VgpuError
+    from vgpu.node.containers import state_removal
+    from vgpu.node.presence import probe_files
 
 T = TypeVar("T")
 

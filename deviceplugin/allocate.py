@@ -13,9 +13,9 @@ from deviceplugin import responses
 from deviceplugin.kubelet.messages import ContainerResponse
 from deviceplugin.preferred_allocation import Preference, PreferredAllocation
 from deviceplugin.responses import Injection
-from vgpu.node.allocations import Allocation, Allocations, Holder
-from vgpu.node.inventory import Inventory
-from vgpu.node.pods import Pods
+from vgpu.node.cards.inventory import Inventory
+from vgpu.node.containers.allocations import Allocation, Allocations, Holder
+from vgpu.node.containers.pods import Pods
 
 log = logging.getLogger(__name__)
 

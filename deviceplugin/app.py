@@ -25,34 +25,38 @@ from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
 from deviceplugin.settings import Settings
-from vgpu import names
 from vgpu.adapters import metrics_server
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Registry
-from vgpu.node import card_reports, gpunode_spec, health, inventory, metrics_reader, node_api, process_watch
-from vgpu.node import pods as bound
-from vgpu.node.allocations import Allocations
-from vgpu.node.arbiter import Arbiter
-from vgpu.node.diagnosis import Diagnosis
-from vgpu.node.gpunode import GpuNodePublisher
-from vgpu.node.gpunode_spec import SpecHandler
-from vgpu.node.health import Health
-from vgpu.node.heartbeat import Heartbeat
-from vgpu.node.inventory import Inventory
-from vgpu.node.limits_writer import LimitsWriter
-from vgpu.node.metrics_reader import MetricsReader, Sources
-from vgpu.node.node_api import NodeApi
-from vgpu.node.node_lease import NodeLease
-from vgpu.node.notices import Notices
-from vgpu.node.pods import Pods
-from vgpu.node.probe_files import ProbeFiles
-from vgpu.node.process_watch import Known, Processes, ProcessWatch, Rules
-from vgpu.node.refusal_reporter import RefusalReporter
-from vgpu.node.state_files import StateFiles
-from vgpu.node.usage_reporter import UsageReporter
-from vgpu.node.watermarks import Watermarks
-from vgpu.quantity import MIB
+from vgpu.domain import names
+from vgpu.domain.quantity import MIB
+from vgpu.node.cards import health, inventory
+from vgpu.node.cards.arbiter import Arbiter
+from vgpu.node.cards.diagnosis import Diagnosis
+from vgpu.node.cards.health import Health
+from vgpu.node.cards.inventory import Inventory
+from vgpu.node.cards.watermarks import Watermarks
+from vgpu.node.containers import node_api
+from vgpu.node.containers import pods as bound
+from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.limits_writer import LimitsWriter
+from vgpu.node.containers.node_api import NodeApi
+from vgpu.node.containers.notices import Notices
+from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.gpunode import card_reports, gpunode_spec
+from vgpu.node.gpunode.gpunode import GpuNodePublisher
+from vgpu.node.gpunode.gpunode_spec import SpecHandler
+from vgpu.node.gpunode.refusal_reporter import RefusalReporter
+from vgpu.node.presence.heartbeat import Heartbeat
+from vgpu.node.presence.node_lease import NodeLease
+from vgpu.node.presence.probe_files import ProbeFiles
+from vgpu.node.processes import process_watch
+from vgpu.node.processes.process_watch import Known, Processes, ProcessWatch, Rules
+from vgpu.node.usage import metrics_reader
+from vgpu.node.usage.metrics_reader import MetricsReader, Sources
+from vgpu.node.usage.usage_reporter import UsageReporter
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 

@@ -12,10 +12,10 @@ from typing import Final
 from deviceplugin import candidates
 from deviceplugin.candidates import Candidate
 from deviceplugin.kubelet.messages import Listing
-from vgpu.errors import KubeletError, KubernetesError
-from vgpu.node.allocations import Allocations
-from vgpu.node.node_api import PodReader
-from vgpu.node.pods import PodKey, Pods
+from vgpu.domain.errors import KubeletError, KubernetesError
+from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.pods import PodKey, Pods
 
 DEADLINE_S: Final = 5.0
 _WATCH_LAG_S: Final = 0.05

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from deviceplugin.kubelet.messages import Holdings, Listing
-from vgpu.node.pods import BoundPod, DeviceRequest, PodKey
-from vgpu.request import ContainerKind
+from vgpu.domain.asks.request import ContainerKind
+from vgpu.node.containers.pods import BoundPod, DeviceRequest, PodKey
 
 WasAllocated = Callable[[str, str], bool]  # of a pod's UID and a container's name
 

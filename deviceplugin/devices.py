@@ -4,12 +4,12 @@ from collections.abc import Collection, Container, Iterable
 from typing import Final
 
 from deviceplugin.kubelet.messages import Device
-from vgpu import names
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.errors import UnusableSetting
-from vgpu.node import device_ids
-from vgpu.node.inventory import Inventory, State
-from vgpu.quantity import MIB
+from vgpu.domain import names
+from vgpu.domain.errors import UnusableSetting
+from vgpu.domain.quantity import MIB
+from vgpu.node.cards import device_ids
+from vgpu.node.cards.inventory import Inventory, State
 
 MAX_LIST_BYTES: Final = 4 * MIB  # the kubelet's limit of a gRPC message
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import Listing
 from deviceplugin.pod_resources import PodResources, Snapshot
-from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.pods import Pods
-from vgpu.node.state_files import StateFiles
+from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
 MIN_AGE_S: Final = 600.0

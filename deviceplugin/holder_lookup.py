@@ -13,12 +13,12 @@ from deviceplugin import init_chains
 from deviceplugin.init_chains import Chain
 from deviceplugin.kubelet.messages import Holdings
 from deviceplugin.pod_resources import PodResources
-from vgpu.errors import KubeletError, KubernetesError
-from vgpu.node.allocations import Allocations, Holder
-from vgpu.node.node_api import PodReader
-from vgpu.node.pods import BoundPod, PodKey, Pods
-from vgpu.node.refusal import NodeReason, Refusal
-from vgpu.request import ContainerKind
+from vgpu.domain.asks.request import ContainerKind
+from vgpu.domain.errors import KubeletError, KubernetesError
+from vgpu.node.containers.allocations import Allocations, Holder
+from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.pods import BoundPod, PodKey, Pods
+from vgpu.node.containers.refusal import NodeReason, Refusal
 
 _LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30 s
 

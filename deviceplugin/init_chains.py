@@ -6,9 +6,9 @@ GetPreferredAllocation precedes. So one set of IDs may belong to several contain
 
 from collections.abc import Sequence
 
-from vgpu.node.allocations import Allocation
-from vgpu.node.pods import BoundPod, DeviceRequest
-from vgpu.request import ContainerKind
+from vgpu.domain.asks.request import ContainerKind
+from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.pods import BoundPod, DeviceRequest
 
 Chain = tuple[Allocation, ...]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from deviceplugin.settings import Settings
-from vgpu.errors import StateUnusable
-from vgpu.node import labels
-from vgpu.node.state_files import StateFiles
+from vgpu.domain.errors import StateUnusable
+from vgpu.node.containers import labels
+from vgpu.node.containers.state_files import StateFiles
 
 FAULT: Final = "LimiterUnusable"
 

@@ -5,16 +5,18 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
-from vgpu import names, usage
-from vgpu.node import allocations as records
-from vgpu.node import device_ids, proof
-from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.inventory import HeldDevices, Inventory
-from vgpu.node.pods import BoundPod, Pods
-from vgpu.node.refusal import Refusal
-from vgpu.node.uninvited import Held
-from vgpu.share import Usage
-from vgpu.usage import Usages
+from vgpu.domain import names
+from vgpu.domain.cards.share import Usage
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.usage import Usages
+from vgpu.node.cards import device_ids
+from vgpu.node.cards.inventory import HeldDevices, Inventory
+from vgpu.node.containers import allocations as records
+from vgpu.node.containers import proof
+from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.pods import BoundPod, Pods
+from vgpu.node.containers.refusal import Refusal
+from vgpu.node.processes.uninvited import Held
 
 _IN_FLIGHT_S: Final = 5.0  # a younger allocation without a known holder counts as held: it may not be listed yet
 

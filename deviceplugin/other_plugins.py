@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from vgpu.errors import KubeletError
+from vgpu.domain.errors import KubeletError
 
 log = logging.getLogger(__name__)
 

@@ -21,15 +21,15 @@ from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.errors import NvmlError
-from vgpu.node import allocations as records
-from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.health import Health
-from vgpu.node.heartbeat import Heartbeat
-from vgpu.node.inventory import Inventory
-from vgpu.node.node_api import NodeApi
-from vgpu.node.pods import Pods
-from vgpu.node.state_files import StateFiles
+from vgpu.domain.errors import NvmlError
+from vgpu.node.cards.health import Health
+from vgpu.node.cards.inventory import Inventory
+from vgpu.node.containers import allocations as records
+from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.node_api import NodeApi
+from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.presence.heartbeat import Heartbeat
 
 _SYNC_S: Final = 0.5
 

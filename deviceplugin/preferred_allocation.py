@@ -11,11 +11,11 @@ from deviceplugin import responses
 from deviceplugin.candidate_search import CandidateSearch
 from deviceplugin.candidates import Candidate
 from deviceplugin.pod_resources import PodResources
-from vgpu.node import proof
-from vgpu.node.allocations import Allocations
-from vgpu.node.node_api import PodReader
-from vgpu.node.pods import Pods
-from vgpu.node.refusal import Refusal
+from vgpu.node.containers import proof
+from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.refusal import Refusal
 
 log = logging.getLogger(__name__)
 

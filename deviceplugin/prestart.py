@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from deviceplugin import init_chains
 from deviceplugin.holder_lookup import HolderLookup, Holding
 from deviceplugin.occupancy import Occupancy
-from vgpu.assignment import Assignment
-from vgpu.errors import StateUnusable
-from vgpu.node import guard, proof
-from vgpu.node.allocations import Allocation
-from vgpu.node.inventory import Inventory
-from vgpu.node.limits_writer import LimitsWriter
-from vgpu.node.pods import BoundPod
-from vgpu.node.refusal import NodeReason, Refusal
+from vgpu.domain.errors import StateUnusable
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.node.cards.inventory import Inventory
+from vgpu.node.containers import guard, proof
+from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.limits_writer import LimitsWriter
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.refusal import NodeReason, Refusal
 
 Report = Callable[[BoundPod, Refusal], None]
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import ContainerResponse, Mount
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.node import device_ids
-from vgpu.node.libraries import LIBRARY_IN_CONTAINER
-from vgpu.node.state_files import StateFiles
+from vgpu.node.cards import device_ids
+from vgpu.node.containers.libraries import LIBRARY_IN_CONTAINER
+from vgpu.node.containers.state_files import StateFiles
 
 _CONTROL_NODES: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 

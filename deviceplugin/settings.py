@@ -7,10 +7,10 @@ from typing import Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from vgpu import names
 from vgpu.adapters.settings import Address
-from vgpu.node.libraries import LIBRARY
-from vgpu.node.watermarks import Watermark
+from vgpu.domain import names
+from vgpu.node.cards.watermarks import Watermark
+from vgpu.node.containers.libraries import LIBRARY
 
 _ARBITER = "vgpu-arbiter"
 

@@ -17,18 +17,20 @@ with extras.needed("cluster", by="extender"):
     import uvicorn
 
     import vgpu
-    from extender import admin_service, assembly, client_names, demand
-    from extender.admin.process import AdminProcess
+    from extender import admin_service, assembly
+    from extender.admin.exchange.process import AdminProcess
     from extender.app import Verbs, app
     from extender.assembly import Observers, Run
     from extender.clocks import Clocks
     from extender.history import process as history
     from extender.history.process import DrainProcess
-    from extender.history.recorder import Recorder
-    from extender.leadership import Leadership
-    from extender.scheduler_lease import SchedulerLease
+    from extender.history.recording.recorder import Recorder
+    from extender.lead.leadership import Leadership
+    from extender.lead.scheduler_lease import SchedulerLease
+    from extender.protocol import client_names
     from extender.settings import Settings
     from extender.shutdown import shut_down
+    from extender.state import demand
     from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client

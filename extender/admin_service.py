@@ -4,18 +4,18 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from extender.admin import audit as admin_audit
-from extender.admin.answering import Answers
-from extender.admin.messages import Listener, Start
-from extender.admin.process import AdminProcess
-from extender.admin.snapshots import Shown, Snapshots
+from extender.admin.exchange.answering import Answers
+from extender.admin.exchange.messages import Listener, Start
+from extender.admin.exchange.process import AdminProcess
+from extender.admin.exchange.snapshots import Shown, Snapshots
+from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
-from extender.filter import Filter
-from extender.history.events import AdminAction
-from extender.history.recorder import Recorder
-from extender.leader import Leader
+from extender.history.recording.events import AdminAction
+from extender.history.recording.recorder import Recorder
+from extender.lead.leader import Leader
 from extender.settings import Settings, is_loopback
-from vgpu.errors import UnusableSetting
+from extender.verbs.filter import Filter
+from vgpu.domain.errors import UnusableSetting
 
 MIN_TOKEN = 16  # characters
 

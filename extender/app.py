@@ -11,26 +11,27 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp
 
-from extender import asgi, gang_members, objects, wire
-from extender.asgi import Reply, Request, Route
-from extender.bind import Binder
-from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
-from extender.explanations import Explanations
-from extender.filter import Filter
+from extender.effects.event_recorder import EventRecorder
+from extender.explain.explanations import Explanations
+from extender.explain.last_decisions import LastDecisions
 from extender.gangs.book import GangBook
-from extender.history.feed import Feed
+from extender.history.recording.feed import Feed
 from extender.index.answer import Answer
-from extender.last_decisions import LastDecisions
 from extender.metrics import VerbMetrics
-from extender.objects import Pod
-from extender.preempt import Preemption
-from extender.prioritize import prioritize
-from extender.watches import Synced
-from extender.wire import MalformedCall
+from extender.protocol import asgi, wire
+from extender.protocol.asgi import Reply, Request, Route
+from extender.protocol.wire import MalformedCall
+from extender.state import gang_members, objects
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
+from extender.verbs.bind import Binder
+from extender.verbs.filter import Filter
+from extender.verbs.preempt import Preemption
+from extender.verbs.prioritize import prioritize
+from extender.watch.watches import Synced
 from vgpu.adapters import deep_json, http_body
+from vgpu.domain.cards.reasons import UNRESOLVABLE, Reason
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.reasons import UNRESOLVABLE, Reason
 
 MAX_BODY: Final = 8 << 20  # a pod has at most 3 MiB, and 15,000 node names of 253 characters have 4 MiB
 RESOLVABLE: Final = frozenset(Reason) - UNRESOLVABLE

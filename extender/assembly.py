@@ -10,17 +10,16 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from extender import metrics, weights_file
-from extender import watches as watching
+from extender import metrics
 from extender.app import Verbs
-from extender.bind import Binder
-from extender.budgets import Budgets
 from extender.clocks import Clocks
-from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
-from extender.evictor import Evictor
-from extender.explanations import Explanations
-from extender.filter import Filter
+from extender.effects.event_recorder import EventRecorder
+from extender.effects.evictor import Evictor
+from extender.effects.node_refusals import NodeRefusals
+from extender.effects.waker import Waker
+from extender.explain.explanations import Explanations
+from extender.explain.last_decisions import LastDecisions
+from extender.explain.unschedulable import UnschedulablePods
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.deadlines import GangDeadlines
@@ -29,25 +28,28 @@ from extender.gangs.holding import Holding, HoldTimes
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
 from extender.gangs.records import Times
-from extender.history import feed, lag
-from extender.history.feed import Feed
+from extender.history import lag
 from extender.history.lag import Lag
-from extender.history.recorder import NO_RECORDER, Recorder
+from extender.history.recording import feed
+from extender.history.recording.feed import Feed
+from extender.history.recording.recorder import NO_RECORDER, Recorder
 from extender.idle import actions as idle_actions
 from extender.idle.actions import Means
 from extender.idle.namespaces import Namespaces
 from extender.idle.sizes import Sizes
 from extender.idle.watcher import IdleWatcher
-from extender.last_decisions import LastDecisions
-from extender.leader import Leader
+from extender.lead.leader import Leader
 from extender.metrics import VerbMetrics
-from extender.node_refusals import NodeRefusals
-from extender.preempt import Preemption
-from extender.room import Room
 from extender.settings import Settings
-from extender.unschedulable import UnschedulablePods
-from extender.waker import Waker
-from extender.watches import Watches
+from extender.state import weights_file
+from extender.state.budgets import Budgets
+from extender.state.cluster import Cluster
+from extender.state.room import Room
+from extender.verbs.bind import Binder
+from extender.verbs.filter import Filter
+from extender.verbs.preempt import Preemption
+from extender.watch import watches as watching
+from extender.watch.watches import Watches
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.metrics import Registry
 

@@ -11,7 +11,7 @@ import vgpu
 from extender.history.lag import Lag
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Family, Kind, Metric, Registry
-from vgpu.reasons import Reason
+from vgpu.domain.cards.reasons import Reason
 
 VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", Kind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
 FAILURES: Final = Metric(

@@ -7,10 +7,11 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from vgpu import aliases, names
 from vgpu.adapters.settings import Address, Listening
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.policy import PackingPolicy
 
 Policy = Literal[  # for an enum the command line would take the member's name
     "fragmentation", "binpack", "spread", "fgd", "topology", "power"

@@ -9,9 +9,9 @@ import asyncio
 import logging
 from typing import Final
 
-from extender import binding_outcome
-from extender.bind import Binder
-from extender.leadership import Leadership
+from extender.lead import binding_outcome
+from extender.lead.leadership import Leadership
+from extender.verbs.bind import Binder
 
 DRAIN_S: Final = binding_outcome.REQUEST_EXPIRY_S + 2 * binding_outcome.RETRY_S  # one failed read is repeated
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import limiter
-from vgpu.policy import MAX_PRIORITY
+from vgpu.domain.asks.policy import MAX_PRIORITY
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from vgpu.errors import VgpuError
+from vgpu.domain.errors import VgpuError
 
 LIBRARY: Final = "libvgpushare.so"
 ARBITER: Final = "vgpu-arbiter"

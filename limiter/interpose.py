@@ -20,7 +20,7 @@ from limiter import launch, local_keeper
 from limiter.host import Host
 from limiter.installation import LIBRARY, LimiterError, installed, library_path
 from limiter.local_state import Allocation
-from vgpu.limits import Limits
+from vgpu.domain.formats.limits import Limits
 
 _CUDA: Final = "libcuda.so.1"
 _NVML: Final = "libnvidia-ml.so.1"

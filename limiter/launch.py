@@ -11,9 +11,10 @@ from limiter import local_arbiter, local_keeper, local_state
 from limiter.host import Host
 from limiter.installation import LimiterError, library_path, refuse_unloadable
 from limiter.local_state import Allocation
-from vgpu import limits, quantity
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy, default_compute_policy
+from vgpu.domain import quantity
+from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy, default_compute_policy
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"

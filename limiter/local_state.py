@@ -24,8 +24,8 @@ from typing import IO, Final
 from limiter import local_processes
 from limiter.host import Host
 from limiter.installation import LimiterError
-from vgpu import limits, region
-from vgpu.limits import Limits
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import Limits
 
 STATE_ENV: Final = "VGPU_STATE_DIR"
 ALLOCATIONS: Final = "allocations"

@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from vgpu import names
-from vgpu.device import Card
-from vgpu.share import CardState, NodeState
+from vgpu.domain import names
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.share import CardState, NodeState
 
 SLICE_MIB = 256
 
@@ -45,7 +45,7 @@ def pod(
 
 def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
     """Add the slices or cards that the webhook adds for the kubelet, and return the pod."""
-    from vgpu import request  # noqa: PLC0415 - keeps this file importable by tests of request itself
+    from vgpu.domain.asks import request  # noqa: PLC0415 - keeps this file importable by tests of request itself
 
     pod_request = request.parse(obj).request
     assert pod_request is not None

@@ -1,5 +1,5 @@
 """The admission webhook: refuses invalid requests, translates foreign names, and adds what the other parts need.
 
 Every answer follows from the review, the settings and the cluster's cards. `mutate` adds, `validate` refuses, both use
-`vgpu.translate`; `certificates` is about TLS.
+`vgpu.domain.asks.translate`; `certificates` is about TLS.
 """

@@ -17,13 +17,13 @@ with extras.needed("cluster", by="webhook"):
     from fastapi import FastAPI
 
     import vgpu
-    from vgpu import names
     from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import Client
     from vgpu.adapters.kubernetes.reflector import Reflector
     from vgpu.adapters.metrics import Registry
-    from vgpu.errors import VgpuError
+    from vgpu.domain import names
+    from vgpu.domain.errors import VgpuError
     from webhook import app, cluster_cards
     from webhook.certificates import renewal
     from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vgpu.problem import Problem
+from vgpu.domain.problem import Problem
 from webhook import advice, mutate, pods, validate, wire
 from webhook.rules import Rules
 

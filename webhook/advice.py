@@ -1,9 +1,10 @@
 """Warnings about a pod that is admitted, but most likely not what its owner meant: kubectl prints them."""
 
-from vgpu import manifest, names, request
-from vgpu.problem import Problem
-from vgpu.quantity import GIB_IN_MIB, SMALLEST_PLAIN_MIB
-from vgpu.request import ContainerRequest, Json
+from vgpu.domain import names
+from vgpu.domain.asks import manifest, request
+from vgpu.domain.asks.request import ContainerRequest, Json
+from vgpu.domain.problem import Problem
+from vgpu.domain.quantity import GIB_IN_MIB, SMALLEST_PLAIN_MIB
 
 
 def warnings(pod: Json) -> list[str]:

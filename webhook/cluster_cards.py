@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vgpu.device import Card, CardMode
+from vgpu.domain.cards.device import Card, CardMode
 
 
 class _CardSpec(msgspec.Struct):

@@ -8,8 +8,9 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limit
 import re
 from typing import Final
 
-from vgpu import aliases, manifest, names, request, translate
-from vgpu.request import Json
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, manifest, request, translate
+from vgpu.domain.asks.request import Json
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _SET: Final = re.compile(r"(?:^LimitRanger plugin set: |; )([^;]+?) (?:request|limit) for (?:init )?container ([^;]+)")

@@ -6,8 +6,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpu import aliases, manifest, names, policy, request, translate
-from vgpu.request import ContainerRequest, Json, PodRequest
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, manifest, policy, request, translate
+from vgpu.domain.asks.request import ContainerRequest, Json, PodRequest
 from webhook import limit_ranges, pods
 from webhook.rules import Rules
 from webhook.wire import Operation

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from vgpu import manifest
-from vgpu.request import Json
+from vgpu.domain.asks import manifest
+from vgpu.domain.asks.request import Json
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"

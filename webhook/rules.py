@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vgpu import aliases, names
-from vgpu.device import Card
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
+from vgpu.domain.cards.device import Card
 
 
 @dataclass(frozen=True, slots=True)

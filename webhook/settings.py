@@ -7,8 +7,9 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from vgpu import aliases, names
 from vgpu.adapters.settings import Address, Listening
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
 
 
 class Settings(Listening):

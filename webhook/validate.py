@@ -7,9 +7,11 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu import container_paths, foreign_annotations, gang, idle, manifest, names, quantity, request, translate
-from vgpu.problem import Problem
-from vgpu.request import Json
+from vgpu.domain import names, quantity
+from vgpu.domain.asks import foreign_annotations, gang, idle, manifest, request, translate
+from vgpu.domain.asks.request import Json
+from vgpu.domain.formats import container_paths
+from vgpu.domain.problem import Problem
 from webhook import pods
 from webhook.rules import Rules
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from vgpu.adapters.kubernetes.pod_json import Pod
-from vgpu.errors import MalformedError
+from vgpu.domain.errors import MalformedError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -16,7 +16,7 @@ from benchmarks.applications.application import Application, together
 from benchmarks.compute.node import Env, Node, cards_of
 from benchmarks.compute.scenario import SHOWN, Goal, Measurement, at_least, at_most
 from benchmarks.container import native_env
-from vgpu import region
+from vgpu.domain.formats import region
 
 Asked = tuple[int | None, str]
 BURST_40: Final[Asked] = (40, "burst")

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.container import Container
-from vgpu import limits
-from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 PTX = (
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry {name}()\n{{\n.reg .u64 %t<3>;\n.reg .pred %p;\n"

@@ -21,7 +21,7 @@ from pathlib import Path
 import pynvml
 
 from limiter.arbitration import DONE, HELLO, MAGIC, MESSAGE, VERSION, WANT, WELCOME
-from vgpu import limits
+from vgpu.domain.formats import limits
 
 ROW, TAKEN, LEASED_UNTIL = 256, 48, 152  # offset of the first card's row in a region, and of fields in the row
 CLAIM_NS = 10_000_000_000

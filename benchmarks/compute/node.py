@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import limiter
 from benchmarks.container import limiter_settings, native_env
 from limiter import launch, local_keeper, local_state
-from vgpu import region
+from vgpu.domain.formats import region
 
 SOCKET_S = 2.0
 Env = Mapping[str, str]

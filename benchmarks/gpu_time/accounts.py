@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Self
 
 from limiter import launch
-from vgpu import region
 from vgpu.adapters.nvml.session import Nvml
-from vgpu.node.gpu_time import GpuTime, Use
+from vgpu.domain.formats import region
+from vgpu.node.usage.gpu_time import GpuTime, Use
 
 EVERY_S = 1.0
 

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.placement.fleet import Array, Fleet
 from benchmarks.placement.learned import Classes, Fragmentation
 from benchmarks.placement.traces import Trace
-from vgpu.placement import power
+from vgpu.placement.costs import power
 from vgpu.placement.question import Question
 from vgpu.placement.room import CARD, Ask, Room, after
 

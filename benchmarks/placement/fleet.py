@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.placement.traces import Machine, size
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import rank
 from vgpu.placement.room import CARD, Ask, CardRoom, Room
-from vgpu.quantity import FULL_CORES
 
 Array = Any  # of int64 or bool
 ALL_ROWS = slice(None)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.placement.fleet import Array, Fleet
-from vgpu.placement import fragmentation
+from vgpu.placement.costs import fragmentation
+from vgpu.placement.costs.fragmentation import Change
 from vgpu.placement.demand import EMPTY, Demand, TypicalPods
-from vgpu.placement.fragmentation import Change
 from vgpu.placement.room import Ask, CardRoom, Room, after, least
 
 

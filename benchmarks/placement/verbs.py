@@ -15,13 +15,14 @@ from typing import Any, Final
 from benchmarks.placement.baselines import Baseline, Choice
 from benchmarks.placement.fleet import Fleet
 from benchmarks.placement.traces import Machine, Trace
-from extender import assembly, objects
+from extender import assembly
 from extender.clocks import Clocks
-from extender.objects import Lease
 from extender.settings import Settings
-from vgpu import names
-from vgpu.card_status import card_status
-from vgpu.device import Card
+from extender.state import objects
+from extender.state.objects import Lease
+from vgpu.domain import names
+from vgpu.domain.cards.card_status import card_status
+from vgpu.domain.cards.device import Card
 from vgpu.placement.models import ALL
 from vgpu.placement.room import CARD, Ask
 

@@ -14,7 +14,8 @@ from benchmarks.placement.fleet import Fleet
 from benchmarks.placement.learned import Fragmentation
 from benchmarks.placement.traces import MIXES, Machine, Mix, Trace
 from benchmarks.placement.verbs import VerbsFleet
-from vgpu.placement import fgd, fragmentation, rank, weights
+from vgpu.placement import rank, weights
+from vgpu.placement.costs import fgd, fragmentation
 from vgpu.placement.question import Question
 from vgpu.placement.room import CARD, Ask, CardRoom, Room
 

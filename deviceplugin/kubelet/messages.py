@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vgpu.node.pods import PodKey
+from vgpu.node.containers.pods import PodKey
 
 Holdings = Mapping[str, Mapping[str, frozenset[str]]]  # one pod's device IDs: container -> resource -> IDs
 Listing = Mapping[PodKey, Holdings]  # what pod-resources lists; init containers are never in it

@@ -13,9 +13,9 @@ import grpc
 
 from deviceplugin.kubelet.api import podresources_pb2 as api
 from deviceplugin.kubelet.messages import Holdings, Listing
-from vgpu import names
-from vgpu.errors import KubeletError
-from vgpu.node.pods import PodKey
+from vgpu.domain import names
+from vgpu.domain.errors import KubeletError
+from vgpu.node.containers.pods import PodKey
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from typing import Final
 import grpc
 
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
-from vgpu.errors import KubeletError
+from vgpu.domain.errors import KubeletError
 
 API_VERSION: Final = "v1beta1"
 KUBELET_SOCKET: Final = "kubelet.sock"

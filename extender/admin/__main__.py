@@ -11,12 +11,14 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from extender.admin import assembly, frames, server
+from extender.admin import assembly, server
 from extender.admin.assembly import Parts
-from extender.admin.link import Link
-from extender.admin.messages import Start
-from extender.history import folder, prices
-from extender.history.reports import Reports
+from extender.admin.exchange import frames
+from extender.admin.exchange.link import Link
+from extender.admin.exchange.messages import Start
+from extender.history import folder
+from extender.history.reporting import prices
+from extender.history.reporting.reports import Reports
 from vgpu.adapters import process
 from vgpu.adapters.kubernetes.client import Client
 
@@ -66,8 +68,8 @@ def _reports(start: Start) -> Reports | None:
     """Open the history. SQLAlchemy takes 45 MB and half a second: it is imported if it is needed."""
     if start.history_dir is None:
         return None
-    from extender.history import database  # noqa: PLC0415
-    from extender.history.sql_reports import SqlReports  # noqa: PLC0415
+    from extender.history.reporting.sql_reports import SqlReports  # noqa: PLC0415
+    from extender.history.storage import database  # noqa: PLC0415
 
     url = start.history_url or database.sqlite_url(folder.sqlite_file(start.history_dir))
     known = prices.read(start.prices) if start.prices else prices.Prices()

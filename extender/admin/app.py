@@ -11,21 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 import vgpu
-from extender.admin import (
+from extender.admin import problems
+from extender.admin.answers import models
+from extender.admin.problems import AdminProblem, FieldError
+from extender.admin.routes import (
     card_routes,
     docs_page,
     event_routes,
     history_routes,
     inventory_routes,
-    models,
     pod_routes,
-    problems,
     simulate_routes,
     summary_routes,
 )
-from extender.admin.body_limit import MAX_BODY, BodyLimit
-from extender.admin.context import Context
-from extender.admin.problems import AdminProblem, FieldError
+from extender.admin.routes.context import Context
+from extender.admin.security.body_limit import MAX_BODY, BodyLimit
 from extender.web import routes as web
 
 PREFIX: Final = "/api/v1"

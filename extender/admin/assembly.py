@@ -11,19 +11,19 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from extender.admin import app
-from extender.admin.access import Access, LocalAccess, StaticTokenAccess
-from extender.admin.audit import AdminAction, Audit
-from extender.admin.card_settings import CardSettings
-from extender.admin.context import Context
-from extender.admin.placement_process import PlacementProcess
+from extender.admin.answers.streams import Streams
+from extender.admin.exchange.snapshots import ClusterSource, NotReady, Snapshot
 from extender.admin.problems import AdminProblem
-from extender.admin.rate_limits import RateLimits
-from extender.admin.reviews import KubernetesAccess
-from extender.admin.snapshots import ClusterSource, NotReady, Snapshot
-from extender.admin.streams import Streams
-from extender.history.reports import Reports
-from vgpu import aliases
+from extender.admin.routes.card_settings import CardSettings
+from extender.admin.routes.context import Context
+from extender.admin.security.access import Access, LocalAccess, StaticTokenAccess
+from extender.admin.security.audit import AdminAction, Audit
+from extender.admin.security.rate_limits import RateLimits
+from extender.admin.security.reviews import KubernetesAccess
+from extender.admin.worker.placement_process import PlacementProcess
+from extender.history.reporting.reports import Reports
 from vgpu.adapters.kubernetes.client import Client
+from vgpu.domain.asks import aliases
 
 MAX_AGE_S: Final = 0.5
 

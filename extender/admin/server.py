@@ -9,7 +9,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from extender.admin import connections, serving_certificate
-from extender.admin.messages import Listener
+from extender.admin.exchange.messages import Listener
 from vgpu.adapters import process
 
 KEEP_ALIVE_S: Final = 75

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from vgpu import names
+from vgpu.domain import names
 
 VALID: Final = timedelta(days=3650)
 

@@ -7,15 +7,15 @@ the leader before would have ended a part of a gang at its deadline.
 
 from typing import Final
 
-from extender.cluster import Cluster
-from extender.gang_members import GangKey
 from extender.gangs import words
 from extender.gangs.group import Group
 from extender.gangs.plans import Plans
 from extender.gangs.record import Record
 from extender.gangs.records import Records, Times
 from extender.gangs.retries import Retries, Waking
-from vgpu.reasons import Reason
+from extender.state.cluster import Cluster
+from extender.state.gang_members import GangKey
+from vgpu.domain.cards.reasons import Reason
 
 CHANGE_OF_LEADER_S: Final = 120.0  # within which a new leader takes over, with a margin
 

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from extender.cluster import Cluster
 from extender.index.answer import Answer
-from extender.objects import Pod
-from extender.room import Room
-from vgpu.assignment import Assignment
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
+from extender.state.room import Room
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.share import NodeState
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.share import NodeState
 
 MORE_LOOKS: Final = 256  # at nodes that must be placed exactly, beyond four for each member
 

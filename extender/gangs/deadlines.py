@@ -5,15 +5,15 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from extender.event_recorder import EventRecorder
-from extender.gang_members import GangKey
+from extender.effects.event_recorder import EventRecorder
 from extender.gangs import words
 from extender.gangs.book import GangBook
 from extender.gangs.holding import Holding
 from extender.gangs.record import Record
-from extender.leader import Leader
-from extender.objects import Pod
-from vgpu.errors import KubernetesError
+from extender.lead.leader import Leader
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from vgpu.domain.errors import KubernetesError
 
 TICK_S: Final = 0.5
 AGAIN_S: Final = 5.0  # after which pods that still exist are evicted again

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 from typing import Final
 
-from extender.gang_members import GangKey, key_of
 from extender.gangs import words
 from extender.gangs.book import GangBook
 from extender.gangs.plan import Plan
-from extender.leader import Leader
-from extender.objects import Pod
-from vgpu import reasons
-from vgpu.reasons import Reason
+from extender.lead.leader import Leader
+from extender.state.gang_members import GangKey, key_of
+from extender.state.objects import Pod
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.reasons import Reason
 
 WAIT_S: Final = 1.0  # with the 3 s of a Binding and the 1 s of a read below kube-scheduler's httpTimeout of 5 s
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from extender.gang_members import GangKey
-from extender.objects import Pod
-from extender.pod_groups import PodGroup
-from vgpu import names
-from vgpu.gang import GangSource
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from extender.state.pod_groups import PodGroup
+from vgpu.domain import names
+from vgpu.domain.asks.gang import GangSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,14 @@ Nodes of which little is taken come first, because few pods must end there, and 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from extender.held_room import Usages
-from vgpu import names, usage
+from extender.state.held_room import Usages
+from vgpu.domain import names
+from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, NodeState
+from vgpu.domain.grants import usage
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, Place, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.share import NO_USAGE, UNKNOWN_HOST, CardState, NodeState
 
 
 def target(

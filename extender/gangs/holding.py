@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gang_members import GangKey
 from extender.gangs import back_off, hold_target, words
 from extender.gangs.book import GangBook
 from extender.gangs.record import Record
 from extender.gangs.retries import Waking
 from extender.gangs.slices import Pause, in_slices
-from extender.held_room import HeldRoom, Usages
-from extender.objects import Pod
+from extender.state.gang_members import GangKey
+from extender.state.held_room import HeldRoom, Usages
+from extender.state.objects import Pod
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.share import NodeState
 
 WAKE_S: Final = 5.0  # between two attempts of a gang that holds room
 LONGEST_BACK_OFF_S: Final = 7200.0

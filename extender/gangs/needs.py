@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
-from extender.objects import Pod
+from extender.state.objects import Pod
+from vgpu.domain.asks.request import PodRequest
 from vgpu.placement.gang_attempt import Member
-from vgpu.request import PodRequest
 
 
 def kept(uid: str, plan: Plan, reserved: Callable[[], AbstractSet[str]]) -> Iterator[AbstractSet[str]]:

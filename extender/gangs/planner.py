@@ -9,17 +9,17 @@ import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from extender.gang_members import key_of
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Judged
 from extender.gangs.planning import Asked, Planning
 from extender.gangs.slices import Pause
 from extender.index.answer import Answer
 from extender.index.judge import Judge
-from extender.leader import Leader
-from extender.objects import Pod
+from extender.lead.leader import Leader
+from extender.state.gang_members import key_of
+from extender.state.objects import Pod
+from vgpu.domain.cards.reasons import Reason
 from vgpu.placement.gang_attempt import Place
-from vgpu.reasons import Reason
 
 
 class _Open(Enum):

@@ -9,22 +9,22 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gang_members import GangKey
 from extender.gangs import needs
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates, Judged, Nodes
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.slices import Pause, in_slices
-from extender.leader import Leader
-from extender.objects import Pod
-from extender.reservations import Reservation
+from extender.lead.leader import Leader
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from extender.state.reservations import Reservation
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Place, Steps
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
 
 MAX_BARRED: Final = 64  # nodes of a plan that kube-scheduler did not offer, after which the plan ends
 REST_FACTOR: Final = 10.0  # after a gang found no room, in multiples of the time that it took to find out

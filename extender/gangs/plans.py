@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import Final
 
-from extender.gang_members import GangKey
 from extender.gangs import back_off
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
 from extender.gangs.records import Records
 from extender.gangs.retries import Waking
-from extender.objects import Pod
-from vgpu.share import NodeState
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from vgpu.domain.cards.share import NodeState
 
 FIRST_BACK_OFF_S: Final = 10.0
 LONGEST_BACK_OFF_S: Final = 300.0

@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from extender.cluster import Cluster
-from extender.gang_members import GangKey, key_of
 from extender.gangs import group
 from extender.gangs.group import Group, Role
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
-from extender.objects import Pod
-from extender.pod_groups import PodGroup, PodGroups
-from vgpu.gang import GangSource
+from extender.state.cluster import Cluster
+from extender.state.gang_members import GangKey, key_of
+from extender.state.objects import Pod
+from extender.state.pod_groups import PodGroup, PodGroups
+from vgpu.domain.asks.gang import GangSource
 
 STATES: Final = ("waiting", "planned", "partial", "started")
 

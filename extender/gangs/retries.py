@@ -3,8 +3,8 @@
 from collections import OrderedDict
 from typing import Final, Protocol
 
-from extender.gang_members import GangKey
 from extender.gangs.records import Records
+from extender.state.gang_members import GangKey
 
 MAX_TURNED_AWAY: Final = 10_000
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from extender import explain
+from extender.explain import explain
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
-from extender.held_room import HeldRoom
-from vgpu import names
-from vgpu.gang import GangSource
-from vgpu.reasons import Reason
+from extender.state.held_room import HeldRoom
+from vgpu.domain import names
+from vgpu.domain.asks.gang import GangSource
+from vgpu.domain.cards.reasons import Reason
 
 MAX_NODES = 8  # in a sentence
 

@@ -13,14 +13,15 @@ import time
 from vgpu.adapters import extras
 
 with extras.needed("cluster", by="extender"):
-    from extender.history import database, folder
+    from extender.history import folder
     from extender.history.drain import Drain
-    from extender.history.retention import Retention
+    from extender.history.recording.spill_reader import SpillReader
     from extender.history.settings import Settings
-    from extender.history.spill_reader import SpillReader
+    from extender.history.storage import database
+    from extender.history.storage.retention import Retention
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
-    from vgpu.errors import VgpuError
+    from vgpu.domain.errors import VgpuError
 
 
 def main() -> None:

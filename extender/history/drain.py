@@ -11,12 +11,13 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from extender.history import database, drain_state, ingest, retention, rollup
+from extender.history import drain_state
 from extender.history.drain_state import DrainState
-from extender.history.events import Record
-from extender.history.retention import Retention
-from extender.history.spill_reader import SpillReader
-from vgpu.errors import HistoryRefused, HistoryUnavailable
+from extender.history.recording.events import Record
+from extender.history.recording.spill_reader import SpillReader
+from extender.history.storage import database, ingest, retention, rollup
+from extender.history.storage.retention import Retention
+from vgpu.domain.errors import HistoryRefused, HistoryUnavailable
 
 BATCH: Final = 1_000  # records in one transaction
 POLL_S: Final = 0.2

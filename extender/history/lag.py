@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from extender.history import drain_state, folder
-from extender.history.recorder import Recorder, RecorderState, SpillRecorder
+from extender.history.recording.recorder import Recorder, RecorderState, SpillRecorder
 
 
 @dataclass(frozen=True, slots=True)

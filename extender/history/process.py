@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from extender import child_process
 from extender.clocks import Clocks
 from extender.history import folder
-from extender.history.recorder import NO_RECORDER, Recorder, SpillRecorder
-from extender.history.spill import Spill
+from extender.history.recording.recorder import NO_RECORDER, Recorder, SpillRecorder
+from extender.history.recording.spill import Spill
+from vgpu.adapters import child_process
 
 FIRST_PAUSE_S: Final = 0.2
 LONGEST_PAUSE_S: Final = 10.0

@@ -8,19 +8,20 @@ from typing import Final, Protocol
 
 import msgspec
 
-from extender import eviction
-from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
+from extender.effects import eviction
+from extender.effects.event_recorder import EventRecorder
 from extender.idle import owners
 from extender.idle.namespaces import Namespaces
 from extender.idle.owners import STOPPED_BY, Owner
 from extender.idle.sizes import Sizes
-from extender.objects import Pod
-from vgpu import idle, names
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
-from vgpu.idle import Action, Rule
+from vgpu.domain import names
+from vgpu.domain.asks import idle
+from vgpu.domain.asks.idle import Action, Rule
+from vgpu.domain.errors import KubernetesError
 
 EVICTED: Final = "IdleEvicted"
 SCALED: Final = "IdleScaledToZero"

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.event_recorder import EventRecorder
-from vgpu import idle
-from vgpu.idle import NOTHING_SET, Setting
-from vgpu.problem import Problem
+from extender.effects.event_recorder import EventRecorder
+from vgpu.domain.asks import idle
+from vgpu.domain.asks.idle import NOTHING_SET, Setting
+from vgpu.domain.problem import Problem
 
 PATH: Final = "/api/v1/namespaces"
 UNREADABLE: Final = "IdleDefaultUnreadable"

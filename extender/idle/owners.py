@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from extender.objects import Pod
-from vgpu import idle, names
+from extender.state.objects import Pod
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
-from vgpu.idle import NOTHING_SET, Setting
+from vgpu.domain import names
+from vgpu.domain.asks import idle
+from vgpu.domain.asks.idle import NOTHING_SET, Setting
+from vgpu.domain.errors import KubernetesError
 
 Json = Mapping[str, Any]
 _NOT_FOUND: Final = 404

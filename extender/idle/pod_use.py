@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from extender import container_use
-from extender.container_use import ContainerUse
-from extender.lifecycle import Run
-from extender.objects import Pod
-from vgpu.assignment import Assignment, Grant
+from extender.state.fields import container_use
+from extender.state.fields.container_use import ContainerUse
+from extender.state.fields.lifecycle import Run
+from extender.state.objects import Pod
+from vgpu.domain.grants.assignment import Assignment, Grant
 
 Uses = tuple[ContainerUse, ...]
 

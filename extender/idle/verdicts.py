@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.idle import Rule, Verdict
+from vgpu.domain.asks.idle import Rule, Verdict
 
 _SLACK_NS: Final = 30_000_000_000
 

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from extender import pod_conditions
-from extender.cluster import Cluster
-from extender.event_recorder import EventRecorder
+from extender.effects import pod_conditions
+from extender.effects.event_recorder import EventRecorder
 from extender.idle import pod_use
 from extender.idle.actions import Act, IdlePod
 from extender.idle.namespaces import Namespaces
 from extender.idle.verdicts import Verdicts
-from extender.leader import Leader
-from extender.objects import GpuNode, Pod
-from vgpu import idle, names
+from extender.lead.leader import Leader
+from extender.state.cluster import Cluster
+from extender.state.objects import GpuNode, Pod
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
-from vgpu.idle import Action, Rule, Use, Verdict
+from vgpu.domain import names
+from vgpu.domain.asks import idle
+from vgpu.domain.asks.idle import Action, Rule, Use, Verdict
+from vgpu.domain.errors import KubernetesError
 
 IDLE: Final = "Idle"
 WARNED: Final = "IdleWarning"

@@ -6,7 +6,7 @@ import numpy as np
 
 from extender.index.codes import CODES, FITS, REASONS, UNDECIDED, membership
 from extender.index.nodes import Codes, NodeIndex, Places
-from vgpu.reasons import Reason
+from vgpu.domain.cards.reasons import Reason
 
 
 class Answer:

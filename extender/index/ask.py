@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from vgpu import names
+from vgpu.domain import names
+from vgpu.domain.asks.policy import CardSelector
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.placement import packing
-from vgpu.policy import CardSelector
-from vgpu.request import ContainerRequest, PodRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from extender.index import few_rows
 from extender.index.copies import Copies, copies
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
-from vgpu.placement import fragmentation
-from vgpu.placement.fragmentation import Change
+from vgpu.placement.costs import fragmentation
+from vgpu.placement.costs.fragmentation import Change
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask, after
 

@@ -16,15 +16,15 @@ from extender.index.copies import Copies
 from extender.index.judge import Judge
 from extender.index.nodes import Codes, NodeIndex, Places
 from extender.index.ranking import Ranking
-from vgpu.host_request import HostRequest
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement import packed, room
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
 from vgpu.placement.packed import Packed
 from vgpu.placement.question import Question
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.share import NodeState
 
 _CPU: Final = CODES[Reason.NODE_INSUFFICIENT_CPU]
 _MEMORY: Final = CODES[Reason.NODE_INSUFFICIENT_MEMORY]

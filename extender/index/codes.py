@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vgpu import reasons
-from vgpu.reasons import Reason
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.reasons import Reason
 
 FITS: Final = 0
 _WAITING: Final = (

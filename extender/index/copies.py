@@ -8,7 +8,7 @@ import numpy as np
 from extender.index import few_rows
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
-from vgpu.placement import fragmentation
+from vgpu.placement.costs import fragmentation
 from vgpu.placement.room import Ask, Room, least
 
 

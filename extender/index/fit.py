@@ -11,9 +11,9 @@ from extender.index.ask import Ask
 from extender.index.codes import BY_PRECEDENCE, CODES, FIRST_LASTING, FITS, NO_CARD, membership
 from extender.index.nodes import Codes, Ints, NodeIndex, Places
 from extender.index.row import FIELDS
-from vgpu import reasons
-from vgpu.device import Card
-from vgpu.reasons import Reason
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.reasons import Reason
 
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
 _IS_CURABLE: Final = membership(reasons.CURABLE)

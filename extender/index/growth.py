@@ -7,7 +7,7 @@ import numpy as np
 from extender.index.copies import together
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
-from vgpu.placement import fgd
+from vgpu.placement.costs import fgd
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask
 

@@ -11,7 +11,7 @@ from extender.index.codes import CODES, FITS, UNDECIDED, membership
 from extender.index.judgements import Judgements
 from extender.index.last_question import LastQuestion
 from extender.index.nodes import Codes, NodeIndex, Places
-from vgpu.reasons import Reason
+from vgpu.domain.cards.reasons import Reason
 
 _IS_PLACED: Final = membership((None, Reason.KUBELET_OFFERS_LESS))
 

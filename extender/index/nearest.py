@@ -9,7 +9,7 @@ from extender.index.ask import Ask
 from extender.index.codes import FIRST_LASTING
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row import FIELDS
-from vgpu.quantity import FULL_CORES
+from vgpu.domain.quantity import FULL_CORES
 
 _NEVER: Final = 1e9  # what a card lacks that ended pods would not free
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}

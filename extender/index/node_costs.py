@@ -8,8 +8,8 @@ import numpy as np
 from extender.index.codes import FITS
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement.question import Question
-from vgpu.share import NodeState
 
 MAX_ASKS: Final = 32  # of 40,000 bytes each in a cluster of 5,000 nodes
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from extender.index import row as rows
 from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
 from extender.index.row import FIELDS, ModelNames, Row
+from vgpu.domain.cards.share import CardState, HostRoom
 from vgpu.placement import rank
 from vgpu.placement.models import Models
 from vgpu.placement.room import CardRoom, Room
-from vgpu.share import CardState, HostRoom
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64

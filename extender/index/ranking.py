@@ -14,11 +14,11 @@ from extender.index.growth import Growth
 from extender.index.last_question import LastQuestion
 from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, Names, NodeIndex, Places
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
-from vgpu.policy import PackingPolicy
-from vgpu.share import NodeState
 
 BEST: Final = 10  # of kube-scheduler's scores for an extender
 Scores = dict[int, list[bytes]]  # by score, the names of the nodes as JSON

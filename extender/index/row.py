@@ -6,11 +6,11 @@ from typing import Final
 import msgspec
 
 from extender.index.codes import CODES, FITS
-from vgpu.device import CardMode
+from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.placement import room
 from vgpu.placement.models import Models
-from vgpu.reasons import Reason
-from vgpu.share import CardState, NodeState
 
 FIELDS: Final = (
     "free_slices",

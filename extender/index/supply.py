@@ -8,10 +8,11 @@ import numpy as np
 from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
-from vgpu.placement import fragmentation, room
+from vgpu.domain.cards.share import NodeState
+from vgpu.placement import room
+from vgpu.placement.costs import fragmentation
 from vgpu.placement.models import Models
 from vgpu.placement.room import Ask
-from vgpu.share import NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final
 
 from fastapi import Response
 
-from extender import etags
+from extender.web import etags
 
 MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",

@@ -19,9 +19,9 @@ from limiter.build import toolchain
 from tests.arbiter import simulation
 from tests.arbiter.client import Client
 from tests.arbiter.simulation import World
-from vgpu import limits, region
-from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import CardLimit, Limits
 
 UNSTARTED = tuple(path for path in build.arbiter_sources() if path.name != "main.c")
 CARD = bytes(range(1, 17))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 
 from limiter.arbitration import ANY, Page
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
 
 US: Final = 1_000
 MS: Final = 1_000_000

@@ -12,7 +12,7 @@ import pytest
 from limiter import arbiter_path
 from limiter.arbitration import ACCEPTED, HELLO, MAGIC, NO_SUCH_CARD, OTHER_VERSION, TOO_MANY, VERSION
 from tests.arbiter.conftest import CARD, GPU, Node, limits_for, until
-from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 OTHER_CARD = bytes(reversed(CARD))
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from extender import metrics as extender_metrics
 from tests.contract.repository import ROOT
 from vgpu.adapters.metrics import Metric
-from vgpu.node import dcgm_metrics
-from vgpu.node import metrics as node_metrics
+from vgpu.node.usage import dcgm_metrics
+from vgpu.node.usage import metrics as node_metrics
 from webhook import metrics as webhook_metrics
 
 PAGE = ROOT / "docs" / "metrics.md"

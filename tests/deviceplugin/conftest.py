@@ -24,13 +24,14 @@ from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
 from tests.deviceplugin.plugin_parts import PluginParts
 from tests.vgpu.node.builders import NODE, gpu, manifest
-from vgpu import limits, names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
 from vgpu.adapters.procfs import FileId, Process
-from vgpu.errors import KubernetesError
-from vgpu.limits import Limits
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import Limits
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"

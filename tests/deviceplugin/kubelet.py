@@ -19,8 +19,9 @@ import grpc
 
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from deviceplugin.kubelet.api import podresources_pb2 as resources
-from vgpu import names, quantity, request
-from vgpu.request import ContainerKind
+from vgpu.domain import names, quantity
+from vgpu.domain.asks import request
+from vgpu.domain.asks.request import ContainerKind
 
 
 class Rejected(Exception):

@@ -15,14 +15,15 @@ from deviceplugin.prestart import Prover
 from deviceplugin.responses import Injection
 from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices
-from vgpu import limits, names
-from vgpu.errors import KubernetesError
-from vgpu.node.allocations import Allocation, Allocations
-from vgpu.node.inventory import Inventory
-from vgpu.node.limits_writer import LimitsWriter
-from vgpu.node.pods import BoundPod, PodKey, Pods
-from vgpu.node.refusal import Refusal
-from vgpu.node.state_files import StateFiles
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
+from vgpu.domain.formats import limits
+from vgpu.node.cards.inventory import Inventory
+from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.limits_writer import LimitsWriter
+from vgpu.node.containers.pods import BoundPod, PodKey, Pods
+from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.state_files import StateFiles
 
 IDS = slices(0, 0, 1, 2, 3)
 

@@ -10,8 +10,8 @@ from deviceplugin import candidates
 from deviceplugin.candidates import Candidate
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, plain, sidecar, slices
-from vgpu import names
-from vgpu.node.pods import BoundPod
+from vgpu.domain import names
+from vgpu.node.containers.pods import BoundPod
 
 
 def never_served(_: str, __: str) -> bool:

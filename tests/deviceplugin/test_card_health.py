@@ -4,8 +4,8 @@ from tests.deviceplugin.conftest import World
 from tests.deviceplugin.test_uninvited import reports
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, uuid
-from vgpu import names
 from vgpu.adapters.nvml.records import Xid
+from vgpu.domain import names
 
 
 async def reasons(world: World) -> list[str]:

@@ -10,10 +10,10 @@ from deviceplugin import devices
 from deviceplugin.devices import DeviceLists
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from tests.vgpu.node.builders import SLICE_MIB, gpu, slices, uuid
-from vgpu import names
-from vgpu.errors import UnusableSetting
-from vgpu.node import device_ids
-from vgpu.node.inventory import HeldDevices, Inventory
+from vgpu.domain import names
+from vgpu.domain.errors import UnusableSetting
+from vgpu.node.cards import device_ids
+from vgpu.node.cards.inventory import HeldDevices, Inventory
 
 GPUS = [gpu(n) for n in range(3)]
 

@@ -10,7 +10,7 @@ from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.kubelet.messages import Listing
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.vgpu.node.builders import allocation, bound, slices
-from vgpu import names
+from vgpu.domain import names
 
 POD = bound("p")
 ANY = allocation(slices(0, 1, 2), POD)

@@ -12,7 +12,7 @@ import pytest
 from simgpu import build, state_directory
 from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE
-from vgpu import names
+from vgpu.domain import names
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 

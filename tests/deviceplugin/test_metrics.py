@@ -14,9 +14,9 @@ from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid
-from vgpu import names
 from vgpu.adapters.nvml.records import BusySamples
-from vgpu.quantity import MIB
+from vgpu.domain import names
+from vgpu.domain.quantity import MIB
 
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from deviceplugin import occupancy
 from tests.deviceplugin.plugin_parts import IDS, PluginParts
 from tests.vgpu.node.builders import allocation, bound, slices, uuid
-from vgpu import names
-from vgpu.node.inventory import HeldDevices
+from vgpu.domain import names
+from vgpu.node.cards.inventory import HeldDevices
 
 POD = bound("p")
 LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}

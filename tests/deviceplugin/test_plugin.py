@@ -7,9 +7,10 @@ import pytest
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import SLICE_MIB, sidecar, uuid
-from vgpu import names, region
-from vgpu.limits import CardLimit
-from vgpu.policy import MemoryPolicy
+from vgpu.domain import names
+from vgpu.domain.asks.policy import MemoryPolicy
+from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import CardLimit
 
 GIB = 1 << 30
 

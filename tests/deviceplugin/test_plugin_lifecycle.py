@@ -10,7 +10,8 @@ from deviceplugin.kubelet.registration import Stream
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
-from vgpu import names, region
+from vgpu.domain import names
+from vgpu.domain.formats import region
 
 
 async def test_the_gpunode_is_created_with_the_node_as_owner(world: World) -> None:

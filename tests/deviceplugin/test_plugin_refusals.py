@@ -11,7 +11,7 @@ from deviceplugin import candidate_search
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, uuid
-from vgpu import names
+from vgpu.domain import names
 
 GIB = 1 << 30
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}

@@ -8,8 +8,8 @@ import pytest
 
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
-from vgpu import names
-from vgpu.node.pods import PodKey
+from vgpu.domain import names
+from vgpu.node.containers.pods import PodKey
 
 IDS = frozenset({"a", "b"})
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from deviceplugin.candidate_search import DEADLINE_S
 from tests.deviceplugin.plugin_parts import PluginParts, share
 from tests.vgpu.node.builders import slices
-from vgpu import names
+from vgpu.domain import names
 
 
 async def test_no_list_from_the_preference_until_some_time_after_allocate(parts: PluginParts) -> None:

@@ -8,10 +8,10 @@ from tests import leases
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, slices, uuid
-from vgpu import names
-from vgpu.node.allocations import Holder
-from vgpu.node.refusal import NodeReason
-from vgpu.reasons import Reason
+from vgpu.domain import names
+from vgpu.domain.cards.reasons import Reason
+from vgpu.node.containers.allocations import Holder
+from vgpu.node.containers.refusal import NodeReason
 
 
 async def test_of_two_pods_of_one_name_a_quorum_read_finds_the_holder(parts: PluginParts) -> None:

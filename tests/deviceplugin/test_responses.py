@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from deviceplugin import responses
 from deviceplugin.responses import DeviceList, Injection
 from tests.vgpu.node.builders import gpu, slices, uuid
-from vgpu import container_paths
-from vgpu.node import device_ids
-from vgpu.node.state_files import StateFiles
+from vgpu.domain.formats import container_paths
+from vgpu.node.cards import device_ids
+from vgpu.node.containers.state_files import StateFiles
 
 numbers = st.sets(st.integers(0, 7))
 

@@ -7,8 +7,8 @@ import msgspec
 from tests.deviceplugin.conftest import PODS, World, settings_of
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
-from vgpu import names
 from vgpu.adapters.procfs import Process
+from vgpu.domain import names
 
 ID, SIDE = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}

@@ -6,10 +6,10 @@ from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, REPLICA_SET, reports, use, with_status
 from tests.strategies import container
 from tests.vgpu.node.builders import uuid
-from vgpu import region
 from vgpu.adapters import procfs
 from vgpu.adapters.procfs import FileId
-from vgpu.quantity import MIB
+from vgpu.domain.formats import region
+from vgpu.domain.quantity import MIB
 
 Json = dict[str, Any]
 PID = 4711

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE, uuid
-from vgpu import names
+from vgpu.domain import names
 
 
 @pytest.mark.parametrize("flags", [{"watermark_high": 70}, {"watermark_low": 90}, {"watermark_high": 101}])

@@ -8,7 +8,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vgpu import assignment, names
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
 
 Event = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Unpack
 from cluster import nodes, parts
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
-from vgpu import names, quantity
+from vgpu.domain import names, quantity
 
 PAUSE = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
 

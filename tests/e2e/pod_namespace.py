@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from cluster import api, images, wait
 from cluster.cluster import Cluster
-from vgpu import assignment, names
-from vgpu.assignment import Assignment
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment
 
 Document = dict[str, Any]
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cluster import accounts, api, binaries, parts, wait
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import PodNamespace, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

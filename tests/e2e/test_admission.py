@@ -11,7 +11,7 @@ import yaml
 from cluster import accounts, api, binaries, wait
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

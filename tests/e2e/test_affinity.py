@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.pod_namespace import PodNamespace, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

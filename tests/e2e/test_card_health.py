@@ -9,7 +9,7 @@ from cluster import nodes
 from simgpu import state_directory
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_node_files import at
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,7 @@ from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, 
 from tests.e2e.test_limits import assert_total_memory
 from tests.e2e.test_node_files import at
 from tests.e2e.test_uninvited import HOLD, until_reported, until_used
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

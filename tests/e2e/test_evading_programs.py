@@ -15,7 +15,7 @@ from simgpu import build
 from tests.e2e import test_uninvited, test_unlimited
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
 from tests.e2e.test_node_files import at
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,7 @@ from cluster import images
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, is_running
 from tests.manifests import examples
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

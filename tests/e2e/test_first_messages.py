@@ -6,7 +6,7 @@ from cluster import binaries
 from tests.e2e.churn import stopped
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.e2e.test_node_files import at
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -11,15 +11,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from cluster import progress
-from extender.history import database, folder
-from extender.history.events import Decision, End, Event, Start
-from extender.history.prices import Prices
-from extender.history.reports import HistoryFilters
-from extender.history.sql_reports import SqlReports
+from extender.history import folder
+from extender.history.recording.events import Decision, End, Event, Start
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import HistoryFilters
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database
 from tests.e2e import audit
 from tests.e2e.churn import create_slowly, pending
 from tests.e2e.pod_namespace import PodNamespace
-from vgpu import assignment, names
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
 
 pytestmark = pytest.mark.e2e
 

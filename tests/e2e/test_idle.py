@@ -14,7 +14,7 @@ from tests.e2e.pod_namespace import PodNamespace, container, is_running, pod
 from tests.e2e.test_admin import vgpu
 from tests.e2e.test_node_files import at
 from tests.e2e.test_rights import client_of
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

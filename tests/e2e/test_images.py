@@ -18,8 +18,8 @@ from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from tests.e2e.test_admin import vgpu
 from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from vgpu import names
-from vgpu.quantity import MIB
+from vgpu.domain import names
+from vgpu.domain.quantity import MIB
 
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(600, func_only=True)]
 

@@ -14,7 +14,7 @@ from cluster.cluster import Cluster
 from tests.e2e import audit, checkpoint
 from tests.e2e.churn import churn, offered_slices, restart_counts, until_slices_are_offered
 from tests.e2e.pod_namespace import PodNamespace, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -11,7 +11,7 @@ from cluster.cluster import Cluster
 from cluster.kueue_manager import Kueue
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.manifests import examples
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]  # Kueue is built by the first test
 

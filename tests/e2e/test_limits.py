@@ -4,7 +4,7 @@ import pytest
 
 from simgpu import usage
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
-from vgpu import names, quantity
+from vgpu.domain import names, quantity
 
 pytestmark = pytest.mark.e2e
 

@@ -6,8 +6,8 @@ from typing import Unpack
 import pytest
 
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
-from vgpu import names
-from vgpu.assignment import Grant
+from vgpu.domain import names
+from vgpu.domain.grants.assignment import Grant
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from cluster import api, missing, parts, process, prometheus, wait
 from simgpu import usage
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_node_files import at
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 
 pytestmark = pytest.mark.e2e
 

@@ -22,7 +22,7 @@ from tests.e2e.churn import (
     until_slices_are_offered,
 )
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -4,8 +4,8 @@ import pytest
 
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from vgpu import names
-from vgpu.assignment import Grant
+from vgpu.domain import names
+from vgpu.domain.grants.assignment import Grant
 
 pytestmark = pytest.mark.e2e
 

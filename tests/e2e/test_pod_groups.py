@@ -10,10 +10,10 @@ import pytest
 
 from cluster import wait
 from cluster.cluster import Cluster
-from extender.watches import ABSENT_S
+from extender.watch.watches import ABSENT_S
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_gangs import DEADLINE_S, STARTED_S, Bound, all_cards, member, says
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

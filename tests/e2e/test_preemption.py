@@ -8,7 +8,7 @@ import pytest
 
 from cluster.cluster import Cluster
 from tests.e2e.pod_namespace import FOREVER, PodNamespace, container, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster import api
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

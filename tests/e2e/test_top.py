@@ -9,7 +9,7 @@ import pytest
 from cluster import binaries, nodes
 from tests.e2e.monitor.part_processes import root
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,8 @@ from cluster import nodes, wait
 from cluster.cluster import Cluster
 from tests.e2e.monitor.part_processes import arbiter_pid, root
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from vgpu import names
 from vgpu.cli.local import allocations
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,7 @@ from cluster import bare, nodes, wait
 from simgpu import usage
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from tests.e2e.test_node_files import at
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

@@ -12,9 +12,10 @@ from cluster import nodes, wait
 from simgpu import usage
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
 from tests.e2e.test_node_files import at
-from vgpu import limits, names
-from vgpu.limits import CardLimit, Limits
-from vgpu.quantity import MIB
+from vgpu.domain import names
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import CardLimit, Limits
+from vgpu.domain.quantity import MIB
 
 pytestmark = pytest.mark.e2e
 
@@ -164,5 +165,7 @@ def test_a_churn_of_honest_processes_has_no_finding(namespace: PodNamespace) -> 
         number += 1
     log = namespace.cluster.plugins[0].log.read_text(errors="replace")
     assert not [
-        line for line in log.split("\n") if "WARNING vgpu.node.process_watch" in line and namespace.name in line
+        line
+        for line in log.split("\n")
+        if "WARNING vgpu.node.processes.process_watch" in line and namespace.name in line
     ]

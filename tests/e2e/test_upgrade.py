@@ -17,7 +17,7 @@ from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_images import PARTS, save_logs
 from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(900, func_only=True)]
 

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from cluster.cluster import Cluster
-from extender.waker import CONDITION
+from extender.effects.waker import CONDITION
 from tests.e2e.pod_namespace import Document, PodNamespace, pod
-from vgpu import names
+from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
 

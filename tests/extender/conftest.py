@@ -18,16 +18,16 @@ from extender import assembly
 from extender.app import Verbs
 from extender.assembly import Observers
 from extender.clocks import Clocks
-from extender.cluster import Cluster
-from extender.history.events import Record
-from extender.node_refusals import NodeRefusals
+from extender.effects.node_refusals import NodeRefusals
+from extender.history.recording.events import Record
 from extender.settings import Settings
-from extender.watches import Watches
+from extender.state.cluster import Cluster
+from extender.watch.watches import Watches
 from tests import kubeconfigs, strategies
-from vgpu import names
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"

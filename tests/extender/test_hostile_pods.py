@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 
-from extender import wire
+from extender.protocol import wire
 from tests.extender.conftest import World
 from tests.hostile_pods import corpus
 from tests.hostile_pods.case import Case

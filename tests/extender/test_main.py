@@ -23,8 +23,8 @@ from cryptography.x509.oid import NameOID
 
 from extender.settings import Settings
 from tests import kubeconfigs, strategies
-from vgpu import names
 from vgpu.adapters import settings
+from vgpu.domain import names
 from vgpu.simulator.api import server
 
 POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}

@@ -9,13 +9,13 @@ import pytest
 from extender import app, metrics
 from extender.history import drain_state, folder, lag
 from extender.history.drain_state import DrainState
-from extender.history.events import Gap
-from extender.history.recorder import SpillRecorder
-from extender.history.spill import Spill
+from extender.history.recording.events import Gap
+from extender.history.recording.recorder import SpillRecorder
+from extender.history.recording.spill import Spill
 from extender.metrics import VerbMetrics
 from tests.extender.conftest import World
 from vgpu.adapters.metrics import Kind, Metric, Registry
-from vgpu.reasons import Reason
+from vgpu.domain.cards.reasons import Reason
 
 
 def text(world: World) -> str:

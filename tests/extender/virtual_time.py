@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import app, resources, watch
 from vgpu.simulator.api import selectors as label_selectors
 from vgpu.simulator.api.cluster import Cluster

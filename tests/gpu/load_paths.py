@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import limiter
-from vgpu import region
+from vgpu.domain.formats import region
 
 GIB = 1 << 30
 MIB = 1 << 20

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import limiter
-from vgpu import region
+from vgpu.domain.formats import region
 
 MIB: Final = 1 << 20
 LIMIT: Final = "16GiB"

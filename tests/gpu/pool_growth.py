@@ -21,7 +21,7 @@ from typing import Any, Final
 import limiter
 from tests.cuda_calls import pools
 from tests.gpu.driver_calls import cuda, quiet, start
-from vgpu import region
+from vgpu.domain.formats import region
 
 MIB: Final = 1 << 20
 UNIT: Final = 512  # a pool's pieces are multiples of it

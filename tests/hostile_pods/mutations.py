@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from tests.hostile_pods import values
 from tests.hostile_pods.case import Document, Draft
 from tests.hostile_pods.valid import container
-from vgpu import names
+from vgpu.domain import names
 
 SIZES: Final = (1, 10, 100, 100, 1000, 20_000)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.hostile_pods.case import Document
-from vgpu import names
+from vgpu.domain import names
 
 _PAUSE: Final = {"image": "docker.io/local/pause:1", "command": ["/pause"]}
 

@@ -3,7 +3,8 @@
 import random
 from typing import Final
 
-from vgpu import aliases, names
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
 
 AMOUNTS: Final = (
     "0", "1", "-1", "256", "257", "1024", "8192", "16777216", "16777217", "1e3", "1E3", "1e18", "1E18", "18k", "1M",

@@ -20,9 +20,9 @@ from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World, worlds
 from tests.limiter import turn_structures
-from vgpu import limits, region
-from vgpu.limits import Limits
-from vgpu.region import Region
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import Limits
+from vgpu.domain.formats.region import Region
 
 MIB = 1 << 20
 CONTEXT, MODULE = 20, 4  # MiB that a context and a module take, of container_with_code

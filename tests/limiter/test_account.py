@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.limiter.conftest import region_bytes
-from vgpu import limits, region
+from vgpu.domain.formats import limits, region
 
 U64 = ctypes.c_uint64
 GPUS = [limits.uuid_text(bytes([n]) * 16) for n in (1, 2, 3)]

@@ -13,8 +13,8 @@ from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
 from simgpu.session import Session
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
-from vgpu.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits, uuid_bytes
 
 pytestmark = pytest.mark.slow
 

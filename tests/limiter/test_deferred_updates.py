@@ -11,7 +11,7 @@ import pytest
 
 from limiter import launch
 from tests.limiter.conftest import MIB
-from vgpu import region
+from vgpu.domain.formats import region
 
 # Takes the region's lock and keeps it until its standard input ends.
 HOLDER = """

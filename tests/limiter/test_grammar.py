@@ -7,10 +7,11 @@ import zlib
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vgpu import limits, quantity
-from vgpu.errors import MalformedLimits
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain import quantity
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.errors import MalformedLimits
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 SLOT_SIZE = 1600
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"

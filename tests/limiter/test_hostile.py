@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.limiter.conftest import MIB, Container
-from vgpu import limits, region
+from vgpu.domain.formats import limits, region
 
 OUT_OF_MEMORY = 2
 ANSWERS = {0, OUT_OF_MEMORY}

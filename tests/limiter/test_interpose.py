@@ -16,9 +16,9 @@ from limiter.build import toolchain
 from simgpu import state_directory
 from simgpu.world import World
 from tests.limiter.conftest import MIB
-from vgpu import limits, region
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 ROOT = Path(limiter.__file__).parents[1]
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
@@ -174,7 +174,7 @@ def test_limits_that_were_changed_since_are_inherited(world: World) -> None:
     """`vgpu set` changes the file; a child still asks for what its parent asked for."""
     change = """
 from limiter import launch
-from vgpu import limits
+from vgpu.domain.formats import limits
 with open(os.environ["VGPU_LIMITS_FILE"], "r+b") as file:
     for offset, piece in limits.rewrite(file.read(), launch.parse("32MiB", None, None)):
         file.seek(offset), file.write(piece)

@@ -12,8 +12,8 @@ import pytest
 
 from simgpu.session import Session
 from tests.limiter.conftest import Container
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ import pytest
 from simgpu.build import ROOT
 from simgpu.session import Session
 from tests.limiter.conftest import MIB, Container
-from vgpu import limits
-from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 OUT_OF_MEMORY = 2
 GIB = 1 << 30
@@ -256,8 +256,8 @@ def test_limits_written_by_the_device_plugin_are_read(big: Container, session: S
     code = """
 import sys
 from pathlib import Path
-from vgpu.node.state_files import StateFiles
-from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.node.containers.state_files import StateFiles
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 files = StateFiles(Path(sys.argv[1]))
 (files.allocations / "a").symlink_to(sys.argv[2])
 files.write_limits("a", Limits((CardLimit(ANY_GPU, int(sys.argv[3])),)))

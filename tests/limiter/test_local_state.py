@@ -13,7 +13,7 @@ import pytest
 
 import limiter
 from limiter import LimiterError, launch, local_keeper, local_state
-from vgpu import limits, region
+from vgpu.domain.formats import limits, region
 
 ROOT = Path(limiter.__file__).parents[1]
 WANTED = launch.parse("64MiB", 30, None)

@@ -8,7 +8,7 @@ import pytest
 from simgpu import state_directory, usage
 from simgpu.session import Session
 from tests.limiter.conftest import CONTEXT, LOAD, MIB, MODULE, Container
-from vgpu import region
+from vgpu.domain.formats import region
 
 OUT_OF_MEMORY = 2
 CREATE = "made('cuCtxCreate_v2', 0, 0)"

@@ -9,8 +9,8 @@ import pytest
 from simgpu import state_directory, usage
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from vgpu import limits
-from vgpu.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 OUT_OF_MEMORY = 2
 INVALID_VALUE = 1

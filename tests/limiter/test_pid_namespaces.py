@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.limiter.conftest import MIB, Container
-from vgpu import region
+from vgpu.domain.formats import region
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
 WITH_PROC = (*NESTED, "--mount-proc")

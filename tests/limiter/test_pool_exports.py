@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.limiter.conftest import region_bytes
 from tests.limiter.test_account import GPUS, U64, Identity, identity
-from vgpu import limits, region
+from vgpu.domain.formats import limits, region
 
 MAKER, IMPORTER = 1, 2
 ROWS = 512

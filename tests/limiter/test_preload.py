@@ -14,7 +14,7 @@ import pytest
 
 from tests.limiter.conftest import Build, Container, environment_without_limits, skip_outside_ci
 from tests.limiter.test_side_effects import EXIT_CODE
-from vgpu import region
+from vgpu.domain.formats import region
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from simgpu import state_directory
 from simgpu.session import Session
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import MemoryPolicy
-from vgpu.region import CardUse
+from vgpu.domain.asks.policy import MemoryPolicy
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.region import CardUse
 
 OUT_OF_MEMORY = 2
 CARD_MIB = 81920

@@ -17,9 +17,9 @@ from simgpu.session import Session
 from simgpu.world import World
 from tests.arbiter.conftest import Container as Folder
 from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
-from vgpu import region
-from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import CardLimit, Limits
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,21 @@ from pydantic_settings import CliApp
 
 from deviceplugin.settings import Settings as PluginSettings
 from extender import __main__ as extender_main
-from extender import bind, binding_outcome, refused, shutdown
-from extender.admin import access, card_routes, simulate_routes
+from extender import shutdown
+from extender.admin.routes import card_routes, simulate_routes
+from extender.admin.security import access
+from extender.lead import binding_outcome
 from extender.settings import Settings as ExtenderSettings
+from extender.state.fields import refused
+from extender.verbs import bind
 from images import parts
-from vgpu import aliases, container_paths, idle, names
-from vgpu.node import card_reports, finding_reports, gpunode_status, refusal_reporter, sightings
-from vgpu.node.inventory import State
-from vgpu.node.watermarks import Watermark
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, idle
+from vgpu.domain.formats import container_paths
+from vgpu.node.cards.inventory import State
+from vgpu.node.cards.watermarks import Watermark
+from vgpu.node.gpunode import card_reports, gpunode_status, refusal_reporter
+from vgpu.node.processes import finding_reports, sightings
 from webhook.settings import Settings as WebhookSettings
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 from tests.manifests import examples
 from tests.manifests.examples import FILES, FOLDER
 from tests.webhook.builders import rules
-from vgpu import request
+from vgpu.domain.asks import request
 from webhook import advice, mutate, validate
 
 

@@ -3,7 +3,8 @@
 import yaml
 
 from tests.manifests import examples
-from vgpu import aliases, names
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
 
 FOLDER = examples.FOLDER / "kueue"
 CONFIGURATION = yaml.safe_load((FOLDER / "configuration.yaml").read_text())["resources"]

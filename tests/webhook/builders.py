@@ -8,9 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from vgpu import aliases, names
 from vgpu.adapters.metrics import Registry
-from vgpu.device import Card
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
+from vgpu.domain.cards.device import Card
 from webhook.metrics import ReviewMetrics
 from webhook.rules import Rules
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook import builders
-from vgpu import names
 from vgpu.adapters.metrics import Registry
+from vgpu.domain import names
 from webhook import admission, app, metrics, wire
 
 RULES = builders.rules(builders.H100)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from vgpu.device import CardMode
+from vgpu.domain.cards.device import CardMode
 from webhook import cluster_cards
 
 

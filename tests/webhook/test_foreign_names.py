@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.webhook import builders
-from vgpu import aliases, foreign_annotations, names
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, foreign_annotations
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)

@@ -5,11 +5,11 @@ import time
 
 import httpx
 
-from extender import objects
+from extender.state import objects
 from tests.hostile_pods import corpus
 from tests.hostile_pods.case import Case
 from tests.webhook import builders
-from vgpu import manifest
+from vgpu.domain.asks import manifest
 from webhook import app
 
 RULES = builders.rules(builders.H100)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.webhook import builders
-from vgpu import names
+from vgpu.domain import names
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)

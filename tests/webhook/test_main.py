@@ -15,7 +15,7 @@ from aiohttp import test_utils
 
 from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
-from vgpu import names
+from vgpu.domain import names
 from webhook.certificates import ca_objects
 
 CONFIGURATIONS = [f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook" for kind in ca_objects.KINDS]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import event, given
 
 from tests.webhook import builders
-from vgpu import aliases, names, request
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, request
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from tests.webhook import builders
-from vgpu import names
-from vgpu.device import CardMode
+from vgpu.domain import names
+from vgpu.domain.cards.device import CardMode
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)

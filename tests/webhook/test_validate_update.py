@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook import builders
-from vgpu import names, request
+from vgpu.domain import names
+from vgpu.domain.asks import request
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)

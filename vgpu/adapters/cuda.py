@@ -9,7 +9,7 @@ import uuid
 from types import TracebackType
 from typing import Final, Self
 
-from vgpu.errors import CudaError
+from vgpu.domain.errors import CudaError
 
 LIBRARY: Final = "libcuda.so.1"
 THREADS: Final = 256  # of a block

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from vgpu import json_depth
+from vgpu.domain.formats import json_depth
 
 T = TypeVar("T")
 

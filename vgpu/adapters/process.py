@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from vgpu.errors import VgpuError
+from vgpu.domain.errors import VgpuError
 
 MAX_DESCRIPTORS: Final = 8_192
 _LOWEST_PRIORITY: Final = 19  # nice

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vgpu.errors import VgpuError
+from vgpu.domain.errors import VgpuError
 
 ANSWER_IS_NO: Final = 1  # a pod that cannot be placed, a finding of doctor or diagnose
 WRONG_USAGE: Final = 2

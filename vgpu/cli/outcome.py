@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar
 import typer
 
 from vgpu.cli.failure import CommandFailed
-from vgpu.errors import MalformedError, VgpuError
+from vgpu.domain.errors import MalformedError, VgpuError
 
 USAGE: Final = 2
 FAILED: Final = 125  # the command was not started, as with `timeout` and `docker run`

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vgpu import names, quantity
-from vgpu.assignment import Assignment
-from vgpu.device import Card, CardMode
+from vgpu.domain import names, quantity
+from vgpu.domain.asks.policy import CardSelector, PackingPolicy
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards.device import Card, CardMode
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import CardSelector, PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import ContainerRequest, PodRequest
-from vgpu.share import CardState
 
 MAX_TRIED: Final = 50  # nodes for each rule
 

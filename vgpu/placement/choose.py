@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from vgpu import reasons
-from vgpu.assignment import Assignment, Grant
-from vgpu.links import LinkWeights
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.links import LinkWeights
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import fit, packing
 from vgpu.placement.policies import POLICIES
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import ContainerRequest, PodRequest
-from vgpu.share import CardState, NodeState
 
 
 @dataclass(frozen=True, slots=True)

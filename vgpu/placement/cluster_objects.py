@@ -9,20 +9,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from vgpu import assignment_trust, card_status, host_request, names, quantity, request, usage
-from vgpu.assignment import Assignment
-from vgpu.device import Node
-from vgpu.host_request import NOTHING, HostRequest
-from vgpu.placement import fragmentation, room
+from vgpu.domain import names, quantity
+from vgpu.domain.asks import host_request, request
+from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards import card_status
+from vgpu.domain.cards.device import Node
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import UNKNOWN_HOST, HostRoom, NodeState
+from vgpu.domain.grants import assignment_trust, usage
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.placement import room
+from vgpu.placement.costs import fragmentation
 from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import UNKNOWN_HOST, HostRoom, NodeState
 
 Json = Mapping[str, Any]
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vgpu import quantity, reasons
-from vgpu.assignment import Assignment
+from vgpu.domain import quantity
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
 from vgpu.placement.packed import Packed
 from vgpu.placement.simulate import Landing
 from vgpu.placement.snapshot import NodeView
-from vgpu.quantity import FULL_CORES
-from vgpu.reasons import Reason
-from vgpu.request import ContainerRequest, PodRequest
 
 Views = Mapping[str, NodeView]
 Json = dict[str, Any]

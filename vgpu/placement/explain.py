@@ -7,18 +7,19 @@ fit is the node whose lacking cards lack the least.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from vgpu import quantity, reasons
-from vgpu.assignment import Assignment
-from vgpu.host_request import NOTHING, HostRequest
+from vgpu.domain import quantity
+from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards import reasons
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import advice
 from vgpu.placement.advice import Advice
 from vgpu.placement.choose import Refusal
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.quantity import FULL_CORES
-from vgpu.reasons import Reason
-from vgpu.request import ContainerRequest, PodRequest
-from vgpu.share import CardState
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from vgpu import usage
-from vgpu.assignment import Assignment
-from vgpu.device import CardMode
-from vgpu.policy import CardSelector
-from vgpu.reasons import Reason
-from vgpu.request import ContainerRequest, PodRequest
-from vgpu.share import CardState, NodeState, Usage
+from vgpu.domain.asks.policy import CardSelector
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, NodeState, Usage
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.assignment import Assignment
 
 
 def refusal(container: ContainerRequest, selector: CardSelector, need: Usage, state: CardState) -> Reason | None:

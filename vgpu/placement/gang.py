@@ -12,10 +12,10 @@ members suffice: each member before has changed one of them at most.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.gang_attempt import Attempt, Member, Place, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
 
 
 @dataclass(frozen=True, slots=True)

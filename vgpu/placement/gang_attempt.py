@@ -7,15 +7,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 
-from vgpu import host_request
-from vgpu.assignment import Assignment
-from vgpu.host_request import HostRequest
+from vgpu.domain.asks import host_request
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.request import PodRequest
 
 MAX_COUNTED: Final = 16  # members for which a node's room is counted, to keep a gang on few nodes
 

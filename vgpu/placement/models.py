@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from vgpu.device import Card
-from vgpu.policy import CardSelector
+from vgpu.domain.asks.policy import CardSelector
+from vgpu.domain.cards.device import Card
 
 MAX_MODELS: Final = 62  # bits of an int64 that are used; further models have the last bit in common
 ALL: Final = (1 << MAX_MODELS) - 1

@@ -7,7 +7,7 @@ measure of FGD (`fgd.stranded`), over the typical pods that the policies learned
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from vgpu.placement import fgd
+from vgpu.placement.costs import fgd
 from vgpu.placement.demand import Demand
 from vgpu.placement.room import CARD, Ints, Room
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from vgpu.domain.asks.request import ContainerKind, ContainerRequest, PodRequest
+from vgpu.domain.cards.share import NO_USAGE, CardState, NodeState, Usage
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import fit
-from vgpu.quantity import FULL_CORES
-from vgpu.request import ContainerKind, ContainerRequest, PodRequest
-from vgpu.share import NO_USAGE, CardState, NodeState, Usage
 
 MAX_CONTAINERS: Final = 4
 MAX_STEPS: Final = 50_000  # bound on the work for one node, about 10 ms; four containers on eight cards take 3,000

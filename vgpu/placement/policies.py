@@ -4,17 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from vgpu.host_request import NOTHING, HostRequest
-from vgpu.links import LinkWeights
-from vgpu.placement import demand, fgd, fragmentation, power, room, topology
+from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.policy import PackingPolicy, PodOptions
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.links import LinkWeights
+from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.placement import demand, room
+from vgpu.placement.costs import fgd, fragmentation, power, topology
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ints, Room
 from vgpu.placement.weights import Weights
-from vgpu.policy import PackingPolicy, PodOptions
-from vgpu.request import PodRequest
-from vgpu.share import CardState, NodeState
 
 CardSet = Callable[[Sequence[CardState], int, LinkWeights], list[CardState]]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from vgpu import usage
-from vgpu.assignment import Assignment
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.share import NO_USAGE, CardState, NodeState, Usage
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose as placing
-from vgpu.policy import PackingPolicy
-from vgpu.request import PodRequest
-from vgpu.share import NO_USAGE, CardState, NodeState, Usage
 
 MAX_TRIALS: Final = 400  # placements in one search: about 20 ms
 

@@ -6,7 +6,7 @@ A node with a worse tier comes after all nodes with a better one, whatever the p
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from vgpu.policy import RackPolicy
+from vgpu.domain.asks.policy import RackPolicy
 
 
 def tiers(policy: RackPolicy | None, racks: Mapping[str, str], used: Iterable[str]) -> dict[str, int]:

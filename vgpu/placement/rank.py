@@ -6,11 +6,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement import room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import NO_CARDS, Question
-from vgpu.policy import PackingPolicy
-from vgpu.share import NodeState
 
 NO_TIERS: Final[Mapping[str, int]] = MappingProxyType({})
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from vgpu.device import CardMode
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.models import Models
-from vgpu.quantity import FULL_CORES
-from vgpu.request import PodRequest
-from vgpu.share import CardState, NodeState
 
 Ints: TypeAlias = Any  # an int, or an array of int64 over nodes
 

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from vgpu.assignment import Assignment
-from vgpu.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain, rank, room, simulated_gangs
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
@@ -20,8 +22,6 @@ from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
 from vgpu.placement.snapshot import NodeView
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
 
 
 @dataclass(frozen=True, slots=True)

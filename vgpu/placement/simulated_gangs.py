@@ -6,13 +6,13 @@ The pods of a gang are placed when its first pod comes: as many as its size toge
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from vgpu.host_request import HostRequest
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.request import PodRequest
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, Place
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.request import PodRequest
 
 
 @dataclass(frozen=True, slots=True)

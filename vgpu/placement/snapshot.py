@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from vgpu import usage
-from vgpu.assignment import Assignment
-from vgpu.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import HostRoom, NodeState
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose, fit, preempt
 from vgpu.placement.choose import Refusal
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import HostRoom, NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu import links
-from vgpu.links import LinkWeights
+from vgpu.domain.cards import links
+from vgpu.domain.cards.links import LinkWeights
 
 
 @dataclass(frozen=True, slots=True)

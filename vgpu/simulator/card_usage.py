@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 
-from vgpu import assignment_trust, names, request, usage
-from vgpu.assignment import Assignment
-from vgpu.assignment_trust import Distrust
-from vgpu.device import Node
-from vgpu.request import PodRequest
-from vgpu.share import NodeState, Usage
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import Node
+from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.grants import assignment_trust, usage
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.grants.assignment_trust import Distrust
 from vgpu.simulator.api.resources import Json
 
 

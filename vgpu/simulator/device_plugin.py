@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Final
 
-from vgpu import names
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.device import Node
-from vgpu.share import Usage
+from vgpu.domain import names
+from vgpu.domain.cards.device import Node
+from vgpu.domain.cards.share import Usage
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster

@@ -6,7 +6,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from vgpu import quantity
+from vgpu.domain import quantity
 from vgpu.simulator import tables
 from vgpu.simulator.view import CardRow, PodRow, View
 

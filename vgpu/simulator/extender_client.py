@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from vgpu.errors import OutsideError
+from vgpu.domain.errors import OutsideError
 from vgpu.simulator.api.resources import Json
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import yaml
 
-from vgpu import names
+from vgpu.domain import names
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import Json, Target

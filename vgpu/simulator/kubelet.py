@@ -8,10 +8,10 @@ guard: a pod without an assignment does not start, and a pod that does not fit b
 from datetime import datetime, timedelta
 from typing import Final
 
-from vgpu import request
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.device import Node
-from vgpu.errors import KubernetesError
+from vgpu.domain.asks import request
+from vgpu.domain.cards.device import Node
+from vgpu.domain.errors import KubernetesError
 from vgpu.placement import fit
 from vgpu.simulator import card_usage, measured, nodes
 from vgpu.simulator.api import pods, resources

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
-from vgpu import measured_use
-from vgpu.measured_use import MeasuredUse
-from vgpu.quantity import FULL_CORES
+from vgpu.domain.cards import measured_use
+from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.simulator import card_usage
 from vgpu.simulator.api.resources import Json
 

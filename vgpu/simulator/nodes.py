@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 import vgpu
-from vgpu import names, summary
-from vgpu.card_status import card_status
-from vgpu.device import Card, Node
-from vgpu.share import NO_USAGE, CardState, Usage
+from vgpu.domain import names
+from vgpu.domain.cards import summary
+from vgpu.domain.cards.card_status import card_status
+from vgpu.domain.cards.device import Card, Node
+from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.simulator.api import pods
 from vgpu.simulator.api.resources import Json
 

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
-from vgpu import quantity, request
-from vgpu.request import ContainerKind
+from vgpu.domain import quantity
+from vgpu.domain.asks import request
+from vgpu.domain.asks.request import ContainerKind
 from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import Json
 

@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu import names
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator import resource_fit, scheduling_status
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import Cluster

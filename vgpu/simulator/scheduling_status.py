@@ -1,7 +1,7 @@
 """What a scheduler writes about a pod that fits on no node: a condition, and an Event where the reason is new."""
 
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import pods
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import EVENTS, Json, Target

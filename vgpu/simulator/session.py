@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import aiohttp
 
-from vgpu import names
-from vgpu.device import Node
+from vgpu.domain import names
+from vgpu.domain.cards.device import Node
 from vgpu.simulator import installation, nodes, ports, readiness, view
 from vgpu.simulator.api import server
 from vgpu.simulator.api.cluster import Cluster

@@ -10,8 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from vgpu import quantity
-from vgpu.quantity import FULL_CORES
+from vgpu.domain import quantity
+from vgpu.domain.quantity import FULL_CORES
 from vgpu.simulator.view import CardRow, PodRow, View
 
 BAR_WIDTH: Final = 24

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu import quantity, request
-from vgpu.device import Node
-from vgpu.request import ContainerRequest
+from vgpu.domain import quantity
+from vgpu.domain.asks import request
+from vgpu.domain.asks.request import ContainerRequest
+from vgpu.domain.cards.device import Node
 from vgpu.simulator import card_usage, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
 from vgpu.simulator.api.resources import EVENTS, PODS, Json

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import cycle, islice
 from typing import Final
 
-from vgpu import names
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import PODS, Json, Target
 from vgpu.simulator.kubelet import RUNS_FOR

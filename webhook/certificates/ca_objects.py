@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from webhook.certificates import ca_rotation
 from webhook.certificates.signing import Authority
 

@@ -14,7 +14,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from vgpu.errors import MalformedError
+from vgpu.domain.errors import MalformedError
 from webhook.certificates import signing
 from webhook.certificates.signing import Authority, ServingCertificate
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import VgpuError
+from vgpu.domain.errors import VgpuError
 from webhook.certificates import ca_objects, ca_rotation, signing
 from webhook.certificates.signing import ServingCertificate
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from extender.admin import frames
+from extender.admin.exchange import frames
 from extender.admin.worker import questions
 from extender.admin.worker.fleet import Fleet, Update
 

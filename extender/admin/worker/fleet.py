@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from extender.index.choice import Choice
 from extender.index.nodes import NodeIndex
 from extender.index.row import Row
-from vgpu import names
+from vgpu.domain import names
 from vgpu.placement.models import Models
 from vgpu.placement.snapshot import NodeView
 

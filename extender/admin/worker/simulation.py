@@ -6,7 +6,9 @@ from dataclasses import replace
 from extender.admin.worker.fleet import Fleet
 from extender.index import ask
 from extender.index.choice import Choice, Judged
-from vgpu.assignment import Assignment
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain, simulate, simulated_gangs
 from vgpu.placement.choose import Refusal
 from vgpu.placement.explain import NearestFit
@@ -16,8 +18,6 @@ from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.simulated_gangs import Together
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
 
 
 class Simulation:

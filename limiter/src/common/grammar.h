@@ -1,5 +1,5 @@
 /* Parser of limits that are given as text in environment variables. Pure. The Python parser of the grammar is `parse`
- * in limiter/launch.py, with sizes by `size_bytes` in vgpu/quantity.py. */
+ * in limiter/launch.py, with sizes by `size_bytes` in vgpu/domain/quantity.py. */
 #ifndef VGPU_COMMON_GRAMMAR_H
 #define VGPU_COMMON_GRAMMAR_H
 

@@ -1,4 +1,4 @@
-/* Layout of a region: the shared memory file of a container's processes. Mirrored by vgpu/region.py.
+/* Layout of a region: the shared memory file of a container's processes. Mirrored by vgpu/domain/formats/region.py.
  *
  * Little-endian, fixed-width integers, no pointers. The node's agent and the arbiter read a region from outside,
  * without its lock, and validate what they read, because the container's processes can write anything into it.

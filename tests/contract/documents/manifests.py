@@ -14,7 +14,7 @@ import yaml
 from tests.contract.repository import ROOT
 from tests.manifests.objects import all_objects, names_of_images, names_of_objects
 from tests.webhook.builders import container, pod, rules
-from vgpu import names
+from vgpu.domain import names
 from webhook import advice, mutate, validate
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from tests.contract.documents import python_code
     ("text", "wrong"),
     [
         ("import limiter\nlimiter.preload(memory='4GiB', cores=30)", ""),
-        ("from vgpu import names, quantity\nprint(names.GPU)\nraise SystemExit", ""),
+        ("from vgpu.domain import names, quantity\nprint(names.GPU)\nraise SystemExit", ""),
         ("import torch", ""),
         ("import limiter\nlimiter.preload(memry='4GiB')", "'memry'"),
         ("import limiter\nlimiter.load()", "'load'"),

@@ -14,7 +14,7 @@ from tests.e2e import churn
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.traffic import PODS, attempt, gpunodes, pods
 from tests.e2e.pod_namespace import is_running
-from vgpu import names
+from vgpu.domain import names
 
 GIVE_UP_S: Final = wait.allowed(150.0)
 RESIDENT_CORES: Final = 60

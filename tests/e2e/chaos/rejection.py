@@ -5,7 +5,7 @@ from typing import Final
 
 from cluster import api
 from cluster.cluster import Cluster
-from vgpu import names
+from vgpu.domain import names
 
 _API: Final = "/apis/flowcontrol.apiserver.k8s.io/v1"
 _NAME: Final = "chaos-reject"

@@ -28,7 +28,7 @@ from tests.e2e.monitor import accounts, extender_accounts, lasting, snapshot
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
 from tests.e2e.monitor.latency import Prober
 from tests.e2e.monitor.part_processes import PartProcesses
-from vgpu import names
+from vgpu.domain import names
 
 _FAULTS_BETWEEN_CHECKS: Final = 4
 _QUIET_S: Final = wait.allowed(40.0)

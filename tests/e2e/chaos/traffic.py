@@ -17,7 +17,7 @@ from cluster import api
 from tests.e2e import churn
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.monitor import json_depth
-from vgpu import names
+from vgpu.domain import names
 
 NAMESPACE: Final = "chaos"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.e2e.fuzz.tenant import NAMESPACE, PODS, Request
 from tests.hostile_pods import values
 from tests.hostile_pods.case import Case
-from vgpu import names
+from vgpu.domain import names
 
 APPLY: Final = "application/apply-patch+yaml"
 MERGE: Final = "application/merge-patch+json"

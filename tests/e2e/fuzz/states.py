@@ -5,7 +5,8 @@ from typing import Final
 
 from tests.e2e.monitor.findings import Finding, without_numbers
 from tests.e2e.monitor.snapshot import Document
-from vgpu import aliases, names
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
 
 _SHARES: Final = {*names.USER_RESOURCES, *aliases.MARKER_NAMES}
 _SCHEDULERS: Final = {"default-scheduler", names.SCHEDULER}

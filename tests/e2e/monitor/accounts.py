@@ -6,13 +6,15 @@ from typing import Final
 
 from tests.e2e.monitor.findings import Finding
 from tests.e2e.monitor.snapshot import Document, RunningContainer, Snapshot
-from vgpu import assignment_trust, names, request, usage
-from vgpu.assignment import Assignment
-from vgpu.device import Card, Node
-from vgpu.node import device_ids
-from vgpu.quantity import FULL_CORES, whole_number
-from vgpu.request import PodRequest
-from vgpu.share import Usage
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import Card, Node
+from vgpu.domain.cards.share import Usage
+from vgpu.domain.grants import assignment_trust, usage
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.quantity import FULL_CORES, whole_number
+from vgpu.node.cards import device_ids
 
 _TERMINAL: Final = {"Succeeded", "Failed"}
 _OURS: Final = ("/etc/ld.so.preload", "/run/vgpu/", "/usr/local/vgpu/")

@@ -11,9 +11,9 @@ from cluster.cluster import Cluster
 from tests.e2e.monitor import accounts
 from tests.e2e.monitor.findings import Finding
 from tests.e2e.monitor.snapshot import Snapshot
-from vgpu import names
-from vgpu.device import Card
-from vgpu.share import CardState
+from vgpu.domain import names
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.share import CardState
 
 
 def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:

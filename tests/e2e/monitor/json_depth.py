@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from vgpu.json_depth import shallow
+from vgpu.domain.formats.json_depth import shallow
 
 
 def loads(data: bytes) -> Any:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from vgpu import names
+from vgpu.domain import names
 
 PERIOD_S: Final = 0.2
 TIMEOUT_S: Final = 10.0

@@ -16,10 +16,10 @@ from deviceplugin.kubelet.messages import Listing
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from tests.e2e.monitor import json_depth
 from tests.e2e.monitor.part_processes import root
-from vgpu import names
-from vgpu.errors import MalformedError
-from vgpu.node import allocations
-from vgpu.node.allocations import Allocation
+from vgpu.domain import names
+from vgpu.domain.errors import MalformedError
+from vgpu.node.containers import allocations
+from vgpu.node.containers.allocations import Allocation
 
 Document = dict[str, Any]
 

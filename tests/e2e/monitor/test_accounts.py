@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.monitor import accounts, json_depth
 from tests.e2e.monitor.snapshot import OnNode, RunningContainer, Snapshot
-from vgpu import names
+from vgpu.domain import names
 
 GPU, OTHER = "GPU-a", "GPU-b"
 ID = frozenset({"GPU-a::1"})

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 
 from extender.admin import assembly
 from extender.admin.assembly import Parts
-from extender.admin.audit import AdminAction
-from extender.admin.snapshots import Shown, Snapshots
-from extender.filter import Filter
+from extender.admin.exchange.snapshots import Shown, Snapshots
+from extender.admin.security.audit import AdminAction
+from extender.verbs.filter import Filter
 from tests.extender.conftest import World
 from vgpu.placement.policies import DefaultPolicies
 

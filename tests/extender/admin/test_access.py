@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.admin.access import READ_PODS, Caller
 from extender.admin.problems import AdminProblem
-from extender.admin.reviews import CACHE_S, KubernetesAccess
+from extender.admin.security.access import READ_PODS, Caller
+from extender.admin.security.reviews import CACHE_S, KubernetesAccess
 from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.conftest import World
-from vgpu import names
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import asyncio
 
 from extender.admin.assembly import KeptSnapshot
-from extender.admin.snapshots import Snapshot, Snapshots
+from extender.admin.exchange.snapshots import Snapshot, Snapshots
 from tests.extender.admin.conftest import Admin, shown
 from tests.extender.conftest import World
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.admin.card_settings import CardSettings
 from extender.admin.problems import AdminProblem
+from extender.admin.routes.card_settings import CardSettings
 from tests.extender.admin.conftest import Admin
-from vgpu import names
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 
 
 async def spec_of(admin: Admin, node: str) -> Any:

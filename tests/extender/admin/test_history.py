@@ -6,16 +6,25 @@ from typing import Any
 
 import pytest
 
-from extender.admin import history_routes, periods
+from extender.admin.answers import periods
 from extender.admin.problems import AdminProblem
-from extender.history import database
-from extender.history.prices import Prices
-from extender.history.reports import Dimension, HistoryFilters, Page, RightSizeRow, RightSizes, UsageFilters, UsageRow
-from extender.history.sql_reports import SqlReports
+from extender.admin.routes import history_routes
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import (
+    Dimension,
+    HistoryFilters,
+    Page,
+    RightSizeRow,
+    RightSizes,
+    UsageFilters,
+    UsageRow,
+)
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database
 from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.admin.test_access import Reviewer, bearer, reviewer
-from vgpu import right_size
-from vgpu.errors import HistoryUnavailable
+from vgpu.domain.asks import right_size
+from vgpu.domain.errors import HistoryUnavailable
 
 __all__ = ["reviewer"]  # a fixture
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

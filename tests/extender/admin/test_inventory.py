@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 from tests.extender.admin.conftest import Admin
-from vgpu import measured_use, names
-from vgpu.measured_use import MeasuredUse
+from vgpu.domain import names
+from vgpu.domain.cards import measured_use
+from vgpu.domain.cards.measured_use import MeasuredUse
 
 
 async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) -> None:

@@ -12,23 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.admin import link as links
-from extender.admin import snapshot_pieces, snapshots
-from extender.admin.answering import Answers
-from extender.admin.audit import AdminAction
-from extender.admin.link import Link
+from extender.admin.exchange import link as links
+from extender.admin.exchange import snapshot_pieces, snapshots
+from extender.admin.exchange.answering import Answers
+from extender.admin.exchange.link import Link
+from extender.admin.exchange.snapshot_pieces import Mirror
+from extender.admin.exchange.snapshots import NotReady, Snapshot, Snapshots
 from extender.admin.problems import AdminProblem
-from extender.admin.snapshot_pieces import Mirror
-from extender.admin.snapshots import NotReady, Snapshot, Snapshots
-from extender.last_decisions import Decision
+from extender.admin.security.audit import AdminAction
+from extender.explain.last_decisions import Decision
 from tests.extender.admin.conftest import shown
 from tests.extender.conftest import World
-from vgpu.device import Node
+from vgpu.domain.cards.device import Node
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement.choose import Refusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.reasons import Reason
-from vgpu.share import NodeState
 
 
 @asynccontextmanager

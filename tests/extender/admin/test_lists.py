@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.admin import lists
-from extender.admin.listing import Kind, Listing, Row
-from extender.admin.lists import MAX_LISTS, Lists
+from extender.admin.answers import lists
+from extender.admin.answers.listing import Kind, Listing, Row
+from extender.admin.answers.lists import MAX_LISTS, Lists
+from extender.admin.exchange.snapshots import Snapshot
 from extender.admin.problems import AdminProblem
-from extender.admin.snapshots import Snapshot
 from tests.extender.admin.conftest import Admin
 
 

@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-from extender.admin.rate_limits import RateLimits
-from extender.history import database, folder
-from extender.history.prices import Prices
-from extender.history.sql_reports import SqlReports
+from extender.admin.security.rate_limits import RateLimits
+from extender.history import folder
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database
 from tests.extender.admin.conftest import Opened
 from tests.extender.admin.test_server import served
 from tests.extender.conftest import World

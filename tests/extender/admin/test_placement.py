@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from extender.admin import placement_process
-from extender.admin.placement_process import PlacementProcess
+from extender.admin.exchange.snapshots import Snapshot
 from extender.admin.problems import AdminProblem
-from extender.admin.snapshots import Snapshot
+from extender.admin.worker import placement_process
+from extender.admin.worker.placement_process import PlacementProcess
 from extender.admin.worker.questions import Reasons
 from tests import strategies
 from tests.extender.admin.conftest import Admin
-from vgpu import names
+from vgpu.domain import names
 from vgpu.placement.policies import DefaultPolicies
 
 

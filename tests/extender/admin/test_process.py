@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from extender import admin_service
-from extender.admin import process
+from extender.admin.exchange import process
 from extender.settings import Settings
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World

@@ -17,11 +17,12 @@ import httpx
 import pytest
 
 from extender import admin_service
-from extender.admin import body_limit, connections, server
-from extender.admin.messages import Listener
+from extender.admin import connections, server
+from extender.admin.exchange.messages import Listener
+from extender.admin.security import body_limit
 from extender.settings import Settings
 from tests.extender.admin.conftest import Opened
-from vgpu.errors import UnusableSetting
+from vgpu.domain.errors import UnusableSetting
 
 
 def free_port() -> int:
@@ -141,7 +142,7 @@ def test_half_of_the_file_descriptors_are_for_connections() -> None:
 
 
 async def test_heartbeats_do_not_use_up_the_callers_requests(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("extender.admin.event_response.HEARTBEAT_S", 0.002)
+    monkeypatch.setattr("extender.admin.answers.event_response.HEARTBEAT_S", 0.002)
     async with served(opened) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
         async with http.stream("GET", "/api/v1/events") as stream:
             lines = stream.aiter_lines()

@@ -10,9 +10,13 @@ from extender.admin.worker.fleet import Fleet, Update
 from extender.admin.worker.questions import Simulate
 from extender.admin.worker.simulation import Simulation
 from tests import strategies
-from tests.extender.test_index import MODELS, NAMES, cards, pods
-from vgpu import names, request
-from vgpu.device import Card
+from tests.extender.index.test_index import MODELS, NAMES, cards, pods
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, HostRoom, NodeState, Usage
 from vgpu.placement import room
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import Models
@@ -20,9 +24,6 @@ from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
 from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.share import CardState, HostRoom, NodeState, Usage
 
 
 @st.composite

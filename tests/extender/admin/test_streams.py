@@ -5,15 +5,15 @@ from http import HTTPStatus
 
 import pytest
 
-from extender.admin import streams
-from extender.admin.event_response import EventResponse
+from extender.admin.answers import streams
+from extender.admin.answers.event_response import EventResponse
+from extender.admin.answers.streams import Change, Stream, Streams
+from extender.admin.exchange.snapshots import Snapshot
 from extender.admin.problems import AdminProblem
-from extender.admin.snapshots import Snapshot
-from extender.admin.streams import Change, Stream, Streams
-from extender.objects import pod
+from extender.state.objects import pod
 from tests import strategies
+from vgpu.domain.cards.reasons import Reason
 from vgpu.placement.snapshot import NodeView
-from vgpu.reasons import Reason
 
 
 def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = None) -> Snapshot:
@@ -95,12 +95,12 @@ async def test_a_full_stream_ends_with_overflow() -> None:
 async def test_a_stream_of_a_caller_without_rights_ends_with_the_next_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("extender.admin.event_response.HEARTBEAT_S", 0.01)
+    monkeypatch.setattr("extender.admin.answers.event_response.HEARTBEAT_S", 0.01)
     assert (await answer(Stream("me", lambda _: True), allowed=False))[-1] == b"event: expired\ndata: {}\n\n"
 
 
 async def test_a_client_that_takes_no_data_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("extender.admin.event_response.SEND_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("extender.admin.answers.event_response.SEND_TIMEOUT_S", 0.01)
     stream = Stream("me", lambda _: True)
     stream.put(Change("pod", "default", b"x"))
     assert await answer(stream, stuck_after=1) == [b"retry: 2000\n\n"]

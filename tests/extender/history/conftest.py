@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from cluster import postgres
 from cluster.postgres import Postgres
-from extender.history import database
+from extender.history.storage import database
 
 _numbers = itertools.count(1)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from extender.history.events import CardShare, ContainerShare, Decision, End, Owner, PodName, Source
+from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Owner, PodName, Source
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight

@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from extender.history import database, drain_state, folder, retention
+from extender.history import drain_state, folder
 from extender.history.drain import Drain
-from extender.history.events import End, Event, Listed, Record, Watched
 from extender.history.lag import lag
-from extender.history.prices import Prices
-from extender.history.recorder import SpillRecorder
-from extender.history.reports import Dimension, Group
-from extender.history.retention import Retention
-from extender.history.spill import Spill
-from extender.history.spill_reader import SpillReader
-from extender.history.sql_reports import SqlReports
+from extender.history.recording.events import End, Event, Listed, Record, Watched
+from extender.history.recording.recorder import SpillRecorder
+from extender.history.recording.spill import Spill
+from extender.history.recording.spill_reader import SpillReader
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import Dimension, Group
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, retention
+from extender.history.storage.retention import Retention
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
-from vgpu.errors import HistoryUnavailable
+from vgpu.domain.errors import HistoryUnavailable
 
 KEPT = Retention(90, 1000, 1 << 30)
 
@@ -145,7 +146,7 @@ def test_a_spill_without_room_drops_and_says_how_many(engine: Engine, tmp_path: 
 
 
 def test_too_many_records_leave_a_gap(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("extender.history.recorder.MAX_QUEUED", 3)
+    monkeypatch.setattr("extender.history.recording.recorder.MAX_QUEUED", 3)
     for number in range(5):
         pipeline.recorder.record(make.decision(number))
     assert pipeline.recorder.state().dropped == 2

@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy import Engine
 
-from extender.history import database, ingest
-from extender.history.events import AdminAction, CardChange, CardEvent, Event, Kind, Refusals, Start
-from extender.history.prices import Prices
-from extender.history.reports import HistoryFilters
-from extender.history.sql_reports import SqlReports
+from extender.history.recording.events import AdminAction, CardChange, CardEvent, Event, Kind, Refusals, Start
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import HistoryFilters
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
-from vgpu.errors import MalformedCursor
+from vgpu.domain.errors import MalformedCursor
 
 EVENTS: list[Event] = [
     Refusals(make.pod(1), MONDAY - 5000, MONDAY - 1000, 3, {"CardInsufficientMemory": 4}),

@@ -1,4 +1,4 @@
-from extender.history.events import Decision, End, Owner, PodName, Source
+from extender.history.recording.events import Decision, End, Owner, PodName, Source
 
 POD = PodName("uid-1", "team", "train")
 

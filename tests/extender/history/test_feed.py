@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from extender.history.events import (
+from extender.history.recording.events import (
     CardChange,
     CardEvent,
     Decision,
@@ -15,7 +15,7 @@ from extender.history.events import (
     Watched,
 )
 from tests.extender.conftest import PODS, World, gpu_node
-from vgpu import names
+from vgpu.domain import names
 
 
 async def run_pod(world: World, *, gpu_mem: int = 1024, gpu_cores: int = 20) -> dict[str, Any]:

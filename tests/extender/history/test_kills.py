@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from extender.history import database, folder
-from extender.history.events import Start
-from extender.history.prices import Prices
-from extender.history.sql_reports import SqlReports
+from extender.history import folder
+from extender.history.recording.events import Start
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database
 
 EVENTS = 200
 WRITER = """
 import sys
 from pathlib import Path
-from extender.history.events import PodName, Start
-from extender.history.recorder import SpillRecorder
-from extender.history.spill import Spill
+from extender.history.recording.events import PodName, Start
+from extender.history.recording.recorder import SpillRecorder
+from extender.history.recording.spill import Spill
 spill = Spill(Path(sys.argv[1]), max_bytes=1 << 24, segment_bytes=4096)
 recorder = SpillRecorder(spill, "r", lambda: 0)
 recorder.start()

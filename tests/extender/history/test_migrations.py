@@ -8,9 +8,9 @@ from alembic import autogenerate, config, script
 from alembic.migration import MigrationContext
 from sqlalchemy import Engine, MetaData, insert, inspect, select, text
 
-from extender.history import database
-from extender.history.tables import Base
-from vgpu.errors import HistoryUnavailable
+from extender.history.storage import database
+from extender.history.storage.tables import Base
+from vgpu.domain.errors import HistoryUnavailable
 
 
 def revisions() -> list[str]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.history import prices
-from vgpu.errors import UnusableSetting
+from extender.history.reporting import prices
+from vgpu.domain.errors import UnusableSetting
 
 
 def written(folder: Path, text: str) -> Path:

@@ -2,14 +2,14 @@
 
 from sqlalchemy import Engine
 
-from extender.history import database, ingest
-from extender.history.events import Record, Used
-from extender.history.prices import Prices
-from extender.history.reports import RightSizeRow, UsageFilters
-from extender.history.sql_reports import SqlReports
+from extender.history.recording.events import Record, Used
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import RightSizeRow, UsageFilters
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
-from vgpu import names
+from vgpu.domain import names
 
 NOW = MONDAY + 48 * HOUR
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.history import lines
-from extender.history.events import Watched
-from extender.history.spill import Spill, segments
-from extender.history.spill_reader import SpillReader
-from vgpu.errors import MalformedEvent, SpillFull, UnusableSetting
+from extender.history.recording import lines
+from extender.history.recording.events import Watched
+from extender.history.recording.spill import Spill, segments
+from extender.history.recording.spill_reader import SpillReader
+from vgpu.domain.errors import MalformedEvent, SpillFull, UnusableSetting
 
 
 def marks(*times: int) -> list[Watched]:

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from extender.history import database, ingest, rollup
-from extender.history.events import Record, Resize, Source, Used
-from extender.history.prices import Prices
-from extender.history.reports import Dimension, Group, UsageFilters, UsageRow
-from extender.history.sql_reports import SqlReports
+from extender.history.recording.events import Record, Resize, Source, Used
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import Dimension, Group, UsageFilters, UsageRow
+from extender.history.reporting.sql_reports import SqlReports
+from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
-from vgpu import names
+from vgpu.domain import names
 
 NOW = MONDAY + 60 * HOUR
 NAMESPACE = [Group(Dimension.NAMESPACE)]

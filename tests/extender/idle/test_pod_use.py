@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender import objects
-from extender.container_use import ContainerUse
 from extender.idle import pod_use
-from extender.objects import Pod
+from extender.state import objects
+from extender.state.fields.container_use import ContainerUse
+from extender.state.objects import Pod
 from tests import strategies
-from vgpu import assignment, names
-from vgpu.assignment import Assignment, Grant
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 
 STARTED = "2026-11-23T10:00:00Z"
 STARTED_MS = 1795428000_000

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from extender.idle import owners, sizes
-from extender.objects import Pod
+from extender.state.objects import Pod
 from tests import strategies
 from tests.extender.conftest import PODS, World
-from vgpu import names
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 
 Json = dict[str, Any]
 NODE = f"{names.GPUNODES_PATH}/n1/status"

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.vgpu.adapters.test_reflector import connect
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 ANSWER = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -13,7 +13,7 @@ CARDS = state_directory.make_cards(2)
 TIMED = """
 import time
 from vgpu.adapters.cuda import LoopKernel
-from vgpu.errors import CudaError
+from vgpu.domain.errors import CudaError
 with LoopKernel({gpu!r}) as kernel:
     kernel.run(10)
     begun = time.monotonic()

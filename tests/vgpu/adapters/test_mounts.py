@@ -1,4 +1,4 @@
-"""Whether mounts propagate, read from mountinfo; tests/vgpu/node/test_region_tmpfs.py mounts."""
+"""Whether mounts propagate, read from mountinfo; tests/vgpu/node/containers/test_region_tmpfs.py mounts."""
 
 from pathlib import Path
 

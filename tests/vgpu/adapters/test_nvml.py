@@ -22,7 +22,7 @@ SESSION = """
 import json, sys
 from dataclasses import asdict
 from vgpu.adapters.nvml.session import Nvml
-from vgpu.errors import NvmlError
+from vgpu.domain.errors import NvmlError
 nvml = None
 for line in sys.stdin:
     try:

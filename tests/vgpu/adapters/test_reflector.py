@@ -15,7 +15,7 @@ from tests import kubeconfigs
 from vgpu.adapters.kubernetes import reflector
 from vgpu.adapters.kubernetes.client import Client
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import server
 from vgpu.simulator.api.cluster import Cluster
 

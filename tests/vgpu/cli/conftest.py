@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from limiter import launch, local_state
-from vgpu import limits, region
-from vgpu.limits import Limits, uuid_bytes
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import Limits, uuid_bytes
 
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 OTHER = "GPU-9f3c2a10-1111-2222-3333-444455556666"

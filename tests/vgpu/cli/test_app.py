@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import limiter
 import vgpu
-from vgpu import limits
 from vgpu.cli import app
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.formats import limits
 
 NOW = lambda: datetime(2026, 11, 22, tzinfo=UTC)  # noqa: E731
 SAY_LIMITS = (

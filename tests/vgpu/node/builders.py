@@ -5,13 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from tests import strategies
-from vgpu import assignment, names, request
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.assignment import Assignment, Grant
-from vgpu.device import Card
-from vgpu.node import device_ids, pods
-from vgpu.node.allocations import Allocation, Holder
-from vgpu.node.pods import BoundPod
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.cards.device import Card
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.node.cards import device_ids
+from vgpu.node.containers import pods
+from vgpu.node.containers.allocations import Allocation, Holder
+from vgpu.node.containers.pods import BoundPod
 
 SLICE_MIB = strategies.SLICE_MIB
 NODE = "n1"

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import SLICE_MIB, card, container, node_state, pod, share_pods
-from vgpu import names, request, usage
-from vgpu.assignment import Assignment, Grant
-from vgpu.device import CardMode
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import choose, fit
 from vgpu.placement.choose import Refusal
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import NodeState, Usage
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 

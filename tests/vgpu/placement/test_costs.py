@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import card, node_state
-from vgpu.placement import fgd, fragmentation, rank
+from vgpu.domain.asks.policy import CardSelector, PackingPolicy
+from vgpu.domain.cards.share import CardState, HostRoom, NodeState, Usage
+from vgpu.placement import rank
+from vgpu.placement.costs import fgd, fragmentation
 from vgpu.placement.demand import Demand, Typical, TypicalPods
 from vgpu.placement.models import ALL, Models
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
 from vgpu.placement.room import Ask, CardRoom, Room, after, fits
 from vgpu.placement.weights import Weights
-from vgpu.policy import CardSelector, PackingPolicy
-from vgpu.share import CardState, HostRoom, NodeState, Usage
 
 TOTAL = 8
 small = st.integers(0, TOTAL)

@@ -1,11 +1,11 @@
 """What is learned from the pods seen."""
 
+from vgpu.domain.asks.policy import CardSelector
 from vgpu.placement import demand
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import ALL, MAX_MODELS, Models
 from vgpu.placement.room import Ask
 from vgpu.placement.weights import DEFAULTS, Weights
-from vgpu.policy import CardSelector
 
 
 def share(slices: int, cpu: int = 1000) -> Ask:

@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from vgpu import names, request
-from vgpu.assignment import Assignment
-from vgpu.device import CardMode
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, Usage
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain
 from vgpu.placement.choose import Refusal
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import CardState, Usage
 
 ROOM = dict.fromkeys(names.KUBELET_RESOURCES, 1000)
 PACK = PackingPolicy.BINPACK

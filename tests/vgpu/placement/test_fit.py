@@ -3,9 +3,9 @@
 import pytest
 
 from tests.strategies import SLICE_MIB, card
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import CardState, Usage
 from vgpu.placement import fit
-from vgpu.reasons import Reason
-from vgpu.share import CardState, Usage
 
 EMPTY = Usage()
 HALF = Usage(slices=4, memory_mib=1024, cores=50, shares=1)

@@ -7,17 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from vgpu import names, request
-from vgpu.assignment import Assignment
-from vgpu.host_request import HostRequest
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.policy import PackingPolicy, PodOptions
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.share import HostRoom
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import fit, gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, Place
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy, PodOptions
-from vgpu.request import PodRequest
-from vgpu.share import HostRoom
 
 DEFAULTS = DefaultPolicies()
 

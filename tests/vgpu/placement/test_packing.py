@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import SLICE_MIB, card, container, node_state, pod
-from vgpu import names, request
-from vgpu.assignment import Assignment, Grant
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import choose, fit, packing
 from vgpu.placement.choose import Refusal
-from vgpu.policy import PackingPolicy
-from vgpu.request import ContainerRequest, PodRequest
-from vgpu.share import NodeState, Usage
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 

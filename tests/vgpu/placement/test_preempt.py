@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from vgpu import names, request
-from vgpu.assignment import Assignment
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.share import CardState, NodeState, Usage
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose, preempt
 from vgpu.placement.preempt import Candidate, Eviction
-from vgpu.policy import PackingPolicy
-from vgpu.request import PodRequest
-from vgpu.share import CardState, NodeState, Usage
 
 SLICE = strategies.SLICE_MIB
 

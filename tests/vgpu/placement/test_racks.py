@@ -1,7 +1,7 @@
 """Racks: nodes by where the job's other pods are."""
 
+from vgpu.domain.asks.policy import RackPolicy
 from vgpu.placement import racks, rank
-from vgpu.policy import RackPolicy
 
 RACKS = {"a1": "a", "a2": "a", "b1": "b", "c1": "c", "x": ""}
 

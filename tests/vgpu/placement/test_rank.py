@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import card, node_state
+from vgpu.domain.asks.policy import PackingPolicy, PodOptions
+from vgpu.domain.cards.share import NodeState
 from vgpu.placement import rank
 from vgpu.placement.policies import POLICIES, DefaultPolicies
-from vgpu.policy import PackingPolicy, PodOptions
-from vgpu.share import NodeState
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 

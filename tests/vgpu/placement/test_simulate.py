@@ -6,18 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from vgpu import names, request
-from vgpu.assignment import Assignment
-from vgpu.host_request import HostRequest
+from vgpu.domain import names
+from vgpu.domain.asks import request
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import HostRoom
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
 from vgpu.placement.simulated_gangs import Ganged, GangLanding
 from vgpu.placement.snapshot import NodeView
-from vgpu.policy import PackingPolicy
-from vgpu.reasons import Reason
-from vgpu.request import PodRequest
-from vgpu.share import HostRoom
 
 ROOM = {names.SLICE: 16, names.CARD: 2}
 

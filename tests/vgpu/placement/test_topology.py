@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import card
-from vgpu import links
-from vgpu.links import LinkWeights
-from vgpu.placement import topology
-from vgpu.share import CardState
+from vgpu.domain.cards import links
+from vgpu.domain.cards.links import LinkWeights
+from vgpu.domain.cards.share import CardState
+from vgpu.placement.costs import topology
 
 Pairs = list[tuple[int, int]]
 

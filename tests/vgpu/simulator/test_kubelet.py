@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from extender import container_use
-from vgpu import assignment, names
-from vgpu.assignment import Assignment, Grant
+from extender.state.fields import container_use
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.resources import PODS, Json, Target

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from vgpu import names
+from vgpu.domain import names
 from vgpu.simulator import scheduling_status
 from vgpu.simulator.api import http_server, resources, server
 from vgpu.simulator.api.cluster import Cluster

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, ConsoleDimensions
 
-from vgpu import assignment, names
-from vgpu.assignment import Assignment, Grant
+from vgpu.domain import names
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.simulator import display, nodes, tables, view
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import Cluster

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpu.errors import MalformedError
+from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, storage
 from vgpu.workloads.diagnose.storage import Sample
 

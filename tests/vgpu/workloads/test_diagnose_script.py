@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vgpu.workloads import mutations, script_scores
-from vgpu.errors import MalformedScript
+from vgpu.domain.errors import MalformedScript
 from vgpu.workloads.diagnose import script
 from vgpu.workloads.diagnose.script import parsing
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vgpu.region import Activity, CardUse, Wait
+from vgpu.domain.formats.region import Activity, CardUse, Wait
 from vgpu.workloads.diagnose import live, period
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period

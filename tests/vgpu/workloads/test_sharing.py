@@ -1,6 +1,6 @@
 """Beside what a program fits."""
 
-from vgpu.region import Activity
+from vgpu.domain.formats.region import Activity
 from vgpu.workloads.diagnose import sharing
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.period import CardSeen, Period

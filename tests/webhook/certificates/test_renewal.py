@@ -13,7 +13,7 @@ from cryptography import x509
 from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from webhook.certificates import ca_objects, ca_rotation, renewal, signing
 from webhook.certificates.renewal import KeyPairFiles, OwnCa
 

@@ -12,7 +12,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, ApiException, Configuration
 
 from vgpu.adapters.kubernetes.sockets import RestClient
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 DEFAULT_TIMEOUT_S: Final = 30.0
 MAX_CONNECTIONS: Final = 64

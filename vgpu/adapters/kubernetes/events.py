@@ -9,7 +9,7 @@ import msgspec
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
 

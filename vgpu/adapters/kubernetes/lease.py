@@ -16,7 +16,7 @@ import msgspec
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 
 @dataclass(frozen=True, slots=True)

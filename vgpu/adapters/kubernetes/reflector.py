@@ -22,7 +22,7 @@ import msgspec
 
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import Client
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
 MAX_PAGE: Final = 48 << 20  # bytes: users write objects of 1.5 MB, and 500 of them would fill this process's memory

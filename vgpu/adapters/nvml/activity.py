@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 import pynvml
 
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 
 T = TypeVar("T")
 

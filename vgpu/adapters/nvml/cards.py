@@ -8,8 +8,8 @@ import pynvml
 
 from vgpu.adapters.nvml.errors import UNANSWERABLE, ask
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.device import Card
-from vgpu.quantity import MIB
+from vgpu.domain.cards.device import Card
+from vgpu.domain.quantity import MIB
 
 
 def handle_at(index: int) -> tuple[Any, str]:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import pynvml
 
-from vgpu.errors import NvmlError
+from vgpu.domain.errors import NvmlError
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vgpu.device import Card
+from vgpu.domain.cards.device import Card
 
 
 @dataclass(frozen=True, slots=True)

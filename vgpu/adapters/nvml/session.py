@@ -15,7 +15,7 @@ from vgpu.adapters.nvml import cards, faults, use
 from vgpu.adapters.nvml.errors import ask, hangs, translated
 from vgpu.adapters.nvml.questions import Questions
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
-from vgpu.errors import NvmlError
+from vgpu.domain.errors import NvmlError
 
 # What the driver answers to a process that initialised NVML before the driver was reloaded.
 _RELOADED: Final = frozenset(

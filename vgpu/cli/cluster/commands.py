@@ -22,8 +22,8 @@ from vgpu.cli.cluster.options import Kind
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import TABLES, Session, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.policy import PackingPolicy
 
 DOCUMENTS = (Format.JSON, Format.YAML)
 

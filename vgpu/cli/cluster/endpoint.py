@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vgpu import names
 from vgpu.cli.cluster import credentials, kubeconfig
 from vgpu.cli.cluster.credentials import Credentials
 from vgpu.cli.cluster.kubeconfig import Kubeconfig
 from vgpu.cli.cluster.rest import PREFIX, Endpoint, Rest
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
+from vgpu.domain import names
 
 LOCAL: Final = f"http://127.0.0.1:{names.ADMIN_PORT}"
 SERVER_ENV: Final = "VGPU_SERVER"

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import yaml
 
-from vgpu import aliases, gang, host_request, translate
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain.asks import aliases, gang, host_request, translate
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed

@@ -11,7 +11,7 @@ import typer
 
 from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, Choice
 from vgpu.cli.cluster.output import Format
-from vgpu.policy import PackingPolicy
+from vgpu.domain.asks.policy import PackingPolicy
 
 Command = Callable[..., None]
 

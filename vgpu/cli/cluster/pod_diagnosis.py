@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from vgpu import object_names
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_FOUND, WRONG_USAGE, CommandFailed
+from vgpu.domain import object_names
 
 PLUGIN_LABEL: Final = "app.kubernetes.io/name=vgpu-deviceplugin"
 PLUGIN_CONTAINER: Final = "deviceplugin"

@@ -9,8 +9,9 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from vgpu import aliases, names
 from vgpu.cli.failure import ANSWER_IS_NO, CommandFailed
+from vgpu.domain import names
+from vgpu.domain.asks import aliases
 
 Pod = dict[str, Any]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from vgpu import idle
 from vgpu.cli.cluster.output import Column, Row, Table
+from vgpu.domain.asks import idle
 
 _SHORTEST_IDLE_S: Final = 60
 

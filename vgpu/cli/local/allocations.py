@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from limiter import local_state
-from vgpu import limits, region
-from vgpu.errors import MalformedError, VgpuError
-from vgpu.limits import Limits
-from vgpu.region import CardUse
+from vgpu.domain.errors import MalformedError, VgpuError
+from vgpu.domain.formats import limits, region
+from vgpu.domain.formats.limits import Limits
+from vgpu.domain.formats.region import CardUse
 
 NODE_STATE: Final = Path("/var/lib/vgpu")  # the device plugin's default
 

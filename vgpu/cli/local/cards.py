@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.device import Card
-from vgpu.errors import NvmlError
-from vgpu.limits import ANY_GPU, CardLimit
-from vgpu.quantity import MIB, human_mib
+from vgpu.domain.cards.device import Card
+from vgpu.domain.errors import NvmlError
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit
+from vgpu.domain.quantity import MIB, human_mib
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from vgpu.cli import decimals, outcome
 from vgpu.cli.local import allocations, cards, log, set_limits
 from vgpu.cli.local import run as child
 from vgpu.cli.local.set_limits import Change
-from vgpu.limits import Limits
-from vgpu.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
-from vgpu.quantity import FULL_CORES
+from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
+from vgpu.domain.formats.limits import Limits
+from vgpu.domain.quantity import FULL_CORES
 
 Memory = Annotated[
     str | None, typer.Option(metavar="SIZE", help="memory of each card: 4Gi, 512Mi, or MiB as a plain number")

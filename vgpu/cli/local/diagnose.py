@@ -11,10 +11,9 @@ from typing import BinaryIO, Final
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu import given_file
-from vgpu.adapters import file_systems
+from vgpu.adapters import file_systems, given_file
 from vgpu.cli.local.top import Output
-from vgpu.errors import MalformedError
+from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
 from vgpu.workloads.diagnose.finding import Diagnosis, Finding
 from vgpu.workloads.diagnose.script import parsing

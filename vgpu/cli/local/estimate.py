@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from vgpu.cli.local.top import Output
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import source
 from vgpu.workloads.estimate.from_numbers import Numbers
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan

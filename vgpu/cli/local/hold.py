@@ -18,13 +18,13 @@ from typing import Final
 
 from limiter import launch
 from limiter.host import Host
-from vgpu import container_paths
 from vgpu.adapters.cuda import LoopKernel
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.cli.local import allocations
 from vgpu.cli.local.top import Output
-from vgpu.errors import NvmlError
+from vgpu.domain.errors import NvmlError
+from vgpu.domain.formats import container_paths
 from vgpu.workloads.hold.control import Mode, Settings
 from vgpu.workloads.hold.generator import Generator
 from vgpu.workloads.hold.session import SAMPLE_S, Report, Session

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Final
 
 from limiter.host import Host
-from vgpu import region
 from vgpu.adapters import process_use
 from vgpu.adapters.nvml.activity import CardActivity, Watch
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import LocalAllocation
-from vgpu.errors import MalformedError, NvmlError
-from vgpu.region import CardUse
+from vgpu.domain.errors import MalformedError, NvmlError
+from vgpu.domain.formats import region
+from vgpu.domain.formats.region import CardUse
 from vgpu.workloads.diagnose import live, period, sharing
 from vgpu.workloads.diagnose.finding import Diagnosis
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period

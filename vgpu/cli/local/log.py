@@ -72,7 +72,7 @@ FIELDS: Final[Mapping[str, Field]] = {
     "utilization.memory": Field("%", "part of the limit that is used", _memory_percent),
     "vgpu.id": Field("", "ID of the allocation, for `vgpu set`", lambda row: row.id),
     "vgpu.cores": Field("%", "the share of the card's time that is asked for", lambda row: row.cores),
-    "vgpu.policy": Field("", "compute policy", lambda row: row.policy),
+    "vgpu.domain.asks.policy": Field("", "compute policy", lambda row: row.policy),
     "vgpu.throttled": Field("%", "part of the time for which launches waited", lambda row: _percent(row.throttled)),
     "vgpu.refusals": Field("", "allocations that were refused", lambda row: row.refusals),
 }

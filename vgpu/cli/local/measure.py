@@ -7,7 +7,7 @@ from limiter import launch
 from limiter.host import Host
 from vgpu.cli.failure import ANSWER_IS_NO, CommandFailed
 from vgpu.cli.local import allocations, run
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
 
 
 class CannotMeasure(CommandFailed):

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from vgpu import mounted
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.domain.formats import mounted
 
 
 def read(directories: Iterable[Path]) -> list[LocalAllocation]:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from limiter import local_state
-from vgpu import limits, quantity
 from vgpu.cli.local import cards
 from vgpu.cli.local.cards import LocalCards
-from vgpu.errors import MalformedLimits, VgpuError
-from vgpu.limits import CardLimit, Limits
-from vgpu.policy import ComputePolicy, default_compute_policy
+from vgpu.domain import quantity
+from vgpu.domain.asks.policy import ComputePolicy, default_compute_policy
+from vgpu.domain.errors import MalformedLimits, VgpuError
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import CardLimit, Limits
 
 
 class CannotSetLimits(VgpuError):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from vgpu import region
 from vgpu.cli.local.allocations import LocalAllocation
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.region import CardUse, Window
+from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.region import CardUse, Window
 
 Key = tuple[str, str]  # an allocation's ID and a card's UUID
 

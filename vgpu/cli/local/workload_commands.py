@@ -12,10 +12,10 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu import idle
 from vgpu.cli import decimals, outcome
 from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
+from vgpu.domain.asks import idle
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
 
 Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]

@@ -15,7 +15,7 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import patch, selectors
 from vgpu.simulator.api.resources import MUTATING, NAMESPACES, VALIDATING, Json, Resource, Target
 from vgpu.simulator.api.store import Store

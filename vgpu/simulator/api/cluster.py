@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import objects, pods, resources
 from vgpu.simulator.api.resources import PODS, Json, Resource, Target
 from vgpu.simulator.api.store import Store

@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from vgpu import object_names
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.errors import KubernetesError
+from vgpu.domain import object_names
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import pods
 from vgpu.simulator.api.resources import NAMESPACES, PODS, Json, Resource
 

@@ -8,7 +8,7 @@ https://kubernetes.io/docs/concepts/overview/kubernetes-api/#openapi-v3
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.resources import Json, Resource
 
 _GVK: Final = "x-kubernetes-group-version-kind"

@@ -7,7 +7,7 @@ A strategic patch here is a merge patch in which lists with a known key are merg
 import copy
 from typing import Any, Final
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 # Where a list of objects is merged by key instead of replaced, as in the Go types' patchMergeKey.
 MERGE_KEYS: Final = {

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.resources import PODS, Json, Target
 
 DEFAULT_GRACE_S: Final = 30

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from vgpu import names
-from vgpu.errors import KubernetesError
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.resources import Json, Resource
 
 Matches = Callable[[Json], bool]

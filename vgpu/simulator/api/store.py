@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 
 Json = dict[str, Any]
 ObjectKey = tuple[str, str]  # namespace (empty for cluster-scoped) and name

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.resources import BUILTIN, Json, Resource, Target
 
 _ALL = frozenset({"pods", "services", "deployments", "daemonsets"})  # `kubectl get all`

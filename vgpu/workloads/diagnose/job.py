@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from vgpu.errors import MalformedError
-from vgpu.json_depth import shallow
+from vgpu.domain.errors import MalformedError
+from vgpu.domain.formats.json_depth import shallow
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.finding import Finding
 

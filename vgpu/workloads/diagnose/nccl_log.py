@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from vgpu.errors import MalformedError
+from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose.catalogue import Code
 from vgpu.workloads.diagnose.finding import Finding, merged
 

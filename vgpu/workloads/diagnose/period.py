@@ -7,7 +7,7 @@ want the card. Waits are sums over threads, so that they may exceed the time tha
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.region import Activity, CardUse, Wait
+from vgpu.domain.formats.region import Activity, CardUse, Wait
 
 LEAST_NS: Final = 2_000_000_000  # between two readings
 

@@ -8,7 +8,7 @@ GB/s.
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate.plan import Dtype
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import optimizer_states
 from vgpu.workloads.estimate.plan import Optimizer, Plan
 from vgpu.workloads.estimate.stages import Model, Stage

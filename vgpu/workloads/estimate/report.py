@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import memory
 from vgpu.workloads.estimate.cards import CARDS, Card
 from vgpu.workloads.estimate.memory import Memory

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from vgpu import given_file
-from vgpu.errors import MalformedError
+from vgpu.adapters import given_file
+from vgpu.domain.errors import MalformedError
 from vgpu.workloads.estimate import convolution, from_numbers, graph, perceptron, transformer
 from vgpu.workloads.estimate.from_numbers import Numbers
 from vgpu.workloads.estimate.plan import Dtype, Plan

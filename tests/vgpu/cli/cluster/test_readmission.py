@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from vgpu import names
 from vgpu.cli.cluster import readmission
 from vgpu.cli.failure import CommandFailed
+from vgpu.domain import names
 
 Pod = dict[str, Any]
 

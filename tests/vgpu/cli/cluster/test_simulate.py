@@ -9,9 +9,11 @@ import yaml
 
 from tests import strategies
 from tests.vgpu.cli.cluster.conftest import run
-from vgpu import assignment, card_status, names
-from vgpu.assignment import Assignment, Grant
-from vgpu.device import Card
+from vgpu.domain import names
+from vgpu.domain.cards import card_status
+from vgpu.domain.cards.device import Card
+from vgpu.domain.grants import assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 
 POD = Path(__file__).parent / "pod.yaml"
 

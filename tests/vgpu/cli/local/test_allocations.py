@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vgpu.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
-from vgpu import region
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import StateUnreadable
 from vgpu.cli.local.top_rows import Sample, make_rows
 from vgpu.cli.local.top_table import table
+from vgpu.domain.formats import region
 
 
 def test_a_command_and_a_pod_have_names(home: Path, make: Make) -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from vgpu.cli.local import cards
 from vgpu.cli.local.cards import LocalCards
-from vgpu.device import Card
-from vgpu.limits import ANY_GPU, CardLimit
+from vgpu.domain.cards.device import Card
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit
 
 TWO = LocalCards((Card("GPU-a", 0, "L4", 23_034), Card("GPU-b", 1, "A100", 81_920)))
 

@@ -20,7 +20,7 @@ from vgpu.adapters.nvml.activity import CardActivity
 from vgpu.adapters.process_use import HostUse
 from vgpu.cli import app
 from vgpu.cli.local import live
-from vgpu.region import Activity
+from vgpu.domain.formats.region import Activity
 from vgpu.workloads.diagnose.period import CardSeen, Period
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)

@@ -7,13 +7,13 @@ import pytest
 
 from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
-from vgpu import limits
 from vgpu.cli.local import set_limits
 from vgpu.cli.local.cards import LocalCards
 from vgpu.cli.local.set_limits import CannotSetLimits, Change
-from vgpu.device import Card
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.cards.device import Card
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
 BURST = Limits(
     (CardLimit(GPU, GIB, 20), CardLimit(OTHER, None, 40)), ComputePolicy.BURST, 3, memory_policy=MemoryPolicy.SPILL

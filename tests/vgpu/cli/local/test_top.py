@@ -14,7 +14,7 @@ import pytest
 
 from tests.vgpu.cli.conftest import GIB, GPU, Make, card_bytes, limits_of
 from tests.vgpu.cli.test_app import run
-from vgpu.policy import ComputePolicy
+from vgpu.domain.asks.policy import ComputePolicy
 
 ROOT = Path(__file__).parents[4]
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.vgpu.cli.conftest import GIB, GPU, MS, OTHER, card_bytes
-from vgpu import region
 from vgpu.cli.local import top_rows
 from vgpu.cli.local.allocations import LocalAllocation
 from vgpu.cli.local.top_rows import Sample
-from vgpu.limits import ANY_GPU, CardLimit, Limits
-from vgpu.policy import ComputePolicy
-from vgpu.region import CardUse
+from vgpu.domain.asks.policy import ComputePolicy
+from vgpu.domain.formats import region
+from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.formats.region import CardUse
 
 LIMITS = Limits((CardLimit(ANY_GPU, 8 * GIB, 30), CardLimit(OTHER, None, 50)), ComputePolicy.BURST, 7)
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import admission, http_server, resources
 from vgpu.simulator.api.cluster import Cluster
 from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target

@@ -11,7 +11,7 @@ import pytest
 from tests import kubeconfigs
 from vgpu.adapters.kubernetes import lease, reflector
 from vgpu.adapters.kubernetes.client import Client, PatchKind
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"

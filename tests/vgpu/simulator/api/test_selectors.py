@@ -2,7 +2,7 @@
 
 import pytest
 
-from vgpu.errors import KubernetesError
+from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import selectors
 from vgpu.simulator.api.resources import NODES, PODS
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpu.quantity import MIB
+from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import convolution, memory, perceptron, transformer
 from vgpu.workloads.estimate.convolution import ResNet
 from vgpu.workloads.estimate.plan import Attention, Dtype, Optimizer, Plan

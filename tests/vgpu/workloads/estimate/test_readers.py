@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.vgpu.workloads import mutations
 from tests.vgpu.workloads.estimate import onnx_bytes
-from vgpu.errors import MalformedError, MalformedModel
+from vgpu.domain.errors import MalformedError, MalformedModel
 from vgpu.workloads.estimate import graph, memory, perceptron, source
 from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan
 from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config

@@ -4,7 +4,7 @@ import ast
 import warnings
 from typing import Final
 
-from vgpu.errors import MalformedScript
+from vgpu.domain.errors import MalformedScript
 
 MAX_BYTES: Final = 4 << 20
 MAX_NODES: Final = 100_000

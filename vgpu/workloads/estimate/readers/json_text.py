@@ -3,8 +3,8 @@
 import json
 from typing import Final
 
-from vgpu.errors import MalformedModel
-from vgpu.json_depth import shallow
+from vgpu.domain.errors import MalformedModel
+from vgpu.domain.formats.json_depth import shallow
 
 _DEPTH: Final = 32
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from vgpu.errors import MalformedModel
+from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.plan import MAX_WIDTH
 
 MAX_ELEMENTS: Final = 10**14  # parameters of a model, or elements of a tensor

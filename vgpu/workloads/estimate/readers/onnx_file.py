@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import BinaryIO, Final
 
-from vgpu.errors import MalformedModel
+from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.plan import Dtype
 from vgpu.workloads.estimate.readers import numbers
 from vgpu.workloads.estimate.readers.protobuf import Field, Message

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from vgpu.errors import MalformedModel
+from vgpu.domain.errors import MalformedModel
 
 MAX_FIELDS: Final = 2_000_000  # of one file
 MAX_TEXT: Final = 4096  # bytes of a name

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import BinaryIO, Final
 
-from vgpu.errors import MalformedModel
+from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.plan import Dtype
 from vgpu.workloads.estimate.readers import json_text, numbers
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from vgpu.errors import MalformedModel
+from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.convolution import ResNet
 from vgpu.workloads.estimate.plan import Dtype
 from vgpu.workloads.estimate.readers import json_text, numbers

@@ -1,0 +1,136 @@
+"""Ordered lists of the cluster's objects, kept between requests: a page costs its rows, and no list is sorted again.
+
+A list belongs to a query without its cursor. With a new snapshot the filters and sort keys of changed objects only are
+computed, in slices of time with pauses, because every computation delays other requests. Which
+namespaces a caller may see is applied to the page. Rows of pods are encoded once for each version.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from extender.admin.answers import listing, rows
+from extender.admin.answers.listing import Key, Kind, Listing, Page
+from extender.admin.exchange.snapshots import Snapshot
+from extender.state.objects import GpuNode, Pod
+
+T = TypeVar("T")
+
+MAX_LISTS: Final = 6  # that are kept, the latest used; 160,000 objects take 40 MB in each
+SLICE: Final = 128  # objects between two pauses: less than a millisecond
+PAUSE_S: Final = 0.002
+
+Sees = Callable[[T], bool]
+
+
+class OrderedList(Generic[T]):
+    """The objects that pass a query's filters, in its order."""
+
+    def __init__(self, wanted: Listing, keeps: Callable[[T], bool], pause: Callable[[], Awaitable[None]]) -> None:
+        self._wanted = wanted
+        self._keeps = keeps
+        self._pause = pause
+        self._known: dict[Hashable, tuple[T, Key | None]] = {}
+        self._order: list[Hashable] = []
+        self._number = -1
+        self._lock = asyncio.Lock()
+
+    async def page(self, number: int, objects: Iterable[T], asked: Listing, kind: Kind[T], sees: Sees[T]) -> Page:
+        """Return a page of the objects of snapshot `number`. Raises AdminProblem for a cursor of another query."""
+        async with self._lock:
+            if number > self._number:
+                await self._update(objects, kind)
+                self._number = number
+            known = self._known
+            start = listing.after_cursor(self._order, asked, lambda name: known[name][1] or ())
+            later = (known[name][0] for name in self._order[start:])
+            return listing.page((each for each in later if sees(each)), asked, kind)
+
+    async def _update(self, objects: Iterable[T], kind: Kind[T]) -> None:
+        key, fresh = listing.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
+        changed: list[Hashable] = []
+        for count, each in enumerate(objects, 1):
+            name = kind.name(each)
+            old = self._known.get(name)
+            if old is not None and kind.same(old[0], each):
+                fresh[name] = old  # no new tuple: 10,000 of them twice a second make the collector look at everything
+            else:
+                is_listed = self._keeps(each) and listing.matches(self._wanted, each, kind)
+                fresh[name] = (each, key(each) if is_listed else None)
+                changed.append(name)
+            if count % (SLICE if changed else 8 * SLICE) == 0:
+                await self._pause()
+        if changed or len(fresh) != len(self._known):
+            self._order = _merged(self._order, changed, fresh)
+        self._known = fresh
+
+
+def _merged(
+    order: list[Hashable], changed: list[Hashable], fresh: dict[Hashable, tuple[Any, Key | None]]
+) -> list[Hashable]:
+    """Return the names in order: sorting what is sorted but for its end costs little."""
+    moved = set(changed)
+    kept = [name for name in order if name in fresh and name not in moved]
+    return sorted(
+        [*kept, *(name for name in changed if fresh[name][1] is not None)], key=lambda name: fresh[name][1] or ()
+    )
+
+
+class Lists:
+    """The lists of one event loop. `sleep` waits some seconds."""
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._sleep = sleep
+        self._lists: OrderedDict[tuple[str, str], OrderedList[Any]] = OrderedDict()
+        self._pods: dict[str, tuple[Pod, GpuNode | None, bytes]] = {}
+
+    async def page(
+        self,
+        what: str,
+        snapshot: Snapshot,
+        objects: Iterable[T],
+        asked: Listing,
+        kind: Kind[T],
+        *,
+        keeps: Callable[[T], bool] = lambda _: True,
+        sees: Sees[T] = lambda _: True,
+    ) -> Page:
+        """Return a page.
+
+        Args:
+            what: names the list of objects, with `keeps`.
+            snapshot: the cluster now.
+            objects: all objects of it.
+            asked: the query.
+            kind: how these objects are listed.
+            keeps: whether an object belongs to the list; a pure function of the object and the query.
+            sees: whether the caller may see an object.
+
+        Raises:
+            AdminProblem: an unknown field, or a cursor of another query.
+        """
+        listing.check(asked, kind)
+        name = (what, asked.digest)
+        kept = self._lists.setdefault(name, OrderedList(asked, keeps, self._pause))
+        self._lists.move_to_end(name)
+        if len(self._lists) > MAX_LISTS:
+            self._lists.popitem(last=False)
+        return await kept.page(snapshot.number, objects, asked, kind, sees)
+
+    def pod_row(self, pod: Pod, snapshot: Snapshot) -> bytes:
+        """Return a pod's encoded row, which is made once for each version of the pod and of its GPUNode."""
+        gpunode = snapshot.gpunodes.get(pod.node)
+        known = self._pods.get(pod.uid)
+        if known is not None and known[0] is pod and known[1] is gpunode:
+            return known[2]
+        if len(self._pods) > 2 * len(snapshot.pods):
+            self._pods = {uid: each for uid, each in self._pods.items() if uid in snapshot.pods}
+        encoded = msgspec.json.encode(rows.pod_row(pod, snapshot))
+        self._pods[pod.uid] = (pod, gpunode, encoded)
+        return encoded
+
+    async def _pause(self) -> None:
+        await self._sleep(PAUSE_S)

@@ -1,0 +1,472 @@
+"""The answers' schemas, with examples, for the OpenAPI document. The answers themselves are made of `rows`."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from vgpu.domain import object_names
+
+UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+
+
+class Model(BaseModel):
+    """A schema; answers contain exactly these fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class FieldErrorModel(Model):
+    """One field that is wrong."""
+
+    field: str = Field(description="path of the field", examples=["pods[0].pod.spec"])
+    detail: str = Field(description="what is wrong, and what to write instead")
+
+
+class ProblemModel(Model):
+    """An error, as RFC 9457 has it."""
+
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(description="the HTTP status in words", examples=["Not Found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(
+        description="what happened", examples=["pod default/train does not exist, or you may not see it"]
+    )
+    instance: str = Field(description="path of the request", examples=["/api/v1/pods/default/train"])
+    errors: list[FieldErrorModel] = Field([], description="the fields that are wrong")
+
+
+class Grant(Model):
+    """What a container has of one card."""
+
+    container: str = Field(examples=["main"])
+    uuid: str = Field(examples=[UUID])
+    index: int = Field(description="NVML's index on the node; -1: unknown", examples=[0])
+    memoryMiB: int = Field(examples=[8192])
+    cores: int = Field(description="percent of the card's time that is guaranteed", examples=[30])
+    whole: bool = Field(description="no other container may use the card")
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
+    idleSeconds: int | None = Field(
+        None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
+    )
+
+
+class Tenant(Grant):
+    """A container on a card."""
+
+    namespace: str = Field(examples=["default"])
+    pod: str = Field(examples=["train"])
+
+
+class Node(Model):
+    """A node with GPUs. Every field is optional, because a request may choose fields."""
+
+    name: str = Field("", examples=["node-1"])
+    usable: bool = Field(True, description="whether pods can be placed on the node now")
+    reason: str = Field("", description="why not", examples=["PluginAway"])
+    gpus: int = Field(0, examples=[8])
+    healthyGpus: int = Field(0, examples=[8])
+    cordonedGpus: int = Field(0, examples=[0])
+    models: list[str] = Field([], examples=[["NVIDIA H100 80GB HBM3"]])
+    memoryMiB: int = Field(0, examples=[652_304])
+    allocatedMiB: int = Field(0, description="held by containers", examples=[65_536])
+    freeMiB: int = Field(0, description="on cards that can be used", examples=[586_768])
+    freeCores: int = Field(0, description="percent, over all cards", examples=[720])
+    pods: int = Field(0, examples=[5])
+    sliceMiB: int = Field(256, examples=[256])
+    pluginVersion: str = Field("", examples=["0.1.0"])
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
+
+
+class Gpu(Model):
+    """A card."""
+
+    uuid: str = Field("", examples=[UUID])
+    node: str = Field("", examples=["node-1"])
+    index: int = Field(0, examples=[0])
+    model: str = Field("", examples=["NVIDIA H100 80GB HBM3"])
+    memoryMiB: int = Field(0, examples=[81_538])
+    allocatedMiB: int = Field(0, description="held by containers", examples=[8192])
+    freeMiB: int = Field(0, description="0 on a card that cannot be used", examples=[73_346])
+    allocatedCores: int = Field(0, description="percent of its time", examples=[30])
+    freeCores: int = Field(0, examples=[70])
+    shares: int = Field(0, description="containers with a share of the card", examples=[1])
+    heldWhole: bool = Field(False, description="a container holds the whole card")
+    healthy: bool = Field(True)
+    reason: str = Field("", description="why the card is unhealthy")
+    cordoned: bool = Field(False, description="no new containers on the card")
+    mode: str = Field("shared", examples=["shared"])
+    numaNode: int = Field(-1, examples=[0])
+    nvlinkPeers: list[str] = Field([])
+    podCount: int = Field(0, examples=[1])
+    usedMiB: int | None = Field(
+        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
+    )
+    usedCores: int | None = Field(
+        None, description="percent of the time of a card that was used in that minute", examples=[22]
+    )
+    pods: list[Tenant] = Field([], description="the containers of pods that the caller may see")
+
+
+class Pod(Model):
+    """A pod that asks for GPUs."""
+
+    namespace: str = Field("", examples=["default"])
+    name: str = Field("", examples=["train"])
+    uid: str = Field("", examples=["0b8a1c9e-0000-4000-8000-000000000001"])
+    status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
+    node: str = Field("", examples=["node-1"])
+    requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])
+    memoryMiB: int = Field(0, description="asked for over all cards", examples=[8192])
+    cores: int = Field(0, description="percent asked for over all cards", examples=[30])
+    gpuCount: int = Field(0, examples=[1])
+    computePolicy: str = Field("", description="empty: the default", examples=["burst"])
+    priority: int = Field(0, description="of the pod's PriorityClass")
+    gpus: list[Grant] = Field([], description="what the pod has")
+    problems: list[str] = Field([], description="why the pod's request or its assignment does not count")
+    idleSeconds: int | None = Field(
+        None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
+    )
+
+
+class ReasonCount(Model):
+    """How many nodes refuse by one reason."""
+
+    reason: str = Field(examples=["CardInsufficientMemory"])
+    text: str = Field(examples=["no card has the GPU memory free"])
+    nodes: int = Field(examples=[3])
+
+
+class CardName(Model):
+    """A card, by UUID and index."""
+
+    uuid: str = Field(examples=[UUID])
+    index: int = Field(examples=[0])
+
+
+class Nearest(Model):
+    """The node that lacks the least for a pod."""
+
+    node: str = Field(examples=["node-2"])
+    gpus: list[CardName]
+    lackingMiB: int = Field(examples=[2560])
+    lackingCores: int = Field(examples=[0])
+    detail: str = Field(examples=["card 1 lacks 2.5 GiB of memory (5.5 GiB free, 8 GiB asked for)"])
+    wouldHelp: list[str] = Field(
+        [], description="pods that the caller may see whose end would make room", examples=[["default/notebook"]]
+    )
+
+
+class Decision(Model):
+    """What filter last answered about a pod that no node could take."""
+
+    time: str = Field(examples=["2026-11-22T12:00:00+00:00"])
+    attempts: int = Field(description="answers since the extender's start", examples=[12])
+    reasons: list[ReasonCount]
+
+
+class PendingPod(Pod):
+    """A pod that waits for a node, and why."""
+
+    waitsSince: str = Field(
+        "", description="when kube-scheduler first found no node, else the pod's creation; empty: not known",
+        examples=["2026-11-22T11:40:00+00:00"],
+    )  # fmt: skip
+    lastDecision: Decision | None = Field(None, description="null: filter was not asked since the extender's start")
+
+    message: str = Field("", description="why the pod waits, in one sentence")
+    reasons: list[ReasonCount] = Field([])
+    nearest: Nearest | None = Field(None)
+
+
+class Advice(Model):
+    """A change after which the pod would be placed; it was tried."""
+
+    code: str = Field(examples=["ask-for-less-memory"])
+    text: str = Field(examples=["ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)"])
+    node: str = Field(description="where the pod would be placed then", examples=["node-2"])
+    gpus: list[str] = Field(description="UUIDs of the cards to change")
+    by: str = Field(description="owner or administrator", examples=["owner"])
+
+
+class CardVerdict(Model):
+    """A card, and why the pod cannot use it."""
+
+    uuid: str = Field(examples=[UUID])
+    index: int
+    model: str
+    memoryMiB: int
+    freeMiB: int
+    freeCores: int
+    reason: str = Field(examples=["CardInsufficientMemory"])
+    detail: str = Field(examples=["not enough memory is free"])
+
+
+class NodeVerdict(Model):
+    """A node: what the pod would get there, or why it gets nothing."""
+
+    node: str
+    fits: bool
+    reason: str
+    detail: str
+    gpus: list[Grant]
+    cards: list[CardVerdict]
+
+
+class Explanation(Model):
+    """Why a pod waits, or where it is."""
+
+    pod: Pod
+    message: str = Field(description="the explanation in one sentence")
+    fits: bool
+    nodesThatFit: int
+    waitsSince: str = Field(description="empty where the pod does not wait", examples=["2026-11-22T11:40:00+00:00"])
+    lastDecision: Decision | None
+    reasons: list[ReasonCount]
+    nearest: Nearest | None
+    advice: list[Advice]
+    nodes: list[NodeVerdict]
+    nodesLeftOut: int = Field(description="nodes that the answer does not show")
+
+
+POD_SCHEMA: Final[JsonDict] = {
+    "properties": {
+        "metadata": {
+            "type": "object",
+            "properties": {
+                "namespace": {"type": "string", "pattern": object_names.LABEL},
+                "name": {"type": "string", "pattern": object_names.SUBDOMAIN},
+            },
+        }
+    }
+}
+
+
+class SimulatedEntry(BaseModel):
+    """A pod's manifest, and how many of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pod: dict[str, Any] = Field(
+        description="a Pod, as for kubectl apply",
+        json_schema_extra=POD_SCHEMA,
+        examples=[
+            {
+                "metadata": {"name": "train", "namespace": "default"},
+                "spec": {
+                    "containers": [{"name": "main", "resources": {"limits": {"vgpu.io/gpu-mem": 8192}}}],
+                },
+            }
+        ],
+    )
+    count: int = Field(1, ge=1, le=1000, description="how many pods of this manifest")
+
+
+class SimulateBody(BaseModel):
+    """The pods to place, in their order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pods: list[SimulatedEntry] = Field(min_length=1, max_length=256)
+
+
+class GangLanding(Model):
+    """A pod's gang in a simulation: its pods are placed together, or none of them is."""
+
+    name: str = Field(examples=["train"])
+    size: int = Field(description="how many pods start together", examples=[8])
+    fit: int = Field(description="for how many of them there is room", examples=[5])
+
+
+class Landing(Model):
+    """Where a pod would be placed; without a node, why nowhere."""
+
+    namespace: str = Field(examples=["default"])
+    name: str = Field(examples=["train"])
+    number: int = Field(description="which of equal pods, from 1", examples=[1])
+    requested: str = Field(examples=["8 GiB"])
+    node: str = Field(examples=["node-1"])
+    gpus: list[Grant]
+    reasons: list[ReasonCount]
+    nearest: Nearest | None
+    gang: GangLanding | None = Field(description="null for a pod that starts by itself")
+
+
+class Packed(Model):
+    """How well the cards of all usable nodes are packed."""
+
+    gpus: int = Field(examples=[24])
+    emptyGpus: int = Field(description="cards of which nothing is taken", examples=[9])
+    allocatedPercent: float = Field(
+        description="of all cards, by memory or time, whichever is more; closed cards count as allocated",
+        examples=[62.5],
+    )
+    fragmentedPercent: float | None = Field(
+        description="of what is free, what the pods seen so far cannot use; null: no pod was seen", examples=[8.3]
+    )
+
+
+class Simulation(Model):
+    """The outcome of a simulation."""
+
+    placed: int = Field(examples=[3])
+    notPlaced: int = Field(examples=[1])
+    before: Packed
+    after: Packed
+    pods: list[Landing]
+
+
+class SummaryPods(Model):
+    """Numbers of pods that the caller may see, by status."""
+
+    Pending: int = Field(0, examples=[1])
+    Starting: int = Field(0)
+    Running: int = Field(0, examples=[5])
+    Terminating: int = Field(0)
+    Ended: int = Field(0)
+
+
+class Finding(Model):
+    """Something that an administrator should look at."""
+
+    severity: str = Field(description="error or warning", examples=["warning"])
+    about: str = Field(examples=["node-2"])
+    reason: str = Field(examples=["PluginAway"])
+    detail: str = Field(examples=["the node's device plugin is not running"])
+
+
+class Summary(Model):
+    """The cluster in a few numbers."""
+
+    version: str = Field(examples=["0.1.0"])
+    nodes: int = Field(examples=[3])
+    usableNodes: int = Field(examples=[3])
+    gpus: int = Field(examples=[24])
+    healthyGpus: int = Field(examples=[24])
+    cordonedGpus: int = Field(examples=[0])
+    memoryMiB: int
+    allocatedMiB: int
+    freeMiB: int
+    freeCores: int
+    pods: SummaryPods
+    scheduler: str = Field(description="why this replica does not bind; empty where it does")
+    findings: list[Finding]
+
+
+class NodeList(Model):
+    """A page of nodes."""
+
+    items: list[Node]
+    nextCursor: str = Field(description="empty on the last page")
+
+
+class GpuList(Model):
+    """A page of cards."""
+
+    items: list[Gpu]
+    nextCursor: str = Field(description="empty on the last page")
+
+
+class PodList(Model):
+    """A page of pods."""
+
+    items: list[Pod]
+    nextCursor: str = Field(description="empty on the last page")
+
+
+class PendingList(Model):
+    """A page of waiting pods."""
+
+    items: list[PendingPod]
+    nextCursor: str = Field(description="empty on the last page")
+
+
+class UsageItem(Model):
+    """Usage of one group."""
+
+    group: dict[str, str] = Field(description="the value of each dimension", examples=[{"namespace": "default"}])
+    shareSeconds: float = Field(
+        description="card-seconds; a share counts as the larger of its part of memory and of time", examples=[3600.0]
+    )
+    gpuSecondsAsked: float = Field(description="guaranteed GPU time", examples=[1080.0])
+    gpuSecondsUsed: float | None = Field(
+        description="measured GPU time; null where none was measured", examples=[612.5]
+    )
+    mibHours: float = Field(examples=[8192.0])
+    waitingSeconds: float = Field(description="of pods that were bound in the period, together", examples=[4.2])
+    bound: int = Field(description="pods that were bound in the period", examples=[3])
+    cost: float | None = Field(description="by the prices file; null where a model has no price", examples=[2.49])
+
+
+class Usage(Model):
+    """Usage in a period."""
+
+    since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
+    until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
+    items: list[UsageItem]
+    itemsLeftOut: int
+
+
+class RightSizeItem(Model):
+    """What a container of a workload asks for on one card, what it used, and what it should ask for."""
+
+    namespace: str = Field(examples=["default"])
+    owner: str = Field(description="KIND/NAME of what created the pods", examples=["Deployment/train"])
+    container: str = Field(examples=["main"])
+    pods: int = Field(description="pods that were measured", examples=[3])
+    measuredSeconds: float = Field(description="of all pods together", examples=[604_800.0])
+    wholeCard: bool = Field(description="the container holds whole cards")
+    askedCores: int | None = Field(description="percent of a card's time; null: none guaranteed", examples=[60])
+    meanCores: float = Field(description="percent of a card's time that was used", examples=[11.4])
+    p95Cores: float | None = Field(
+        description="percent that 95 % of the minutes do not exceed; null: less than a minute was measured",
+        examples=[22.3],
+    )
+    unusedGpuSeconds: float = Field(
+        description="seconds of a whole card that were guaranteed and not used", examples=[293_933.0]
+    )
+    askedMiB: int = Field(examples=[16384])
+    peakMiB: int = Field(description="the most memory in use", examples=[5120])
+    adviceCores: int | None = Field(description="percent to ask for; null: as it is", examples=[30])
+    adviceMiB: int | None = Field(description="MiB to ask for; null: as it is", examples=[5888])
+    advice: list[str] = Field(
+        description="for people",
+        examples=[["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)"]],
+    )
+
+
+class RightSizes(Model):
+    """What containers used beside what they asked for."""
+
+    since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
+    until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
+    items: list[RightSizeItem]
+    itemsLeftOut: int
+    complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
+
+
+class HistoryItem(Model):
+    """One event."""
+
+    id: int = Field(examples=[4711])
+    time: str = Field(examples=["2026-11-22T12:00:00.000Z"])
+    kind: str = Field(examples=["decision"])
+    namespace: str = Field(examples=["default"])
+    event: dict[str, Any] = Field(description="fields by kind", examples=[{"node": "node-1"}])
+
+
+class History(Model):
+    """A page of events, the latest first."""
+
+    items: list[HistoryItem]
+    nextCursor: str = Field(description="empty on the last page")

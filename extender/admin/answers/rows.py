@@ -1,0 +1,317 @@
+"""Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from extender.admin.answers.listing import Kind, Row
+from extender.admin.exchange.snapshots import Snapshot
+from extender.idle import pod_use
+from extender.state.fields import container_use
+from extender.state.fields.container_use import ContainerUse
+from extender.state.objects import Pod
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.share import CardState
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.quantity import FULL_CORES
+from vgpu.placement import documents
+from vgpu.placement.snapshot import NodeView
+
+NODE_FIELDS: Final = (
+    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
+    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores",
+)  # fmt: skip
+GPU_FIELDS: Final = (
+    "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
+    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount", "usedMiB", "usedCores",
+)  # fmt: skip
+POD_FIELDS: Final = (
+    "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
+    "priority", "gpus", "problems", "idleSeconds",
+)  # fmt: skip
+
+NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
+Sees = Callable[[str], bool]  # whether the caller may see the pods of a namespace
+
+
+def node_row(view: NodeView, snapshot: Snapshot) -> Row:
+    """Return a node: whether pods can be placed on it, and what is free on its cards."""
+    cards = view.state.cards
+    gpunode = snapshot.gpunodes.get(view.name)
+    used = added([used_on(each.card.uuid, snapshot) for each in cards])
+    return {
+        "name": view.name,
+        "usable": view.blocked is None,
+        "reason": str(view.blocked or ""),
+        "gpus": len(cards),
+        "healthyGpus": sum(each.card.healthy for each in cards),
+        "cordonedGpus": sum(each.card.cordoned for each in cards),
+        "models": sorted({each.card.model for each in cards}),
+        "memoryMiB": sum(each.card.memory_mib for each in cards),
+        "allocatedMiB": sum(allocated_mib(each) for each in cards),
+        "freeMiB": sum(usable_mib(each) for each in cards),
+        "freeCores": sum(usable_cores(each) for each in cards),
+        "pods": len({pod.uid for each in cards for pod in snapshot.holders.get(each.card.uuid, ())}),
+        "sliceMiB": view.state.slice_mib,
+        "pluginVersion": gpunode.node.plugin_version if gpunode else "",
+        **used,
+    }
+
+
+def gpu_row(view: NodeView, state: CardState, snapshot: Snapshot) -> Row:
+    """Return a card, without the names of its pods."""
+    card = state.card
+    return {
+        "uuid": card.uuid,
+        "node": view.name,
+        "index": card.index,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "allocatedMiB": allocated_mib(state),
+        "freeMiB": usable_mib(state),
+        "allocatedCores": FULL_CORES if state.is_held_whole else state.usage.cores,
+        "freeCores": usable_cores(state),
+        "shares": state.usage.shares,
+        "heldWhole": state.is_held_whole,
+        "healthy": card.healthy,
+        "reason": card.reason,
+        "cordoned": card.cordoned,
+        "mode": str(card.mode),
+        "numaNode": card.numa_node,
+        "nvlinkPeers": list(card.nvlink_peers),
+        "podCount": len(snapshot.holders.get(card.uuid, ())),
+        **used_on(card.uuid, snapshot),
+    }
+
+
+def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
+    """Return how nodes are listed."""
+    columns: dict[str, Callable[[NodeView], Any]] = {
+        "name": lambda view: view.name,
+        "usable": lambda view: view.blocked is None,
+        "reason": lambda view: str(view.blocked or ""),
+        "gpus": lambda view: len(view.state.cards),
+        "memoryMiB": lambda view: sum(each.card.memory_mib for each in view.state.cards),
+        "allocatedMiB": lambda view: sum(map(allocated_mib, view.state.cards)),
+        "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
+        "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
+    }
+    return Kind(
+        columns,
+        ("name",),
+        lambda view: node_row(view, snapshot),
+        NODE_FIELDS,
+        name=lambda view: view.name,
+        same=lambda one, other: one.state is other.state and one.blocked is other.blocked,
+    )
+
+
+Gpu = tuple[NodeView, CardState]
+
+
+def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
+    """Return how cards are listed."""
+    columns: dict[str, Callable[[Gpu], Any]] = {
+        "uuid": lambda gpu: gpu[1].card.uuid,
+        "node": lambda gpu: gpu[0].name,
+        "index": lambda gpu: gpu[1].card.index,
+        "model": lambda gpu: gpu[1].card.model,
+        "healthy": lambda gpu: gpu[1].card.healthy,
+        "cordoned": lambda gpu: gpu[1].card.cordoned,
+        "mode": lambda gpu: str(gpu[1].card.mode),
+        "memoryMiB": lambda gpu: gpu[1].card.memory_mib,
+        "allocatedMiB": lambda gpu: allocated_mib(gpu[1]),
+        "freeMiB": lambda gpu: usable_mib(gpu[1]),
+        "freeCores": lambda gpu: usable_cores(gpu[1]),
+        "shares": lambda gpu: gpu[1].usage.shares,
+    }
+
+    def row(gpu: Gpu) -> Row:
+        made = gpu_row(*gpu, snapshot)
+        return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
+
+    return Kind(
+        columns,
+        ("node", "index", "uuid"),
+        row,
+        (*GPU_FIELDS, "pods"),
+        name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
+        same=lambda one, other: one[1] is other[1],
+    )
+
+
+def pod_kind(snapshot: Snapshot, encoded: Callable[[Pod], bytes] | None = None) -> Kind[Pod]:
+    """Return how pods are listed; `encoded` returns a pod's encoded row where rows are cached."""
+    columns: dict[str, Callable[[Pod], Any]] = {
+        "namespace": lambda pod: pod.namespace,
+        "name": lambda pod: pod.name,
+        "uid": lambda pod: pod.uid,
+        "status": status,
+        "node": lambda pod: pod.node,
+        "priority": lambda pod: pod.scheduling.priority,
+        "memoryMiB": lambda pod: asked_mib(pod.parsed.request),
+        "cores": lambda pod: asked_cores(pod.parsed.request),
+    }
+    identity = ("namespace", "name", "uid")
+    row = partial(pod_row, snapshot=snapshot)
+    return Kind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
+
+
+def gpus(snapshot: Snapshot) -> Iterator[Gpu]:
+    """Yield every card with its node."""
+    return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
+
+
+def tenants(uuid: str, snapshot: Snapshot, sees: Sees) -> list[Row]:
+    """Return the containers on a card whose pods the caller may see."""
+    return [
+        {"namespace": pod.namespace, "pod": pod.name, **grant}
+        for pod in snapshot.holders.get(uuid, ())
+        if sees(pod.namespace)
+        for grant in _grants(pod, snapshot)
+        if grant["uuid"] == uuid
+    ]
+
+
+def pod_row(pod: Pod, snapshot: Snapshot) -> Row:
+    """Return a pod: what it asks for, and which cards it has."""
+    request = pod.parsed.request
+    return {
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "status": status(pod),
+        "node": pod.node,
+        "requested": documents.asked(request) if request else "",
+        "memoryMiB": asked_mib(request),
+        "cores": asked_cores(request),
+        "gpuCount": max((each.gpus for each in request.containers), default=0) if request else 0,
+        "computePolicy": str(request.options.compute_policy or "") if request else "",
+        "priority": pod.scheduling.priority,
+        "gpus": list(_grants(pod, snapshot)),
+        "problems": [str(each) for each in pod.parsed.problems] or distrust(pod),
+        "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
+    }
+
+
+def status(pod: Pod) -> str:
+    """Return where a pod is in its life, in one word."""
+    if pod.is_terminal:
+        return "Ended"
+    if pod.scheduling.is_terminating:
+        return "Terminating"
+    if not pod.node:
+        return "Pending"
+    return "Running" if pod.has_started else "Starting"
+
+
+def waiting(pod: Pod, snapshot: Snapshot) -> Row:
+    """Return since when a pod waits, and what filter last answered about it; null where that was before this start.
+
+    kube-scheduler writes the time of its first refusal into the pod; before that, the pod's creation counts.
+    """
+    last = snapshot.decisions.get(pod.uid)
+    return {
+        "waitsSince": _time(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "lastDecision": last and {
+            "time": _time(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+        },
+    }  # fmt: skip
+
+
+def _time(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
+
+
+def is_pending(pod: Pod) -> bool:
+    """Whether a pod waits for a node."""
+    return status(pod) == "Pending" and (pod.parsed.request is not None or bool(pod.parsed.problems))
+
+
+def asked_mib(request: PodRequest | None) -> int:
+    """Return the MiB that a pod's containers ask for over all their cards; 0 for whole cards."""
+    return sum(each.memory_mib * each.gpus for each in request.containers) if request else 0
+
+
+def asked_cores(request: PodRequest | None) -> int:
+    """Return the percent of time that a pod's containers ask for over all their cards."""
+    return sum((each.cores or 0) * each.gpus for each in request.containers) if request else 0
+
+
+def allocated_mib(state: CardState) -> int:
+    """Return the MiB of a card that containers hold, by their assignments or by the kubelet's report."""
+    if state.is_held_whole:
+        return state.card.memory_mib
+    return state.card.memory_mib - state.free_mib
+
+
+def usable_mib(state: CardState) -> int:
+    """Return the MiB that a new container can get of a card: none of an unhealthy or a cordoned one."""
+    return state.free_mib if state.card.healthy and not state.card.cordoned else 0
+
+
+def usable_cores(state: CardState) -> int:
+    """Return the percent of time that a new container can get of a card."""
+    return state.free_cores if state.card.healthy and not state.card.cordoned else 0
+
+
+def used_on(uuid: str, snapshot: Snapshot) -> Row:
+    """Return what the containers of a card use of it, as its node last reported."""
+    return added(
+        _used(pod, container, uuid, snapshot)
+        for pod in snapshot.holders.get(uuid, ())
+        if isinstance(pod.assignment, Assignment)
+        for container, grants in pod.assignment.containers.items()
+        if any(grant.gpu == uuid for grant in grants)
+    )
+
+
+def added(parts: Iterable[Row]) -> Row:
+    """Add up what is used; null where nothing was reported."""
+    known = [each for each in parts if each["usedMiB"] is not None]
+    return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
+
+
+def _used(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> Row:
+    found = container_use.now(_uses(pod, snapshot), container, uuid)
+    return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+
+
+def _uses(pod: Pod, snapshot: Snapshot) -> tuple[ContainerUse, ...]:
+    gpunode = snapshot.gpunodes.get(pod.node)
+    return gpunode.usage.get(pod.uid, ()) if gpunode else ()
+
+
+def _idle_s(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> int | None:
+    found = container_use.now(_uses(pod, snapshot), container, uuid)
+    return _seconds(found.idle_ms) if found else None
+
+
+def _seconds(ms: int | None) -> int | None:
+    return None if ms is None else ms // 1000
+
+
+def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
+    if not pod.node or not isinstance(pod.assignment, Assignment):
+        return
+    gpunode = snapshot.gpunodes.get(pod.node)
+    for container, grants in pod.assignment.containers.items():
+        for grant in grants:
+            card = gpunode.node.card(grant.gpu) if gpunode else None
+            yield {
+                "container": container,
+                "uuid": grant.gpu,
+                "index": card.index if card else -1,
+                "memoryMiB": grant.memory_mib,
+                "cores": FULL_CORES if grant.whole else grant.cores or 0,
+                "whole": grant.whole,
+                **_used(pod, container, grant.gpu, snapshot),
+                "idleSeconds": _idle_s(pod, container, grant.gpu, snapshot),
+            }
+
+
+def distrust(pod: Pod) -> list[str]:
+    """Return why the assignment of a bound pod does not count; empty where it counts."""
+    return [pod.assignment.detail] if pod.node and isinstance(pod.assignment, Distrust) else []

@@ -1,0 +1,81 @@
+"""Answers the admin's process, in the extender's: what it asks of the cluster, over a socket that both inherit.
+
+Writing a pickle holds the interpreter's lock and the verbs' event loop, so a snapshot goes in pieces, and the loop
+rests for 1 ms after each half millisecond of work. A piece with changed objects takes half a millisecond too.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from extender.admin.exchange import frames, snapshot_pieces
+from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, TakeSnapshot
+from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSource, NotReady, Snapshot
+from extender.admin.security.audit import AdminAction
+
+log = logging.getLogger(__name__)
+
+
+class Answers:
+    """Answers one process, from its start. `clock` is monotonic, in seconds; `acted` takes each admin action."""
+
+    def __init__(
+        self,
+        source: ClusterSource,
+        clock: Callable[[], float],
+        acted: Callable[[AdminAction], None],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._source = source
+        self._clock = clock
+        self._acted = acted
+        self._sleep = sleep
+        self._sent = Snapshot(0)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer until the process closes its end."""
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                question = await frames.receive(reader)
+                if isinstance(question, Acted):
+                    self._acted(question.action)
+                else:
+                    await self._answer(question, writer)
+
+    async def _answer(self, question: object, writer: asyncio.StreamWriter) -> None:
+        try:
+            if isinstance(question, TakeSnapshot):
+                await self._send_snapshot(writer)
+                return
+            answer: Any = await self._found(question)
+        except NotReady as error:
+            answer = Failed(str(error))
+        writer.write(frames.encode(answer))
+        await writer.drain()
+
+    async def _found(self, question: object) -> Any:
+        match question:
+            case AskReserved(pod):
+                return await self._source.reserved(pod)
+            case AskGangs(keys):
+                return await self._source.why_gangs_wait(keys)
+            case AskRequests(pods):
+                return await self._source.requests(pods)
+        raise TypeError(f"no question of the admin's process: {type(question).__name__}")
+
+    async def _send_snapshot(self, writer: asyncio.StreamWriter) -> None:
+        snapshot = await self._source.take()
+        await self._sleep(REST_S)
+        began = self._clock()
+        for piece in snapshot_pieces.pieces(self._sent, snapshot):
+            if piece is not None:
+                writer.write(frames.encode(piece))
+                await writer.drain()
+            if self._clock() - began > SLICE_S:
+                await self._sleep(REST_S)
+                began = self._clock()
+        writer.write(frames.encode(snapshot_pieces.taken(self._sent, snapshot)))
+        await writer.drain()
+        self._sent = snapshot

@@ -1,0 +1,200 @@
+"""Snapshots of the cluster for the admin REST, made on the verbs' event loop in slices of time.
+
+A snapshot is immutable, and costs the verbs' loop time: the admin's process asks for one every half second at most.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, Protocol
+
+from extender.explain.last_decisions import Decision
+from extender.gangs.book import GangBook
+from extender.state.cluster import Cluster
+from extender.state.gang_members import GangKey
+from extender.state.objects import GpuNode, Pod
+from extender.verbs.filter import Filter
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import NodeState
+from vgpu.domain.errors import VgpuError
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.snapshot import NodeView
+
+WaitingGangs = Mapping[GangKey, tuple[Reason, str]]  # with the sentence
+
+READY_S: Final = 5.0
+SLICE_S: Final = 0.0005  # of work, after which the verbs' loop rests: a call that comes meanwhile waits for so long
+REST_S: Final = 0.001
+NODES_PER_LOOK: Final = 8  # at the clock
+KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The pods and nodes at one time.
+
+    Attributes:
+        number: grows with each snapshot.
+        pods: by UID.
+        gpunodes: by name.
+        views: what placement sees of each node, by name.
+        slice_mib: MiB in a memory slice.
+        decisions: the last decision on each pod that filter refused, by UID.
+        why_not_leader: why this replica does not bind; empty where it does.
+        policies: the cluster's packing policies, with what it has learned by then.
+    """
+
+    number: int
+    pods: Mapping[str, Pod] = field(default_factory=dict)
+    gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
+    views: Mapping[str, NodeView] = field(default_factory=dict)
+    slice_mib: int = 256
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    why_not_leader: str = ""
+    policies: DefaultPolicies = field(default_factory=DefaultPolicies)
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], Pod]:
+        """The pods by namespace and name."""
+        return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
+
+    @cached_property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of all pods."""
+        return frozenset(pod.namespace for pod in self.pods.values())
+
+    @cached_property
+    def node_of_card(self) -> Mapping[str, str]:
+        """The node of each card, by the card's UUID."""
+        return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
+
+    @cached_property
+    def holders(self) -> Mapping[str, list[Pod]]:
+        """The pods that hold each card, by the card's UUID, ordered by name."""
+        found: dict[str, list[Pod]] = {}
+        for pod in self.pods.values():
+            if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
+                for uuid in pod.assignment.gpus():
+                    found.setdefault(uuid, []).append(pod)
+        for pods in found.values():
+            pods.sort(key=lambda pod: (pod.namespace, pod.name))
+        return found
+
+
+class NotReady(VgpuError):
+    """The first lists of the cluster are not complete."""
+
+
+class ClusterSource(Protocol):
+    """What the admin REST asks of the cluster."""
+
+    async def take(self) -> Snapshot:
+        """Return a new snapshot. Raises NotReady."""
+
+    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+        """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
+
+    async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
+        """Return why gangs wait; those that do not wait are left out."""
+
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What snapshots show.
+
+    Attributes:
+        cluster: the pods and nodes.
+        node_filter: judges nodes; it must not be the verbs' one.
+        gangs: what is known of each gang.
+        decisions: returns the last decision on each pod that filter refused.
+        ready: returns when the first lists are complete.
+        why_not_leader: returns why this replica does not bind; empty where it does.
+        policies: returns the cluster's packing policies, with what it has learned by now.
+    """
+
+    cluster: Cluster
+    node_filter: Filter
+    gangs: GangBook
+    decisions: Callable[[], Mapping[str, Decision]]
+    ready: Callable[[], Awaitable[None]]
+    why_not_leader: Callable[[], str]
+    policies: Callable[[], DefaultPolicies]
+
+
+class Snapshots:
+    """The source beside the cluster itself; every method runs on the event loop of the verbs."""
+
+    def __init__(self, shown: Shown, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._shown = shown
+        self._cluster = shown.cluster
+        self._sleep = sleep
+        self._number = 0
+
+    async def take(self) -> Snapshot:
+        """Return a new snapshot. Raises NotReady."""
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._shown.ready()
+        except TimeoutError:
+            raise NotReady("the first lists of the cluster are not complete") from None
+        return await self._make()
+
+    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+        """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
+        found = {}
+        for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
+            placement = self._shown.node_filter.node(pod, node)
+            if isinstance(placement, Refusal) and placement.reason in KEPT:
+                found[node] = placement
+            await self._sleep(0)
+        return found
+
+    async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
+        """Return why gangs wait; those that do not wait are left out."""
+        found = {}
+        for key in keys:
+            if why := self._shown.gangs.why(key):
+                found[key] = why
+                await self._sleep(0)
+        return found
+
+    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+        """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
+        found = []
+        for pod in pods:
+            found.append(self._cluster.request(pod))
+            await self._sleep(0)
+        return found
+
+    async def _make(self) -> Snapshot:
+        objects = self._cluster.objects
+        pods, gpunodes = dict(objects.pods), dict(objects.gpunodes)
+        views = {}
+        resumed = self._cluster.now()
+        for index, name in enumerate(gpunodes):
+            if index % NODES_PER_LOOK == 0 and self._cluster.now() - resumed > SLICE_S:
+                await self._sleep(REST_S)
+                resumed = self._cluster.now()
+            if name in objects.gpunodes:
+                views[name] = self._view(name)
+        self._number += 1
+        shown, policies = self._shown, self._shown.policies()
+        return Snapshot(
+            self._number, pods, gpunodes, views, self._cluster.slice_mib, shown.decisions(), shown.why_not_leader(),
+            replace(policies, models=policies.models.copy()),
+        )  # fmt: skip
+
+    def _view(self, name: str) -> NodeView:
+        usable = self._cluster.usable_state(name)
+        kubelet = self._cluster.objects.nodes.get(name)
+        allocatable = kubelet.allocatable if kubelet is not None else {}
+        if isinstance(usable, NodeState):
+            return NodeView(name, usable, None, allocatable)
+        return NodeView(name, self._cluster.state(name), usable, allocatable)

@@ -1,0 +1,56 @@
+"""`POST /gpus/{uuid}/cordon` and `/uncordon`: no new containers on a card, or new containers again."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+
+from extender.admin.answers import models, rows
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import NoQuery
+from extender.admin.problems import AdminProblem, not_found
+from extender.admin.routes.context import Called, Context, Using
+from extender.admin.routes.inventory_routes import Uuid
+from extender.admin.security import visibility
+from extender.admin.security.access import Action, Caller
+from vgpu.domain import names
+
+router = APIRouter(tags=["administration"])
+
+PATCH_NODE: Final = Action("patch", "gpunodes", names.DOMAIN)
+
+
+@router.post("/gpus/{uuid}/cordon", response_model=models.Gpu)
+async def cordon(
+    request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+) -> Response:  # fmt: skip
+    """Place no new containers on a card; running containers stay. Needs the right to patch the node's gpunode."""
+    return answer(request, await _set(context, caller, uuid, cordoned=True))
+
+
+@router.post("/gpus/{uuid}/uncordon", response_model=models.Gpu)
+async def uncordon(
+    request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+) -> Response:  # fmt: skip
+    """Place new containers on a card again. Needs the right to patch the node's gpunode."""
+    return answer(request, await _set(context, caller, uuid, cordoned=False))
+
+
+async def _set(context: Context, caller: Caller, uuid: str, *, cordoned: bool) -> dict[str, Any]:
+    """Change the card's setting and return the card. The action is recorded with its caller, also if it is refused."""
+    action = "cordon" if cordoned else "uncordon"
+    snapshot = await context.snapshot()
+    node = snapshot.node_of_card.get(uuid, "")
+    try:
+        await visibility.require(context.access, caller, replace(PATCH_NODE, name=node))
+        if not node:
+            raise not_found(f"card {uuid}")
+        changed = await context.cards.cordon(node, uuid, cordoned=cordoned)
+    except AdminProblem as problem:
+        context.audit.record(caller, action, uuid, node, problem.detail)
+        raise
+    context.audit.record(caller, action, uuid, node, "done" if changed else "unchanged")
+    view = snapshot.views[node]
+    state = next(each for each in view.state.cards if each.card.uuid == uuid)
+    now = replace(state, card=replace(state.card, cordoned=cordoned))
+    return {**rows.gpu_row(view, now, snapshot), "pods": []}

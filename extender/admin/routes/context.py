@@ -1,0 +1,103 @@
+"""What the routers use, and how a request becomes an authenticated caller."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from extender.admin.answers.lists import Lists
+from extender.admin.answers.streams import Streams
+from extender.admin.exchange.snapshots import Snapshot, WaitingGangs
+from extender.admin.problems import AdminProblem
+from extender.admin.routes.card_settings import CardSettings
+from extender.admin.security import access as rights
+from extender.admin.security.access import Access, Caller
+from extender.admin.security.audit import Audit
+from extender.admin.security.rate_limits import RateLimits
+from extender.admin.worker.placement_process import PlacementProcess
+from extender.history.reporting.reports import Reports
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from vgpu.domain.asks import aliases
+from vgpu.domain.asks.request import PodRequest
+from vgpu.placement.choose import Refusal
+
+HISTORY_AT_ONCE: Final = 4
+ANONYMOUS: Final = "system:unauthenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the routers use.
+
+    Attributes:
+        snapshot: returns the cluster's state; it waits for the first lists.
+        reserved: returns the nodes on which cards are reserved for other pods than this one.
+        why_gangs_wait: returns why gangs wait, by their keys.
+        requests: returns what pods ask for, with the cards that affinity to the pods on them allows and rules out.
+        access: authenticates and authorizes.
+        rates: bounds the requests of a caller.
+        placement: explains and simulates.
+        streams: event streams.
+        cards: changes settings of cards.
+        audit: records admin actions.
+        now: the wall clock.
+        reports: the history; None where none is kept.
+        gpushare_unit_mib: MiB of one `aliyun.com/gpu-mem`.
+        lists: ordered lists that are kept between requests.
+        history_at_once: bounds the questions to the database.
+    """
+
+    snapshot: Callable[[], Awaitable[Snapshot]]
+    reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
+    why_gangs_wait: Callable[[Collection[GangKey]], Awaitable[WaitingGangs]]
+    requests: Callable[[Sequence[Pod]], Awaitable[list[PodRequest | None]]]
+    access: Access
+    rates: RateLimits
+    placement: PlacementProcess
+    streams: Streams
+    cards: CardSettings
+    audit: Audit
+    now: Callable[[], datetime]
+    reports: Reports | None = None
+    gpushare_unit_mib: int = aliases.GIB_IN_MIB
+    lists: Lists = field(default_factory=Lists)
+    history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
+
+
+def of(request: Request) -> Context:
+    """Return the application's context."""
+    found: Context = request.app.state.context
+    return found
+
+
+async def authenticated(request: Request) -> Caller:
+    """Return the caller of a request, after the rate limits. Raises AdminProblem."""
+    context = of(request)
+    try:
+        caller = await identified(request)
+    except AdminProblem:
+        context.rates.check(ANONYMOUS)
+        raise
+    context.rates.check(caller.name)
+    return caller
+
+
+async def identified(request: Request) -> Caller:
+    """Return the caller of a request that has been counted already. Raises AdminProblem."""
+    token = rights.token_of(request.headers)
+    host, origin = (request.headers.get(name, "") for name in ("host", "origin"))
+    return await of(request).access.authenticate(token, host, origin)
+
+
+async def using(request: Request) -> Context:
+    """Return the application's context. A coroutine, because FastAPI calls other functions in a thread of a pool."""
+    return of(request)
+
+
+Called = Annotated[Caller, Depends(authenticated)]
+Using = Annotated[Context, Depends(using)]
+Responses = dict[int | str, dict[str, Any]]

@@ -1,0 +1,225 @@
+"""`/usage`, `/rightsize` and `/history`: what was used, what should be asked for, and what happened."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import APIRouter, Query, Request, Response
+
+from extender.admin.answers import models, periods
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
+from extender.admin.problems import AdminProblem, bad_field
+from extender.admin.routes.context import Called, Context, Using
+from extender.admin.security import visibility
+from extender.admin.security.access import READ_CARDS, READ_PODS, Caller
+from extender.history.recording.events import Kind
+from extender.history.reporting.reports import (
+    Dimension,
+    Entry,
+    Group,
+    HistoryFilters,
+    Reports,
+    RightSizeRow,
+    UsageFilters,
+    UsageRow,
+)
+from vgpu.domain.asks import right_size
+from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
+
+router = APIRouter(tags=["history"])
+
+LABEL: Final = "label:"
+MAX_GROUPS: Final = 4
+WAIT_S: Final = 3.0
+RETRY_S: Final = 0.2
+T = TypeVar("T")
+
+
+@router.get("/usage", response_model=models.Usage)
+async def usage(request: Request, context: Using, caller: Called, query: Annotated[UsageQuery, Query()]) -> Response:
+    """Report what pods of a period used and cost, by namespace, owner, label, card, model, node or day.
+
+    Shows the namespaces in which the caller may get pods.
+    """
+    reports = _reports(context)
+    groups = [_group(each) for each in query.by or ["namespace"]]
+    since, until = periods.read(query.since, query.until, context.now())
+    filters = UsageFilters(
+        namespaces=await _namespaces(context, caller, query.namespace),
+        owner=query.owner or None,
+        nodes=frozenset(query.node) or None,
+        cards=frozenset(query.gpu) or None,
+        models=frozenset(query.model) or None,
+        labels=_labels(query.label),
+    )
+    found = await _asked(context, lambda: reports.usage(groups, periods.ms(since), periods.ms(until), filters))
+    items = [_usage_row(groups, row) for row in found[: query.limit]]
+    body = {
+        "since": _text(since),
+        "until": _text(until),
+        "items": items,
+        "itemsLeftOut": max(0, len(found) - query.limit),
+    }
+    return answer(request, body)
+
+
+@router.get("/rightsize", response_model=models.RightSizes)
+async def right_sizes(
+    request: Request, context: Using, caller: Called, query: Annotated[RightSizeQuery, Query()]
+) -> Response:
+    """Compare what containers used with what they ask for, and say what they should ask for.
+
+    Advice needs an hour of measurement. Shows the namespaces in which the caller may get pods.
+    """
+    reports = _reports(context)
+    since, until = periods.read(query.since, query.until, context.now())
+    namespaces = await _namespaces(context, caller, query.namespace)
+    filters = UsageFilters(namespaces=namespaces, owner=query.owner or None, labels=_labels(query.label))
+    begin, end = periods.ms(since), periods.ms(until)
+    found = await _asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
+    rows = _worst(found.rows) if query.worst else found.rows
+    body = {
+        "since": _text(since),
+        "until": _text(until),
+        "items": [_right_size(each) for each in rows[: query.limit]],
+        "itemsLeftOut": max(0, len(rows) - query.limit),
+        "complete": found.is_complete,
+    }
+    return answer(request, body)
+
+
+@router.get("/history", response_model=models.History)
+async def history(
+    request: Request, context: Using, caller: Called, query: Annotated[HistoryQuery, Query()]
+) -> Response:
+    """List what happened, the latest first: decisions with their reasons, starts, ends, cards, admin actions.
+
+    Shows events of the namespaces in which the caller may get pods; others with the right to list gpunodes.
+    """
+    reports = _reports(context)
+    since, until = periods.read(query.since, query.until, context.now())
+    namespaces = await _namespaces(context, caller, query.namespace)
+    if namespaces is not None and not query.namespace and await context.access.may(caller, READ_CARDS):
+        namespaces |= {""}
+    filters = HistoryFilters(
+        kinds=frozenset(Kind(each) for each in query.kind) or None,
+        namespaces=namespaces,
+        pod=query.name or None,
+        pod_uid=query.uid or None,
+        node=query.node or None,
+        gpu=query.gpu or None,
+        since_ms=periods.ms(since),
+        until_ms=periods.ms(until),
+    )
+    try:
+        page = await _asked(context, lambda: reports.history(filters, query.cursor, query.limit))
+    except MalformedCursor as error:
+        raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
+    return answer(request, {"items": [_entry(each) for each in page.entries], "nextCursor": page.cursor})
+
+
+def _reports(context: Context) -> Reports:
+    if context.reports is None:
+        raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "the extender keeps no history; start it with --history-dir")
+    return context.reports
+
+
+async def _asked(context: Context, ask: Callable[[], T]) -> T:
+    """Ask the database in a thread; at most a few questions at once.
+
+    A database that does not answer is asked again for `WAIT_S`: at the start of the extender its tables are being made.
+    """
+    loop = asyncio.get_running_loop()
+    waits_until = loop.time() + WAIT_S
+    while True:
+        try:
+            async with context.history_at_once:
+                return await asyncio.to_thread(ask)
+        except HistoryUnavailable as error:
+            if loop.time() >= waits_until:
+                detail = f"the history's database does not answer: {error}"
+                raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "5"}) from error
+        await asyncio.sleep(RETRY_S)
+
+
+async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[str] | None:
+    """Return the namespaces that count, None for all. Raises AdminProblem: 403 for one asked for by name."""
+    named = frozenset(asked)
+    if await context.access.may(caller, READ_PODS):
+        return named or None
+    wanted = named or (await context.snapshot()).namespaces
+    sees = await visibility.namespaces(context.access, caller, wanted)
+    if hidden := sorted(each for each in named if not sees(each)):
+        raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not get pods in namespace {hidden[0]}")
+    return frozenset(each for each in wanted if sees(each))
+
+
+def _group(text: str) -> Group:
+    if text.startswith(LABEL) and len(text) > len(LABEL):
+        return Group(Dimension.LABEL, text.removeprefix(LABEL))
+    plain = [each for each in Dimension if each is not Dimension.LABEL]
+    if text not in plain:
+        raise bad_field("by", f"{text[:60]!r} is not one of {', '.join(plain)}, label:KEY")
+    return Group(Dimension(text))
+
+
+def _labels(listed: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for each in listed:
+        key, equals, value = each.partition("=")
+        if not key or not equals:
+            raise bad_field("label", f"{each[:60]!r} is not KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def _usage_row(groups: Iterable[Group], row: UsageRow) -> dict[str, Any]:
+    names = [f"{LABEL}{each.label}" if each.label else str(each.dimension) for each in groups]
+    return {
+        "group": dict(zip(names, row.group, strict=True)),
+        "shareSeconds": row.share_seconds,
+        "gpuSecondsAsked": row.gpu_seconds_asked,
+        "gpuSecondsUsed": row.gpu_seconds_used,
+        "mibHours": row.mib_hours,
+        "waitingSeconds": row.waiting_seconds,
+        "bound": row.bound,
+        "cost": row.cost,
+    }
+
+
+def _worst(rows: Sequence[RightSizeRow]) -> list[RightSizeRow]:
+    """Return the rows that left guaranteed time unused, most of it first."""
+    return sorted((row for row in rows if row.unused_s > 0), key=lambda row: (-row.unused_s, row.namespace, row.owner))
+
+
+def _right_size(row: RightSizeRow) -> dict[str, Any]:
+    asked, found = row.asked, row.found
+    return {
+        "namespace": row.namespace,
+        "owner": row.owner,
+        "container": row.container,
+        "pods": row.pods,
+        "measuredSeconds": row.measured_s,
+        "wholeCard": asked.whole,
+        "askedCores": asked.cores,
+        "meanCores": round(found.mean_cores, 1),
+        "p95Cores": None if found.p95_cores is None else round(found.p95_cores, 1),
+        "unusedGpuSeconds": round(row.unused_s, 3),
+        "askedMiB": asked.memory_mib,
+        "peakMiB": found.peak_mib,
+        "adviceCores": found.cores,
+        "adviceMiB": found.memory_mib,
+        "advice": list(right_size.sentences(asked, found)),
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    at = datetime.fromtimestamp(entry.at_ms / 1000, UTC)
+    return {"id": entry.id, "time": _text(at), "kind": entry.kind, "namespace": entry.namespace, "event": entry.event}
+
+
+def _text(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,69 @@
+"""`/nodes` and `/gpus`: what the cluster has, and what is free of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from extender.admin.answers import models, rows
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
+from extender.admin.problems import not_found
+from extender.admin.routes.context import Called, Using
+from extender.admin.security import visibility
+
+router = APIRouter(tags=["inventory"])
+
+NodeName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of the node")]
+Uuid = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
+
+
+@router.get("/nodes", response_model=models.NodeList)
+async def list_nodes(
+    request: Request, context: Using, caller: Called, query: Annotated[NodeQuery, Query()]
+) -> Response:
+    """List nodes with GPUs. Needs the right to list gpunodes."""
+    await visibility.require_cards(context.access, caller)
+    snapshot = await context.snapshot()
+    kind = rows.node_kind(snapshot)
+    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.listing(), kind)
+    return answer(request, page.as_json())
+
+
+@router.get("/nodes/{name}", response_model=models.Node)
+async def get_node(
+    request: Request, context: Using, caller: Called, name: NodeName, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+) -> Response:  # fmt: skip
+    """Show one node. Needs the right to list gpunodes."""
+    await visibility.require_cards(context.access, caller)
+    snapshot = await context.snapshot()
+    if name not in snapshot.views:
+        raise not_found(f"node {name}")
+    return answer(request, rows.node_row(snapshot.views[name], snapshot))
+
+
+@router.get("/gpus", response_model=models.GpuList)
+async def list_gpus(request: Request, context: Using, caller: Called, query: Annotated[GpuQuery, Query()]) -> Response:
+    """List cards, with the containers on them whose pods the caller may see. Needs the right to list gpunodes."""
+    await visibility.require_cards(context.access, caller)
+    snapshot = await context.snapshot()
+    sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
+    kind = rows.gpu_kind(snapshot, sees)
+    page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.listing(), kind)
+    return answer(request, page.as_json())
+
+
+@router.get("/gpus/{uuid}", response_model=models.Gpu)
+async def get_gpu(
+    request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+) -> Response:  # fmt: skip
+    """Show one card. Needs the right to list gpunodes."""
+    await visibility.require_cards(context.access, caller)
+    snapshot = await context.snapshot()
+    sees = await visibility.namespaces(
+        context.access, caller, {pod.namespace for pod in snapshot.holders.get(uuid, ())}
+    )
+    view = snapshot.views.get(snapshot.node_of_card.get(uuid, ""))
+    if view is None:
+        raise not_found(f"card {uuid}")
+    state = next(each for each in view.state.cards if each.card.uuid == uuid)
+    return answer(request, rows.gpu_kind(snapshot, sees).row((view, state)))

@@ -1,0 +1,168 @@
+"""`/pods`, `/pending` and the explanation of one pod."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from extender.admin.answers import label_selectors, listing, models, rows, sentences
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import NAME, ExplainQuery, NoQuery, PendingQuery, PodQuery
+from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.problems import AdminProblem, not_found
+from extender.admin.routes.context import Called, Context, Using
+from extender.admin.security import visibility
+from extender.admin.security.access import READ_PODS, Caller
+from extender.admin.worker.questions import Explain, Reasons
+from extender.state import gang_members
+from extender.state.objects import Pod
+from vgpu.placement.simulate import Wanted
+
+router = APIRouter(tags=["pods"])
+
+Namespace = Annotated[str, Path(pattern=NAME, max_length=253, description="namespace of the pod")]
+PodName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of the pod")]
+Row = dict[str, Any]
+
+
+@router.get("/pods", response_model=models.PodList)
+async def list_pods(request: Request, context: Using, caller: Called, query: Annotated[PodQuery, Query()]) -> Response:
+    """List pods that ask for GPUs, of the namespaces in which the caller may get pods."""
+    snapshot = await context.snapshot()
+    sees = await _sees(context, caller, query.namespace, snapshot)
+    matches = label_selectors.parse(query.selector)
+    page = await context.lists.page(
+        "pods",
+        snapshot,
+        snapshot.pods.values(),
+        query.listing(),
+        rows.pod_kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
+        keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
+        sees=lambda pod: sees(pod.namespace),
+    )
+    return answer(request, page.as_json())
+
+
+@router.get("/pods/{namespace}/{name}", response_model=models.Pod)
+async def get_pod(
+    request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
+    query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
+) -> Response:  # fmt: skip
+    """Show one pod."""
+    snapshot, pod = await _pod(context, caller, namespace, name)
+    return answer(request, rows.pod_row(pod, snapshot))
+
+
+@router.get("/pending", response_model=models.PendingList)
+async def list_pending(
+    request: Request, context: Using, caller: Called, query: Annotated[PendingQuery, Query()]
+) -> Response:
+    """List waiting pods, each with the reasons of the nodes and the node that lacks the least."""
+    snapshot = await context.snapshot()
+    sees = await _sees(context, caller, query.namespace, snapshot)
+    matches = label_selectors.parse(query.selector)
+    wanted = query.listing()
+    listing.check_fields(wanted.fields, models.PendingPod.model_fields)
+    page = await context.lists.page(
+        "pending",
+        snapshot,
+        snapshot.pods.values(),
+        replace(wanted, fields=()),
+        rows.pod_kind(snapshot),
+        keeps=lambda pod: rows.is_pending(pod) and matches(pod.scheduling.labels),
+        sees=lambda pod: sees(pod.namespace),
+    )
+    listed = [row for row in page.items if isinstance(row, dict) and row["uid"] in snapshot.pods]
+    waiting = [snapshot.pods[row["uid"]] for row in listed]
+    found = await _reasons(context, caller, snapshot, waiting, sees)
+    items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
+    chosen = [listing.chosen(row, wanted.fields) for row in items]
+    return answer(request, listing.Page(chosen, page.next_cursor).as_json())
+
+
+@router.get("/pods/{namespace}/{name}/explain", response_model=models.Explanation)
+async def explain_pod(
+    request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
+    query: Annotated[ExplainQuery, Query()],
+) -> Response:  # fmt: skip
+    """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
+    snapshot, pod = await _pod(context, caller, namespace, name)
+    gang = sentences.gang_of(pod, await context.why_gangs_wait(gang_members.keys_of([pod])))
+    known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(gang, snapshot)
+    (request_,) = await context.requests([pod])
+    waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
+    if known is not None or request_ is None:
+        return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
+    question = Explain(Wanted(request_, pod.host), snapshot.policies, query.nodes, await context.reserved(pod))
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+    sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
+    found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
+    found["message"] = sentences.why_waiting(
+        request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
+    )
+    return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
+
+
+async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[Snapshot, Pod]:
+    """Return a pod that the caller may see. Raises AdminProblem: 403 without the right, so that no name leaks."""
+    await visibility.require(context.access, caller, replace(READ_PODS, namespace=namespace))
+    snapshot = await context.snapshot()
+    pod = snapshot.by_name.get((namespace, name))
+    if pod is None or not _asks(pod):
+        raise not_found(f"pod {namespace}/{name} with a request for GPUs")
+    return snapshot, pod
+
+
+async def _sees(context: Context, caller: Caller, asked: Iterable[str], snapshot: Snapshot) -> Callable[[str], bool]:
+    """Return which namespaces the caller may see. Raises AdminProblem: 403 for a namespace asked for by name."""
+    named = set(asked)
+    sees = await visibility.namespaces(context.access, caller, named or snapshot.namespaces)
+    hidden = sorted(each for each in named if not sees(each))
+    if hidden:
+        action = replace(READ_PODS, namespace=hidden[0])
+        raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not {action}")
+    return sees
+
+
+async def _reasons(
+    context: Context, caller: Caller, snapshot: Snapshot, pods: list[Pod], sees: Callable[[str], bool]
+) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    asked = []
+    gangs = await context.why_gangs_wait(gang_members.keys_of(pods))
+    for pod in pods:
+        known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(sentences.gang_of(pod, gangs), snapshot)
+        if known is not None:
+            found[pod.uid] = {key: known[key] for key in ("message", "reasons", "nearest")}
+        elif pod.parsed.request is not None:
+            asked.append((pod, pod.parsed.request))
+    if asked:
+        beside = await context.requests([pod for pod, _ in asked])
+        wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
+        question = Reasons(wanted, snapshot.policies)
+        answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+        for (pod, request), each in zip(asked, answers, strict=True):
+            near = sentences.with_helping_pods(each["nearest"], snapshot, sees)
+            message = sentences.why_waiting(
+                request, each["reasons"], near, fits=bool(each["node"]), gang=sentences.gang_of(pod, gangs)
+            )
+            found[pod.uid] = {"message": message, "reasons": each["reasons"], "nearest": near}
+    return found
+
+
+def _asks(pod: Pod) -> bool:
+    return pod.parsed.request is not None or bool(pod.parsed.problems)
+
+
+def _nothing() -> Row:
+    return {
+        "fits": False, "nodesThatFit": 0, "reasons": [], "nearest": None, "advice": [], "nodes": [], "nodesLeftOut": 0,
+    }  # fmt: skip
+
+
+def _tenant_namespaces(found: Iterable[Row], snapshot: Snapshot) -> set[str]:
+    cards = [card["uuid"] for each in found if each["nearest"] for card in each["nearest"]["gpus"]]
+    return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}

@@ -1,0 +1,129 @@
+"""`POST /simulate`: where pods would be placed that do not exist yet. Nothing is changed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+from msgspec import structs
+
+from extender.admin.answers import models
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import NoQuery
+from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.problems import AdminProblem, FieldError, bad_field
+from extender.admin.routes.context import Called, Context, Using
+from extender.admin.security import visibility
+from extender.admin.security.access import Action
+from extender.admin.worker.questions import Simulate
+from extender.state import objects
+from extender.state.objects import Pod
+from vgpu.adapters.kubernetes import pod_json
+from vgpu.domain import names, object_names
+from vgpu.domain.asks import translate
+from vgpu.domain.asks.request import PodRequest
+from vgpu.placement import documents
+from vgpu.placement.simulate import Wanted
+from vgpu.placement.simulated_gangs import Ganged
+
+router = APIRouter(tags=["placement"])
+
+CREATE_PODS: Final = Action("create", "pods")
+SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
+MAX_PODS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One kind of pod to place."""
+
+    namespace: str
+    name: str
+    pod: Pod
+    request: PodRequest
+    count: int
+
+
+@router.post("/simulate", response_model=models.Simulation)
+async def simulate(
+    request: Request, context: Using, caller: Called, body: models.SimulateBody,
+    query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
+) -> Response:  # fmt: skip
+    """Say where these pods would be placed, one after the other, changing nothing.
+
+    The pods of a gang are placed together, or none of them is. Pods of the gang that exist already are not counted.
+
+    Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
+    as at admission.
+    """
+    if sum(each.count for each in body.pods) > MAX_PODS:
+        raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
+    snapshot = await context.snapshot()
+    entries = list(_read(body, context, snapshot))
+    for namespace in sorted({each.namespace for each in entries}):
+        if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
+            await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
+    beside = await context.requests([each.pod for each in entries])
+    wanted = [
+        Wanted(now or each.request, each.pod.host, _gang(each.pod)) for each, now in zip(entries, beside, strict=True)
+    ]
+    counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
+    question = Simulate(counted, snapshot.policies)
+    found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
+    named = [_named(each, number) for each in entries for number in range(1, each.count + 1)]
+    landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
+    placed = sum(bool(each["node"]) for each in landings)
+    return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
+
+
+def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> Iterator[Entry]:
+    """Read the manifests. Raises AdminProblem that names every field that is wrong."""
+    errors: list[FieldError] = []
+    for index, entry in enumerate(body.pods):
+        read = _pod(entry.pod, entry.count, context, snapshot)
+        if isinstance(read, Entry):
+            yield read
+        else:
+            errors += [FieldError(f"pods[{index}].pod.{field}", why) for field, why in read]
+    if errors:
+        raise AdminProblem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0].field}: {errors[0].detail}", errors)
+
+
+def _pod(
+    manifest: Mapping[str, Any], count: int, context: Context, snapshot: Snapshot
+) -> Entry | list[tuple[str, str]]:
+    try:
+        pod = pod_json.decode(msgspec.json.encode(manifest))
+    except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
+        return [("", f"is no readable Pod: {error}")]
+    metadata = pod.get("metadata") or {}
+    namespace = metadata.get("namespace") or "default"
+    if not object_names.is_label(namespace):
+        return [("metadata.namespace", "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a")]
+    name = metadata.get("name") or "pod"
+    if not object_names.is_subdomain(name):
+        return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
+    named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
+    if named.problems:
+        return [(each.field, each.why) for each in named.problems]
+    if named.asked is None:
+        return [("spec.containers", "no container asks for a GPU")]
+    asking = structs.replace(objects.pod(named.pod), uid="", namespace=namespace)
+    return Entry(namespace, name, asking, named.asked, count)
+
+
+def _gang(pod: Pod) -> Ganged | None:
+    """Return a pod's gang; of a gang whose size a PodGroup says, all pods of the simulation start together."""
+    named = pod.parsed.gang
+    return Ganged(f"{pod.namespace}/{named.name}", named.size) if named is not None else None
+
+
+def _cards(snapshot: Snapshot) -> list[Any]:
+    return [state.card for view in snapshot.views.values() for state in view.state.cards]
+
+
+def _named(entry: Entry, number: int) -> dict[str, Any]:
+    asked = documents.asked(entry.request)
+    return {"namespace": entry.namespace, "name": entry.name, "number": number, "requested": asked}

@@ -1,0 +1,39 @@
+"""`/summary`: the cluster in a few numbers, and what an administrator should look at."""
+
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+import vgpu
+from extender.admin.answers import findings, models, rows
+from extender.admin.answers.etag import answer
+from extender.admin.answers.queries import NoQuery
+from extender.admin.routes.context import Called, Using
+from extender.admin.security import visibility
+
+router = APIRouter(tags=["inventory"])
+
+SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
+
+
+@router.get("/summary", response_model=models.Summary)
+async def summarize(
+    request: Request, context: Using, caller: Called, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+) -> Response:  # fmt: skip
+    """Show totals over all nodes, and numbers of the pods that the caller may see. Needs the right to list gpunodes."""
+    await visibility.require_cards(context.access, caller)
+    snapshot = await context.snapshot()
+    sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
+    nodes = [rows.node_row(view, snapshot) for view in snapshot.views.values()]
+    pods = Counter(rows.status(pod) for pod in snapshot.pods.values() if sees(pod.namespace))
+    body: dict[str, Any] = {
+        "version": vgpu.__version__,
+        "nodes": len(nodes),
+        "usableNodes": sum(each["usable"] for each in nodes),
+        **{name: sum(each[name] for each in nodes) for name in SUMMED},
+        "pods": {name: pods[name] for name in models.SummaryPods.model_fields},
+        "scheduler": snapshot.why_not_leader,
+        "findings": findings.of(snapshot, sees),
+    }
+    return answer(request, body)

@@ -1,0 +1,47 @@
+"""Which pods and cards a caller may see: pods of the namespaces in which the caller may get pods."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Final
+
+from extender.admin.problems import AdminProblem, forbidden
+from extender.admin.security.access import READ_CARDS, READ_PODS, Access, Action, Caller
+
+MAX_NAMESPACES: Final = 500  # reviewed for one request
+AT_ONCE: Final = 16
+
+
+async def namespaces(access: Access, caller: Caller, asked: Iterable[str]) -> Callable[[str], bool]:
+    """Return whether the caller may see the pods of each of these namespaces.
+
+    Raises:
+        AdminProblem: too many namespaces to review; the caller must name some.
+    """
+    if await access.may(caller, READ_PODS):
+        return lambda _: True
+    wanted = set(asked)
+    if len(wanted) > MAX_NAMESPACES:
+        detail = f"{len(wanted)} namespaces are too many to review; name some: ?namespace=NAME"
+        raise AdminProblem(HTTPStatus.FORBIDDEN, detail)
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def review(namespace: str) -> bool:
+        async with at_once:
+            return await access.may(caller, replace(READ_PODS, namespace=namespace))
+
+    allowed = await asyncio.gather(*map(review, wanted))
+    seen = {namespace for namespace, is_allowed in zip(wanted, allowed, strict=True) if is_allowed}
+    return seen.__contains__
+
+
+async def require(access: Access, caller: Caller, action: Action) -> None:
+    """Return where the caller has a right. Raises AdminProblem otherwise."""
+    if not await access.may(caller, action):
+        raise forbidden(caller.name, str(action))
+
+
+async def require_cards(access: Access, caller: Caller) -> None:
+    """Return where the caller may see nodes and cards. Raises AdminProblem otherwise."""
+    await require(access, caller, READ_CARDS)

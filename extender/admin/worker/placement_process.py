@@ -1,0 +1,130 @@
+"""The parent's side of the process that explains and simulates: one question at a time, each with a time limit.
+
+A question that does not end in time, although the process checks its clock after each node, is ended with the process,
+and the next question starts another one. Node views are sent in small pieces, because writing a pickle holds the
+interpreter's lock.
+"""
+
+import asyncio
+import contextlib
+import logging
+import pickle
+import sys
+from collections import Counter
+from http import HTTPStatus
+from typing import Any, Final
+
+from extender.admin.exchange import frames
+from extender.admin.exchange.snapshot_pieces import is_same_view
+from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.problems import AdminProblem
+from extender.admin.worker.fleet import Update
+from extender.admin.worker.questions import Answer, Question
+
+LIMIT_S: Final = 5.0
+GRACE_S: Final = 2.0  # a single node takes 10 ms at most
+START_S: Final = 30.0  # on a busy machine, where it has the lowest priority
+MAX_WAITING: Final = 32
+MAX_OF_CALLER: Final = 8
+NODES_PER_PIECE: Final = 16
+
+log = logging.getLogger(__name__)
+
+
+class PlacementProcess:
+    """Asks the process; starts it at the first question. Every method runs on the admin's event loop."""
+
+    def __init__(self, limit_s: float = LIMIT_S) -> None:
+        self._limit_s = limit_s
+        self._lock = asyncio.Lock()
+        self._waiting = Counter[str]()
+        self._process: asyncio.subprocess.Process | None = None
+        self._known = dict(Snapshot(0).views)
+
+    async def ask(self, snapshot: Snapshot, question: Question, caller: str) -> bytes:
+        """Return the answer's JSON.
+
+        Raises:
+            AdminProblem: 503, there is no answer in time, or too many questions wait.
+        """
+        if self._waiting.total() >= MAX_WAITING or self._waiting[caller] >= MAX_OF_CALLER:
+            raise _unavailable(f"{self._waiting[caller]} of your questions wait, {self._waiting.total()} in all")
+        self._waiting[caller] += 1
+        try:
+            async with self._lock:
+                found = await self._answer(snapshot, question)
+        finally:
+            self._waiting[caller] -= 1
+            self._waiting += Counter()  # forgets callers without questions
+        if found.failure:
+            raise _unavailable(found.failure + (f" ({self._limit_s:g} s)" if found.is_late else ""))
+        return found.body
+
+    async def close(self) -> None:
+        """End the process."""
+        process, self._process, self._known = self._process, None, {}
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _answer(self, snapshot: Snapshot, question: Question) -> Answer:
+        try:
+            async with asyncio.timeout(START_S):
+                process = await self._started()
+            async with asyncio.timeout(self._limit_s + GRACE_S):
+                await self._update(process, snapshot)
+                return await self._exchange(process, question)
+        except TimeoutError:
+            await self.close()
+            return Answer(failure="the time for the answer is over", is_late=True)
+        except (OSError, EOFError, asyncio.IncompleteReadError, pickle.PickleError) as error:
+            log.warning("the placement process failed: %s", error)
+            await self.close()
+            return Answer(failure="the placement process failed; it is started again")
+        except asyncio.CancelledError:  # the client has gone: the process would answer the next client with this answer
+            await self.close()
+            raise
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            self._known = {}
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "extender.admin.worker",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            await _receive(self._process)  # it has begun to listen
+        return self._process
+
+    async def _update(self, process: asyncio.subprocess.Process, snapshot: Snapshot) -> None:
+        """Send what has changed since the last question."""
+        known = self._known
+        changed = [
+            view for name, view in snapshot.views.items() if name not in known or not is_same_view(known[name], view)
+        ]
+        gone = [name for name in self._known if name not in snapshot.views]
+        for first in range(0, len(changed), NODES_PER_PIECE):
+            await _send(process, Update(changed[first : first + NODES_PER_PIECE]))
+        if gone:
+            await _send(process, Update((), gone))
+        self._known = dict(snapshot.views)
+
+    async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> Answer:
+        await _send(process, (question, self._limit_s))
+        found: Answer = await _receive(process)
+        return found
+
+
+async def _receive(process: asyncio.subprocess.Process) -> Any:
+    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+    return await frames.receive(process.stdout)
+
+
+async def _send(process: asyncio.subprocess.Process, message: object) -> None:
+    assert process.stdin is not None  # noqa: S101 - it was started with a pipe
+    process.stdin.write(frames.encode(message))
+    await process.stdin.drain()
+
+
+def _unavailable(detail: str) -> AdminProblem:
+    return AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})

@@ -1,0 +1,147 @@
+"""Acts on what device plugins report of pods: an Event for the owner, and an eviction where asked.
+
+A report counts only for a pod that is bound to the reporting node. A refused pod must ask for a GPU; a pod that uses a
+card without a share of it need not, so that it is read from the API server, and it is evicted only where a setting
+allows that: a stolen token of a device plugin can have no other pod evicted. The eviction is the API's own, which keeps
+PodDisruptionBudgets. Only the leader acts, once for each pod and reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from http import HTTPStatus
+from typing import Final
+
+from extender.effects import eviction
+from extender.effects.event_recorder import EventRecorder
+from extender.lead.leader import Leader
+from extender.state import objects as reading
+from extender.state.cluster import Cluster
+from extender.state.fields.refused import Refused
+from extender.state.objects import GpuNode, Pod
+from vgpu.adapters import deep_json
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.domain import names
+from vgpu.domain.errors import KubernetesError
+
+PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
+
+_DETECTED: Final = names.WITHOUT_LIMITS | {names.CARD_USED_WITHOUT_SHARE}  # by looking at processes: a setting decides
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+
+
+class NodeRefusals:
+    """Takes GPUNodes as the watch shows them, and acts on each new refusal."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        recorder: EventRecorder,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        *,
+        evicts_uninvited: bool = False,
+        spared: Collection[str] = (),
+    ) -> None:
+        """`evicts_uninvited`: whether pods on a card without a share, or without its limits, are evicted.
+
+        Pods of the `spared` namespaces are not.
+        """
+        self._client = client
+        self._cluster = cluster
+        self._recorder = recorder
+        self._sleep = sleep
+        self._evicts_uninvited = evicts_uninvited
+        self._spared = spared
+        self._open: dict[str, dict[Key, Refused]] = {}
+        self._done: dict[str, set[Key]] = {}
+        self._is_open = asyncio.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Number of reports that were not acted on yet."""
+        return sum(len(found) for found in self._open.values())
+
+    def take(self, gpunode: GpuNode) -> None:
+        """Take a GPUNode that is new or changed."""
+        node, reported = gpunode.node.name, {(each.uid, each.reason): each for each in gpunode.refusals}
+        self._done[node] = self._done.get(node, set()) & reported.keys()
+        self._open[node] = {key: each for key, each in reported.items() if key not in self._done[node]}
+        if self._open[node]:
+            self._is_open.set()
+
+    def forget(self, node: str) -> None:
+        """Take a GPUNode's deletion."""
+        self._open.pop(node, None)
+        self._done.pop(node, None)
+
+    async def run(self, leader: Leader) -> None:
+        """Act as long as this replica leads, until cancelled."""
+        while True:
+            await self._is_open.wait()
+            self._is_open.clear()
+            if not leader.refusal():
+                for node, key in [(node, key) for node, found in self._open.items() for key in found]:
+                    await self._act(node, key)
+            if any(self._open.values()):
+                await self._sleep(PAUSE_S)
+                self._is_open.set()
+
+    async def _act(self, node: str, key: Key) -> None:
+        refused = self._open.get(node, {}).get(key)
+        if refused is None:
+            return
+        try:
+            pod = await self._pod(refused)
+        except KubernetesError as error:
+            log.warning("pod %s/%s of a report could not be read: %s", refused.namespace, refused.name, error)
+            return
+        if pod is not None and pod.uid == refused.uid and pod.node == node and not pod.is_terminal:
+            self._recorder.record(pod.reference, refused.reason, refused.message)
+            if self._is_to_be_evicted(refused, pod) and not await self._evict(pod):
+                return
+        elif refused.reason != names.CARD_USED_WITHOUT_SHARE:
+            return  # the watch may be behind
+        self._done.setdefault(node, set()).add(key)
+        self._open.get(node, {}).pop(key, None)
+
+    async def _pod(self, refused: Refused) -> Pod | None:
+        """Return a reported pod that the report may be about, or None. Raises KubernetesError."""
+        pod = self._cluster.objects.pods.get(refused.uid)
+        if refused.reason != names.CARD_USED_WITHOUT_SHARE:
+            return None if pod is None or pod.parsed.request is None else pod
+        return pod if pod is not None else await self._read(refused)
+
+    async def _read(self, refused: Refused) -> Pod | None:
+        """Read a pod without a request, which the watch leaves out. Raises KubernetesError."""
+        if not refused.name:
+            return None
+        try:
+            data = await self._client.get(names.pod_path(refused.namespace, refused.name))
+        except KubernetesError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        try:
+            return await deep_json.decode(reading.any_pod, data)
+        except reading.UNREADABLE as error:
+            log.warning("pod %s/%s of a report is skipped: %s", refused.namespace, refused.name, error)
+            return None
+
+    def _is_to_be_evicted(self, refused: Refused, pod: Pod) -> bool:
+        if refused.reason not in _DETECTED:
+            return refused.evict
+        return refused.evict and self._evicts_uninvited and pod.namespace not in self._spared
+
+    async def _evict(self, pod: Pod) -> bool:
+        """Evict a pod, and no other pod of its name. Return False where the eviction is to be tried again."""
+        try:
+            await eviction.evict(self._client, pod)
+        except KubernetesError as error:
+            log.warning("pod %s/%s could not be evicted: %s", pod.namespace, pod.name, error)
+            return error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+        log.info("pod %s/%s was evicted: its node's device plugin asks for it", pod.namespace, pod.name)
+        return True

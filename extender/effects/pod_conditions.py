@@ -1,0 +1,25 @@
+"""Writes a condition into a pod's status."""
+
+from datetime import datetime
+from typing import Final
+
+from extender.state.objects import Pod
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.domain import names
+
+TRUE: Final = "True"
+FALSE: Final = "False"
+
+
+async def write(client: Client, pod: Pod, kind: str, status: str, reason: str, message: str, now: datetime) -> None:
+    """Add a condition, or replace the one of its kind. Raises KubernetesError, 409 where another pod has its name."""
+    condition = {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamps.seconds(now),
+    }
+    body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    await client.patch(f"{names.pod_path(pod.namespace, pod.name)}/status", body, kind=PatchKind.STRATEGIC)

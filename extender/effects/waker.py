@@ -1,0 +1,195 @@
+"""Wakes pods that wait for something that kube-scheduler does not see.
+
+kube-scheduler tries a refused pod again after an event about a pod or a Node, and else after five minutes. A GPUNode or
+a Lease is nothing to it. So when a node can take more than before (its card is uncordoned, or healthy again, or its
+device plugin is back), the pods that now fit on it are touched: a condition in the pod's status changes, and
+kube-scheduler tries the pod again.
+
+A pod may be refused just before a node can take it, and be seen to wait only afterwards: so the nodes of the last
+seconds are tried again for each pod that begins to wait. And kube-scheduler may see a Node that offers more before this
+program does, and have the pod refused once more: so Nodes count, too.
+
+Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
+node can take. A token bucket limits the writes.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from extender.effects import pod_conditions
+from extender.effects.recent_nodes import RecentNodes
+from extender.lead.leader import Leader
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.domain import names
+from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.errors import KubernetesError
+from vgpu.pacing.token_bucket import TokenBucket
+from vgpu.placement import preempt
+from vgpu.placement.policies import DefaultPolicies
+
+if TYPE_CHECKING:
+    from vgpu.domain.asks.request import PodRequest
+
+RATE_PER_S: Final = 50.0  # of writes
+BURST: Final = 100
+RETRY_S: Final = 2.0  # after a write that failed, or while another replica leads
+ROUND_S: Final = 0.1  # between two rounds: pods that begin to wait together are tried together
+BATCH: Final = 50  # pods that are looked at before other work gets its turn
+CONDITION: Final = f"{names.DOMAIN}/CardsAvailable"
+
+log = logging.getLogger(__name__)
+
+
+def can_take_more(before: NodeState, after: NodeState) -> bool:
+    """Whether the change of a node's state may let a pod in that was refused before."""
+    known = {state.card.uuid: state for state in before.cards}
+    is_other = before.slice_mib != after.slice_mib
+    return is_other or any(_is_looser(known.get(state.card.uuid), state) for state in after.cards)
+
+
+def _is_looser(before: CardState | None, after: CardState) -> bool:
+    if before is None or after.free_slices > before.free_slices or after.free_mib > before.free_mib:
+        return True
+    old, new = before.card, after.card
+    is_open_again = (old.cordoned and not new.cordoned) or (new.healthy and not old.healthy)
+    return is_open_again or (old.mode, old.model) != (new.mode, new.model)
+
+
+class Waker:
+    """Takes nodes that can take more, and touches waiting pods. `clock` is monotonic, `now` the wall clock."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Cluster,
+        defaults: DefaultPolicies,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._defaults = defaults
+        self._now = now
+        self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
+        self._sleep = sleep
+        self._recent = RecentNodes(clock)
+        self._waiting: dict[str, None] = {}
+        self._newly_waiting: dict[str, None] = {}  # of them, those that began to wait after a node had changed
+        self._seeking: set[str] = set()  # of them, those that must be beside other pods
+        self._nodes: dict[str, None] = {}
+        self._asked: dict[str, str] = {}
+        self._is_changed = asyncio.Event()
+
+    def take(self, pod: Pod) -> None:
+        """Take a pod that is new or changed."""
+        if pod.is_unschedulable and not pod.node and not pod.is_terminal:
+            if pod.uid not in self._waiting and self._recent.names():
+                self._newly_waiting[pod.uid] = None
+                self._is_changed.set()
+            self._waiting[pod.uid] = None
+            if pod.parsed.request and pod.parsed.request.options.affinity:
+                self._seeking.add(pod.uid)
+        else:
+            self.forget(pod.uid)
+
+    def forget(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        self._waiting.pop(uid, None)
+        self._newly_waiting.pop(uid, None)
+        self._seeking.discard(uid)
+
+    def joined(self, node: str) -> None:
+        """Take a node to which a pod was bound: pods that must be beside it may fit now."""
+        if self._seeking:
+            self.changed(node)
+
+    def changed(self, node: str) -> None:
+        """Take a node that can take more than before."""
+        self._recent.add(node)
+        if self._waiting:
+            self._nodes[node] = None
+            self._is_changed.set()
+
+    def wake(self, uid: str, why: str) -> None:
+        """Touch one pod that waits for something else than a node; `why` differs from one time to the next."""
+        self._asked[uid] = why
+        self._is_changed.set()
+
+    async def run(self, leader: Leader) -> None:
+        """Touch pods while this replica leads, until cancelled. Nodes are kept until then: it may lead soon."""
+        while True:
+            await self._is_changed.wait()
+            is_done = not leader.refusal() and await self._wake()
+            await self._sleep(ROUND_S if is_done else RETRY_S)
+
+    async def _wake(self) -> bool:
+        """Touch the pods that changed nodes can take. Return whether all was written; other nodes are kept."""
+        self._is_changed.clear()
+        nodes, self._nodes = self._nodes, {}
+        newly_waiting, self._newly_waiting = self._newly_waiting, {}
+        touched: set[str] = set()
+        failed = [node for node in nodes if not await self._wake_on(node, self._waiting, touched)]
+        recent = [node for node in self._recent.names() if newly_waiting and node not in nodes]
+        failed += [node for node in recent if not await self._wake_on(node, newly_waiting, touched)]
+        for node in failed:
+            self.changed(node)
+        return not failed and await self._wake_asked()
+
+    async def _wake_asked(self) -> bool:
+        """Touch the pods that were named. Return whether all was written; other pods are kept."""
+        asked, self._asked = self._asked, {}
+        for uid, why in asked.items():
+            pod = self._cluster.objects.pods.get(uid)
+            if pod is not None and not pod.node and not await self._touch(pod, "GangCanBePlaced", why):
+                self.wake(uid, why)
+        return not self._asked
+
+    async def _wake_on(self, node: str, waiting: Collection[str], touched: set[str]) -> bool:
+        """Touch those pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
+        for pod in await self._freed(node, waiting, touched):
+            at = timestamps.micros(self._now())  # the second time within a second would be no change
+            if not await self._touch(pod, "NodeCanTakeMore", f"node {node} can take this pod, seen at {at}"):
+                return False
+            touched.add(pod.uid)
+        return True
+
+    async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[Pod]:
+        """Return the waiting pods that a node can take together, the highest priority first."""
+        state, found = self._cluster.usable_state(node), []
+        refused: set[PodRequest] = set()
+        for count, pod in enumerate(self._by_priority(waiting)):
+            if count % BATCH == 0:
+                await asyncio.sleep(0)
+            request = self._cluster.request(pod)
+            if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
+                continue
+            taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))
+            if taken is None:
+                refused.add(request)
+            else:
+                state = preempt.with_usage(state, taken)
+                found.append(pod)
+        return found
+
+    def _by_priority(self, waiting: Collection[str]) -> Iterator[Pod]:
+        pods = self._cluster.objects.pods
+        found = [pods[uid] for uid in waiting if uid in pods]
+        return iter(sorted(found, key=lambda pod: -pod.scheduling.priority))
+
+    async def _touch(self, pod: Pod, reason: str, message: str) -> bool:
+        """Change a condition of the pod. Return whether it was written, or can never be written."""
+        while wait_s := self._bucket.take():
+            await self._sleep(wait_s)
+        try:
+            await pod_conditions.write(self._client, pod, CONDITION, pod_conditions.TRUE, reason, message, self._now())
+        except KubernetesError as error:
+            log.warning("pod %s/%s could not be woken: %s", pod.namespace, pod.name, error)
+            return error.is_definite  # a second request would be refused, too
+        return True

@@ -1,0 +1,50 @@
+"""Tells the owners of pods that no node can take why their pods wait, after filter has been answered.
+
+To place a pod on up to 40 nodes for the words of an Event takes longer than to judge thousands of nodes for the reply,
+and kube-scheduler needs the reply only.
+"""
+
+import asyncio
+from typing import Final
+
+from extender.effects.event_recorder import EventRecorder
+from extender.explain import explain
+from extender.index.answer import Answer
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
+from extender.verbs.filter import Filter
+
+MAX_WAITING: Final = 64  # answers, each with all names of its call; beyond that, calls wait for their own explanation
+
+
+class Explanations:
+    """Takes refused pods, and records an Event about one in each turn of the event loop: calls are answered between."""
+
+    def __init__(self, cluster: Cluster, node_filter: Filter, recorder: EventRecorder) -> None:
+        self._cluster = cluster
+        self._filter = node_filter
+        self._recorder = recorder
+        self._waiting: dict[str, tuple[Pod, Answer]] = {}
+
+    def add(self, pod: Pod, answer: Answer) -> None:
+        """Take a pod that no node of an answer can take."""
+        if len(self._waiting) >= MAX_WAITING and pod.uid not in self._waiting:
+            self._explain(pod, answer)
+            return
+        if not self._waiting:
+            self._continue()
+        self._waiting[pod.uid] = pod, answer
+
+    def _continue(self) -> None:
+        asyncio.get_running_loop().call_soon(self._next)  # the event loop logs what a callback raises
+
+    def _next(self) -> None:
+        pod, answer = self._waiting.pop(next(iter(self._waiting)))
+        if self._waiting:
+            self._continue()
+        self._explain(pod, answer)
+
+    def _explain(self, pod: Pod, answer: Answer) -> None:
+        shown = self._filter.nodes(pod, explain.first(answer))
+        why = explain.why_pending(pod, answer.reasons, shown.refused, self._cluster)
+        self._recorder.record(pod.reference, *why)

@@ -1,0 +1,45 @@
+"""The last decision on each pod that no node could take: when, how often, and by which reasons."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.domain.cards.reasons import Reason
+
+MAX_PODS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What filter last answered.
+
+    Attributes:
+        at_ms: wall clock of the answer, Unix milliseconds.
+        attempts: number of answers since the pod, or this process, began to wait.
+        reasons: how many nodes were refused for each reason.
+    """
+
+    at_ms: int
+    attempts: int
+    reasons: Mapping[Reason, int]
+
+
+class LastDecisions:
+    """Keeps the decisions of the 10,000 pods that were refused last. `now_ms` is the wall clock."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._by_uid: OrderedDict[str, Decision] = OrderedDict()
+
+    def refused(self, uid: str, reasons: Mapping[Reason, int]) -> None:
+        """Take an answer by which no node can take a pod."""
+        before = self._by_uid.get(uid)
+        self._by_uid[uid] = Decision(self._now_ms(), before.attempts + 1 if before else 1, reasons)
+        self._by_uid.move_to_end(uid)
+        if len(self._by_uid) > MAX_PODS:
+            self._by_uid.popitem(last=False)
+
+    def known(self) -> dict[str, Decision]:
+        """Return the decisions by the UID of their pod."""
+        return dict(self._by_uid)

@@ -1,0 +1,150 @@
+"""Explains pods that kube-scheduler refused without asking this extender.
+
+Where kube-scheduler's own checks leave no node, it never calls `/filter`, and the pod's owner sees only a text such as
+`Insufficient vgpu.io/slice`. So pods that the watch shows as unschedulable are filtered here, and an Event names every
+card. Pods with equal requests share one explanation. The event loop is given back after each 5 ms of work, and rests
+for as long: explaining a crowd of pods must not slow the verbs. Waiting pods are explained again every ten minutes,
+because their Events expire. A pod that has just had an Event is explained again a little later: what has changed since
+then would not be said otherwise, because kube-scheduler may not ask for the pod again for minutes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from extender.effects.event_recorder import MIN_INTERVAL_S, EventRecorder
+from extender.explain import explain
+from extender.gangs.book import GangBook
+from extender.state import gang_members
+from extender.state.cluster import Cluster
+from extender.state.gang_members import GangKey
+from extender.state.objects import Pod
+from extender.verbs.filter import Filter
+from extender.verbs.verdict import Verdict
+from vgpu.domain.asks.request import Parsed, PodRequest
+
+SLICE_S: Final = 0.005
+AGAIN_S: Final = 600.0
+
+_Key = tuple[Parsed, bool, PodRequest | None, GangKey | None]  # equal pods get equal verdicts
+
+
+class UnschedulablePods:
+    """Takes pods as the watch shows them, and records why the unschedulable ones wait.
+
+    `node_filter` must not be the verbs' one: many requests would evict what the verbs need from the cache.
+    `clock` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        node_filter: Filter,
+        recorder: EventRecorder,
+        clock: Callable[[], float],
+        gangs: GangBook,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._cluster = cluster
+        self._filter = node_filter
+        self._recorder = recorder
+        self._gangs = gangs
+        self._clock = clock
+        self._sleep = sleep
+        self._queue: dict[_Key, set[str]] = {}
+        self._under_way: set[str] = set()
+        self._resting: set[str] = set()
+        self._is_queued = asyncio.Event()
+        self._slice_began = clock()
+
+    @property
+    def waiting(self) -> int:
+        """Number of pods that are not explained yet. Those that are being explained count."""
+        return sum(len(uids) for uids in self._queue.values()) + len(self._under_way)
+
+    def add(self, pod: Pod) -> None:
+        """Queue a pod for an explanation where kube-scheduler found no node for it."""
+        if _is_waiting(pod):
+            request, gang = self._cluster.request(pod), gang_members.key_of(pod)
+            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), request, gang
+            self._queue.setdefault(key, set()).add(pod.uid)
+            self._is_queued.set()
+
+    async def run(self) -> None:
+        """Explain queued pods, and all waiting ones from time to time, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._run_again())
+            group.create_task(self._run_rested())
+            while True:
+                await self._is_queued.wait()
+                key = next(iter(self._queue))
+                self._under_way = self._queue.pop(key)
+                if not self._queue:
+                    self._is_queued.clear()
+                await self._explain(self._under_way)
+                self._under_way = set()
+                await self._rest()
+
+    async def _run_again(self) -> None:
+        while True:
+            await self._sleep(AGAIN_S)
+            await self._add_all(list(self._cluster.objects.pods))
+
+    async def _run_rested(self) -> None:
+        while True:
+            await self._sleep(MIN_INTERVAL_S)
+            rested, self._resting = self._resting, set()
+            await self._add_all(rested)
+
+    async def _add_all(self, uids: Collection[str]) -> None:
+        for uid in uids:
+            pod = self._cluster.objects.pods.get(uid)
+            if pod is not None:
+                self.add(pod)
+            await self._rest()
+
+    async def _explain(self, uids: set[str]) -> None:
+        """Explain pods with equal requests by the verdict on the first of them."""
+        pods = [pod for uid in uids if (pod := self._cluster.objects.pods.get(uid)) is not None and _is_waiting(pod)]
+        resting = {pod.uid for pod in pods if self._recorder.rests(pod.uid)}
+        self._resting |= resting
+        pods = [pod for pod in pods if pod.uid not in resting]
+        why = await self._why(pods[0]) if pods else None
+        if why is None:
+            return
+        for pod in pods:
+            self._recorder.record(pod.reference, *why)
+            await self._rest()
+
+    async def _why(self, pod: Pod) -> tuple[str, str] | None:
+        """Return the reason and the message for a pod that no node can take; None where a node can."""
+        key = gang_members.key_of(pod)
+        if key is not None and not pod.parsed.problems and (waits := self._gangs.why(key)):
+            return waits
+        verdict = await self._verdict(pod)
+        if not verdict.refused or verdict.fitting:
+            return None
+        return explain.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
+
+    async def _verdict(self, pod: Pod) -> Verdict:
+        """Judge all GPUNodes; stop at the first one that fits."""
+        verdict = Verdict()
+        placement_on = self._filter.placement(pod)
+        for name in list(self._cluster.objects.gpunodes):
+            verdict.add(name, placement_on(name))
+            if verdict.fitting:
+                break
+            await self._rest()
+        return verdict
+
+    async def _rest(self) -> None:
+        """Give the event loop back where a slice of time is over."""
+        if self._clock() - self._slice_began >= SLICE_S:
+            await self._sleep(SLICE_S)
+            self._slice_began = self._clock()
+
+
+def _is_waiting(pod: Pod) -> bool:
+    if not pod.is_unschedulable or pod.node or pod.is_terminal:
+        return False
+    return pod.parsed.request is not None or bool(pod.parsed.problems)

@@ -1,0 +1,66 @@
+"""Sums up the calls of filter that found no node for a pod: an event for five minutes of them."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.history.recording.decisions import pod_name
+from extender.history.recording.events import PodName, Refusals
+from extender.state.objects import Pod
+from vgpu.domain.cards.reasons import Reason
+
+MAX_PODS: Final = 10_000
+PERIOD_MS: Final = 300_000
+COUNT_MS: Final = 15_000  # reasons are taken again after this long
+
+Refused = Mapping[Reason, int]  # how many nodes were refused for each reason
+
+
+def count(refused: Refused) -> dict[str, int]:
+    """Return the reasons as the history has them."""
+    return {str(reason): nodes for reason, nodes in refused.items()}
+
+
+@dataclass(slots=True)
+class _Period:
+    pod: PodName
+    since_ms: int
+    until_ms: int
+    counted_ms: int
+    attempts: int = 1
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    def event(self) -> Refusals:
+        return Refusals(self.pod, self.since_ms, self.until_ms, self.attempts, self.reasons)
+
+
+class RefusalPeriods:
+    """A period for each pod that waits, of the 10,000 pods that were refused last."""
+
+    def __init__(self) -> None:
+        self._periods: OrderedDict[str, _Period] = OrderedDict()
+
+    def add(self, pod: Pod, refused: Refused, now_ms: int) -> Iterator[Refusals]:
+        """Count an attempt; yield the period of the pod that waits longest where there are too many."""
+        period = self._periods.get(pod.uid)
+        if period is None:
+            self._periods[pod.uid] = _Period(pod_name(pod), now_ms, now_ms, now_ms, reasons=count(refused))
+            if len(self._periods) > MAX_PODS:
+                yield self._periods.popitem(last=False)[1].event()
+            return
+        period.attempts += 1
+        period.until_ms = now_ms
+        if now_ms - period.counted_ms >= COUNT_MS:
+            period.counted_ms, period.reasons = now_ms, count(refused)
+
+    def end(self, uid: str) -> Iterator[Refusals]:
+        """Yield the period of a pod that is bound or gone."""
+        period = self._periods.pop(uid, None)
+        if period is not None:
+            yield period.event()
+
+    def due(self, now_ms: int) -> Iterator[Refusals]:
+        """Yield the periods that last five minutes; the next refusal of such a pod begins another one."""
+        for uid in [uid for uid, period in self._periods.items() if now_ms - period.since_ms >= PERIOD_MS]:
+            yield self._periods.pop(uid).event()

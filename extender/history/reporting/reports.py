@@ -1,0 +1,187 @@
+"""The questions that the history answers, and the rows that it answers with.
+
+Every method blocks while the database works, from milliseconds to a second: call it in a thread, never on the event
+loop of the verbs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from extender.history.recording.events import Event, Kind
+from vgpu.domain.asks import right_size
+from vgpu.domain.asks.right_size import Asked, RightSize
+
+
+class Dimension(StrEnum):
+    """What usage is grouped by."""
+
+    NAMESPACE = "namespace"
+    OWNER = "owner"  # KIND/NAME
+    LABEL = "label"  # the value of one of the pods' labels
+    CARD = "card"  # UUID
+    MODEL = "model"
+    NODE = "node"
+    DAY = "day"  # in UTC: 2026-11-22
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A dimension; `label` is the label's key for `Dimension.LABEL`, otherwise empty."""
+
+    dimension: Dimension
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFilters:
+    """Which usage counts; None or an empty mapping: all.
+
+    Attributes:
+        namespaces: those that the caller may read, or asks for.
+        owner: KIND/NAME.
+        nodes: by name.
+        cards: by UUID.
+        models: by NVML's product name.
+        labels: each pod's labels must have all of these.
+    """
+
+    namespaces: frozenset[str] | None = None
+    owner: str | None = None
+    nodes: frozenset[str] | None = None
+    cards: frozenset[str] | None = None
+    models: frozenset[str] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Usage of one group.
+
+    Attributes:
+        group: a value for each dimension asked for, in that order; empty where a pod lacks the label.
+        share_seconds: card-seconds: each share counts as the larger of its part of memory and of time. This is what
+            costs: four quarter shares of a card for an hour are 3,600.
+        gpu_seconds_asked: guaranteed GPU time; a whole card counts fully.
+        gpu_seconds_used: measured GPU time; None where no node reported any.
+        mib_hours: MiB times hours.
+        waiting_seconds: from the creation of pods that were bound in the period to their Binding, together.
+        bound: pods that were bound in the period.
+        cost: in the currency of the prices; None where a card's model has no price.
+    """
+
+    group: tuple[str, ...]
+    share_seconds: float
+    gpu_seconds_asked: float
+    gpu_seconds_used: float | None
+    mib_hours: float
+    waiting_seconds: float
+    bound: int
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilters:
+    """Which events are listed; None: all. Times are Unix milliseconds: `since_ms` <= time < `until_ms`.
+
+    With `namespaces`, events without a namespace (of cards, and of administrators) are listed only if `namespaces`
+    contains the empty text.
+    """
+
+    kinds: frozenset[Kind] | None = None
+    namespaces: frozenset[str] | None = None
+    pod: str | None = None  # name
+    pod_uid: str | None = None
+    node: str | None = None
+    gpu: str | None = None  # UUID
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored event, with what it is found by. `id` is unique and increases in the order of storing."""
+
+    id: int
+    at_ms: int
+    kind: Kind
+    namespace: str
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Entries, the latest first. `cursor` continues the list; empty where nothing is left."""
+
+    entries: tuple[Entry, ...]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class RightSizeRow:
+    """What a container of a workload asked for on a card, used, and should ask for.
+
+    Attributes:
+        namespace: of its pods.
+        owner: KIND/NAME.
+        container: its name.
+        pods: number of pods that were measured.
+        measured_s: seconds in which they were measured, together.
+        asked: what the pod asks for that was measured last.
+        found: what they used, all cards and pods together, and the advice.
+    """
+
+    namespace: str
+    owner: str
+    container: str
+    pods: int
+    measured_s: float
+    asked: Asked
+    found: RightSize
+
+    @property
+    def unused_s(self) -> float:
+        """Seconds of a whole card that were guaranteed and not used."""
+        return right_size.unused_s(self.asked, self.found, self.measured_s)
+
+
+@dataclass(frozen=True, slots=True)
+class RightSizes:
+    """Rows, the most measured time first. `is_complete`: whether every period was read; otherwise ask for less."""
+
+    rows: tuple[RightSizeRow, ...]
+    is_complete: bool = True
+
+
+class Reports(Protocol):
+    """Reads the history."""
+
+    def usage(
+        self, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()
+    ) -> list[UsageRow]:
+        """Return usage from `since_ms` to `until_ms`, a row for each group, the largest `share_seconds` first.
+
+        Without groups, one row for everything. Pods that still run count until `until_ms`, or until now if that is
+        earlier.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
+    def right_sizes(
+        self, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters(), pod: str = ""
+    ) -> RightSizes:
+        """Return what containers used beside what they asked for; of one pod's name only, where `pod` is given.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
+    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> Page:
+        """Return up to `limit` (1 to 1,000) events, the latest first, from where `cursor` of the last page ended.
+
+        Raises:
+            MalformedCursor: `cursor` is not what a page returned.
+            HistoryUnavailable: the database does not answer.
+        """

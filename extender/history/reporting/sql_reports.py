@@ -1,0 +1,52 @@
+"""Answers the questions of `reports` from the database."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from extender.history import folder
+from extender.history.reporting import event_list, prices, right_sizes, usage_report
+from extender.history.reporting.prices import Prices
+from extender.history.reporting.reports import Group, HistoryFilters, Page, RightSizes, UsageFilters, UsageRow
+from extender.history.storage import database
+
+ALL_USAGE = UsageFilters()
+ALL_EVENTS = HistoryFilters()
+
+
+class SqlReports:
+    """Reads the history, in any number of threads. `now_ms` is the wall clock, in Unix milliseconds."""
+
+    def __init__(self, engine: Engine, prices: Prices, now_ms: Callable[[], int]) -> None:
+        self._engine = engine
+        self._prices = prices
+        self._now_ms = now_ms
+
+    def usage(
+        self, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE
+    ) -> list[UsageRow]:
+        """Return usage, as `Reports.usage` says."""
+        until_ms = min(until_ms, self._now_ms())
+        with database.reading(self._engine) as connection:
+            return usage_report.report(connection, by, max(0, since_ms), until_ms, filters, self._prices)
+
+    def right_sizes(self, since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE, pod: str = "") -> RightSizes:
+        """Return what containers used beside what they asked for, as `Reports.right_sizes` says."""
+        with database.reading(self._engine) as connection:
+            return right_sizes.report(connection, since_ms, until_ms, filters, pod)
+
+    def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> Page:
+        """Return a page of events, as `Reports.history` says."""
+        with database.reading(self._engine) as connection:
+            return event_list.page(connection, filters, cursor, limit)
+
+
+def opened(home: Path, url: str, prices_file: Path | None, now_ms: Callable[[], int]) -> SqlReports:
+    """Return reports of the history in the folder `home`, or in the database `url` where there is one.
+
+    Raises:
+        UnusableSetting: the URL, or the file with the prices, cannot be used.
+    """
+    engine = database.engine(url or database.sqlite_url(folder.sqlite_file(home)))
+    return SqlReports(engine, prices.read(prices_file) if prices_file else Prices(), now_ms)

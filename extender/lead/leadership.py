@@ -1,0 +1,165 @@
+"""Which replica may bind: only the holder of one Lease.
+
+A new holder lists the pods again before it binds, because its watch may lag behind the last holder's Bindings. Where
+the last holder did not release the Lease, one of its Bindings may still be carried out: then the new holder first waits
+until the last of them has expired. A holder that cannot renew the Lease stops binding when the Lease's duration is over
+by the holder's own clock, counted from before the last renewal.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final, Protocol
+
+from extender.lead.binding_outcome import REQUEST_EXPIRY_S
+from extender.state.leases import Leases
+from vgpu.adapters.kubernetes import lease
+from vgpu.adapters.kubernetes.client import Client
+from vgpu.domain.errors import KubernetesError
+
+LEASE: Final = "vgpu-extender"
+DURATION_S: Final = 10
+RENEW_S: Final = 2.0
+
+log = logging.getLogger(__name__)
+
+
+class Pods(Protocol):
+    """The watch of the pods."""
+
+    async def relist(self) -> None:
+        """List again, and return when the cluster's state has the list."""
+
+
+class Leadership:
+    """Holds the Lease as long as it runs. `clock` is monotonic in seconds, `now` the wall clock."""
+
+    def __init__(
+        self,
+        client: Client,
+        leases: Leases,
+        pods: Pods,
+        *,
+        namespace: str,
+        identity: str,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        may_lead: Callable[[], bool] = lambda: True,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`identity` must be unique to this process: two holders of one name would both lead.
+
+        `may_lead` says whether this replica may take a Lease that it does not hold.
+        """
+        self._client = client
+        self._leases = leases
+        self._pods = pods
+        self._namespace = namespace
+        self._identity = identity
+        self._clock = clock
+        self._now = now
+        self._may_lead = may_lead
+        self._sleep = sleep
+        self._held_until = float("-inf")
+        self._transitions: int | None = None  # the Lease's count of holders when this replica last held it
+        self._has_rival = False  # whether another holder has been seen since this replica last led
+        self._may_bind = False
+        self._handover: asyncio.Task[None] | None = None
+
+    def refusal(self) -> str:
+        """Return why this replica must not bind now; empty where it may."""
+        if not self._holds():
+            return f"NotLeader: replica {self._identity} does not hold Lease {self._namespace}/{LEASE}"
+        return "" if self._may_bind else "LeaderHandover: waiting for the last leader's Bindings in flight"
+
+    async def run(self) -> None:
+        """Take the Lease when it is free and renew it, until cancelled. The Leases' watch must be synced before."""
+        while True:
+            if self._may_lead() or self._holds():
+                await self._renew()
+            await self._sleep(RENEW_S)
+
+    async def resign(self) -> None:
+        """Stop binding and release the Lease, so that the next holder need not wait.
+
+        Call it when no Binding of this replica can be carried out any more, and `run` has ended.
+        """
+        self._lose()
+        try:
+            await lease.release(self._client, self._namespace, LEASE, self._identity, self._now())
+        except KubernetesError as error:
+            log.warning("the Lease could not be released: %s", error)
+
+    def _holds(self) -> bool:
+        return self._clock() < self._held_until
+
+    async def _renew(self) -> None:
+        before = self._clock()
+        found: list[lease.Record] = []  # the record before this renewal; none where there was no Lease
+
+        def is_expired(read: lease.Record) -> bool:
+            found.append(read)
+            return self._is_expired(read)
+
+        self._note_rival(self._leases.holder(LEASE))
+        try:
+            held = await lease.renew(
+                self._client, self._namespace, LEASE, self._identity, DURATION_S, self._now(), is_expired=is_expired
+            )
+        except KubernetesError as error:
+            log.warning("the Lease could not be renewed: %s", error)
+            return
+        previous = found[-1] if found else None
+        if held is None:
+            self._refused(previous)
+            return
+        self._held_until = before + DURATION_S
+        if not self._is_own(previous):
+            self._become_leader(previous)
+        self._transitions = held.transitions
+
+    def _refused(self, previous: lease.Record | None) -> None:
+        """Stop binding, unless the record is still our own and another client only wrote to it at the same moment."""
+        if previous is None or previous.holder != self._identity:
+            self._has_rival = True
+            self._lose()
+
+    def _is_own(self, previous: lease.Record | None) -> bool:
+        """Whether no other replica can have held the Lease since this one's last renewal."""
+        found = (previous.holder, previous.transitions) if previous else None
+        return found == (self._identity, self._transitions)
+
+    def _note_rival(self, holder: str) -> None:
+        self._has_rival = self._has_rival or holder not in {"", self._identity}
+
+    def _lose(self) -> None:
+        self._held_until = float("-inf")
+        self._transitions = None
+        self._may_bind = False
+        if self._handover is not None:
+            self._handover.cancel()
+
+    def _is_expired(self, read: lease.Record) -> bool:
+        """Return whether the watch has shown the very record just read, unchanged, for its duration."""
+        watched = self._leases.get(LEASE)
+        if watched is None or watched.holder != read.holder:
+            return False
+        is_same = bool(watched.renewed) and datetime.fromisoformat(watched.renewed) == read.renewed
+        return is_same and not self._leases.is_fresh(LEASE)
+
+    def _become_leader(self, previous: lease.Record | None) -> None:
+        """Wait as long as a Binding of the last holder can be carried out, which is unless it released the Lease."""
+        is_released = previous is not None and not previous.holder
+        is_first = previous is None and not self._has_rival
+        log.info("leading as %s after %s", self._identity, (previous and previous.holder) or "nobody")
+        held_until = self._held_until
+        self._lose()
+        self._held_until, self._has_rival, self._may_bind = held_until, False, is_first
+        if not is_first:
+            self._handover = asyncio.create_task(self._take_over(0.0 if is_released else REQUEST_EXPIRY_S))
+
+    async def _take_over(self, wait_s: float) -> None:
+        await self._sleep(wait_s)
+        await self._pods.relist()
+        self._may_bind = True

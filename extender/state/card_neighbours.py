@@ -1,0 +1,122 @@
+"""Affinity between pods on one card: which cards a pod must be on, or off, for the pods that are there (ADR 72).
+
+Pods of other namespaces are never looked at. Anti-affinity counts in both directions: a pod that is on a card keeps
+others off it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from extender.state import bound_usage
+from extender.state.objects import Pod
+from vgpu.domain.asks.policy import Labels
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.grants.assignment import Assignment
+
+Holder = tuple[Pod, Assignment]
+
+
+class CardNeighbours:
+    """The pods that hold cards, by namespace."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, dict[str, Holder]] = {}
+        self._repelling: dict[str, dict[str, None]] = {}
+        self._namespaces: dict[str, str] = {}
+
+    def put(self, pod: Pod) -> None:
+        """Take a pod that is new or changed."""
+        if pod.uid in self._namespaces:
+            self.remove(pod.uid)
+        held = None if pod.is_terminal else bound_usage.granted(pod)
+        if held is None:
+            return
+        self._namespaces[pod.uid] = pod.namespace
+        self._holders.setdefault(pod.namespace, {})[pod.uid] = pod, held[1]
+        if held[0].options.anti_affinity:
+            self._repelling.setdefault(pod.namespace, {})[pod.uid] = None
+
+    def remove(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        namespace = self._namespaces.pop(uid, None)
+        if namespace is not None:
+            for by_namespace in (self._holders, self._repelling):
+                _pop(by_namespace, namespace, uid)
+
+    def request(self, pod: Pod, binding: Iterable[Holder]) -> PodRequest | None:
+        """Return what a pod asks for, with the cards that it must be on and off; `binding` are pods being bound."""
+        request = pod.parsed.request
+        if request is None:
+            return None
+        options = request.options
+        near = _near(pod, binding)
+        if not (options.affinity or options.anti_affinity or self._repels(pod, near)):
+            return request
+        others = self._others(pod, near)
+        beside, apart = _beside(pod, options.affinity, others), _apart(pod, options.anti_affinity, others)
+        selector = replace(options.selector, beside=beside, apart=apart)
+        return replace(request, options=replace(options, selector=selector))
+
+    def preferred(self, pod: Pod, request: PodRequest, binding: Iterable[Holder]) -> PodRequest | None:
+        """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
+        options, selector = request.options, request.options.selector
+        others = self._others(pod, _near(pod, binding))
+        beside = _beside(pod, options.preferred_affinity, others) or None  # no such pod yet: no preference
+        apart = selector.apart | _apart(pod, options.preferred_anti_affinity, others)
+        if beside is None and apart == selector.apart:
+            return None
+        if beside is not None and selector.beside is not None:
+            beside &= selector.beside
+        narrowed = replace(selector, beside=selector.beside if beside is None else beside, apart=apart)
+        return replace(request, options=replace(options, selector=narrowed))
+
+    def _others(self, pod: Pod, near: Sequence[Holder]) -> list[Holder]:
+        """Return the other pods of the namespace that hold cards, with those that are being bound."""
+        return [*(each for uid, each in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
+
+    def _repels(self, pod: Pod, near: Sequence[Holder]) -> bool:
+        """Whether any pod of the namespace keeps others off its cards."""
+        return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(each) for each, _ in near)
+
+
+def _near(pod: Pod, binding: Iterable[Holder]) -> list[Holder]:
+    return [each for each in binding if each[0].namespace == pod.namespace and each[0].uid != pod.uid]
+
+
+def _beside(pod: Pod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:
+    """Return the cards with pods that a pod must be beside; None where it may be anywhere.
+
+    The first one of pods that must be beside each other may be anywhere, as with kube-scheduler's affinity.
+    """
+    if not affinity:
+        return None
+    found = frozenset(uuid for other, held in others if _matches(affinity, other) for uuid in held.gpus())
+    return None if not found and _matches(affinity, pod) else found
+
+
+def _apart(pod: Pod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[str]:
+    return frozenset(_kept_off(pod, anti_affinity, others))
+
+
+def _kept_off(pod: Pod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[str]:
+    for other, held in others:
+        if _matches(anti_affinity, other) or _matches(_anti_affinity(other), pod):
+            yield from held.gpus()
+
+
+def _anti_affinity(pod: Pod) -> Labels:
+    return pod.parsed.request.options.anti_affinity if pod.parsed.request else frozenset()
+
+
+def _matches(wanted: Labels, pod: Pod) -> bool:
+    """Whether a pod has all of the labels; without labels none is meant."""
+    labels: Mapping[str, str] = pod.scheduling.labels
+    return bool(wanted) and all(labels.get(key) == value for key, value in wanted)
+
+
+def _pop(by_namespace: dict[str, dict[str, Holder]] | dict[str, dict[str, None]], namespace: str, uid: str) -> None:
+    found = by_namespace.get(namespace)
+    if found is not None:
+        found.pop(uid, None)
+        if not found:
+            del by_namespace[namespace]

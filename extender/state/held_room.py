@@ -1,0 +1,57 @@
+"""Room that is kept free for a gang: what the gang will take of cards, counted as taken for other pods.
+
+There is room for one gang at a time, so that two gangs do not wait for each other's cards. Nothing is kept free against
+pods of higher priority than the gang.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from extender.state.gang_members import GangKey, key_of
+from extender.state.objects import Pod
+from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.placement import preempt
+
+Usages = Mapping[str, Usage]  # by the card's UUID
+
+_NOTHING: Final[Mapping[str, Usages]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRoom:
+    """What is kept free for a gang.
+
+    Attributes:
+        key: of the gang.
+        priority: of its pods.
+        usages: what the gang will take of each card, by node.
+    """
+
+    key: GangKey
+    priority: int
+    usages: Mapping[str, Usages] = field(default_factory=dict)
+
+    @property
+    def cards(self) -> int:
+        """Number of cards of which anything is kept free."""
+        return sum(map(len, self.usages.values()))
+
+
+class Holds:
+    """The room that is kept free now, None where there is none."""
+
+    def __init__(self) -> None:
+        self.now: HeldRoom | None = None
+
+    def against(self, pod: Pod) -> Mapping[str, Usages]:
+        """Return what is kept free against a pod, by node."""
+        held = self.now
+        if held is None or key_of(pod) == held.key or pod.scheduling.priority > held.priority:
+            return _NOTHING
+        return held.usages
+
+    def left(self, state: NodeState, pod: Pod) -> NodeState:
+        """Return what is left of a node for a pod; the same state where nothing is kept free."""
+        held = self.against(pod).get(state.name)
+        return preempt.with_usage(state, held) if held else state

@@ -1,0 +1,51 @@
+"""Pods that wait for a node on which other pods are being evicted for them (`status.nominatedNodeName`).
+
+The cards that such a pod will get are reserved against pods of lower priority, and of equal priority, as kube-scheduler
+reserves what it counts itself.
+"""
+
+from collections import defaultdict
+
+from extender.state.objects import Pod
+
+
+class Nominations:
+    """Pending pods by the node that they are nominated for."""
+
+    def __init__(self) -> None:
+        self._by_node: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._nodes: dict[str, str] = {}
+
+    def put(self, pod: Pod) -> None:
+        """Take a pod that is new or changed."""
+        if pod.uid in self._nodes:
+            self.remove(pod.uid)
+        node = pod.scheduling.nominated_node
+        if node and not pod.node and not pod.is_terminal and not pod.scheduling.is_terminating:
+            self._by_node[node][pod.uid] = pod
+            self._nodes[pod.uid] = node
+
+    def remove(self, uid: str) -> None:
+        """Take a pod's deletion."""
+        node = self._nodes.pop(uid, None)
+        if node is not None:
+            del self._by_node[node][uid]
+            if not self._by_node[node]:
+                del self._by_node[node]
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that pods are nominated for."""
+        return list(self._by_node)
+
+    def before(self, pod: Pod, node: str) -> list[Pod]:
+        """Return the other pods whose cards on a node are reserved against a pod, the highest priority first."""
+        if node not in self._by_node:
+            return []
+        rank = _rank(pod) if pod.uid in self._by_node[node] else (-pod.scheduling.priority, "~")
+        ranked = sorted((each for each in self._by_node[node].values() if each.uid != pod.uid), key=_rank)
+        return [each for each in ranked if _rank(each) < rank]
+
+
+def _rank(pod: Pod) -> tuple[int, str]:
+    """Sort by priority. Equal pods nominated for one node have an order, so that they do not block each other."""
+    return -pod.scheduling.priority, pod.uid

@@ -1,0 +1,301 @@
+"""What the extender reads of Kubernetes objects: JSON in, values of the domain out.
+
+Users and other programs write these objects: a field that cannot be read is treated as missing, and raises no error.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from extender.state.fields import container_use, equal_pods, lifecycle, refused, scheduling
+from extender.state.fields.lifecycle import Lifecycle
+from extender.state.fields.refused import Refused
+from extender.state.fields.scheduling import Scheduling
+from extender.state.host_usage import HostPod
+from vgpu.adapters.kubernetes import pod_json
+from vgpu.domain import names, quantity
+from vgpu.domain.asks import host_request, idle
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.request import Parsed
+from vgpu.domain.cards import card_status
+from vgpu.domain.cards.device import Node
+from vgpu.domain.grants import assignment_trust
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
+from vgpu.domain.problem import Problem
+from vgpu.placement import fit
+
+Json = dict[str, Any]
+_OURS, _GROUP_LABEL = f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode()
+_GROUP = f'"{names.SCHEDULING_GROUP}"'.encode()
+UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+MAX_DIGITS = 20  # of a 64-bit number
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):  # it refers to no other pod, so that no cycle can begin here
+    """A pod that names one of our resources or annotations, or a group of pods.
+
+    Attributes:
+        uid: the pod's identity; a recreated pod has the same name and another UID.
+        namespace: of the pod.
+        name: of the pod.
+        node: the node that the pod is bound to, or empty.
+        is_terminal: whether the pod has ended and holds nothing.
+        parsed: what the pod asks for, with the problems.
+        admitted: the amounts in the containers' limits, by container name and kubelet resource.
+        assignment: what the pod's annotation grants, or why that is not trusted.
+        is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
+        is_readable: whether every field that is read has the type that it must have.
+        scheduling: the pod's priority, and where its preemption stands.
+        version: the object's resourceVersion; of a deleted pod, the version of its deletion.
+        lifecycle: when the pod and its containers ran, and what created the pod.
+        has_started: whether the kubelet has admitted the pod, so that it held devices.
+        host: what the pod requests of its node's CPU and memory.
+        idle_setting: what the pod says about the time in which it uses none of its cards.
+        is_warned: whether the pod was warned that it does not.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    is_terminal: bool
+    parsed: Parsed
+    admitted: Mapping[tuple[str, str], int]
+    assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
+    is_unschedulable: bool = False
+    is_readable: bool = True
+    scheduling: Scheduling = scheduling.DEFAULT
+    version: int = 0
+    has_started: bool = False
+    lifecycle: Lifecycle = lifecycle.UNKNOWN
+    host: HostRequest = host_request.NOTHING
+    idle_setting: idle.Setting = idle.NOTHING_SET
+    is_warned: bool = False
+
+    @property
+    def on_host(self) -> HostPod:
+        """What the pod takes of its node's CPU and memory."""
+        return HostPod(self.uid, "" if self.is_terminal else self.node, self.host)
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The reference for an Event about this object."""
+        name = {"namespace": self.namespace, "name": self.name}
+        return {"apiVersion": "v1", "kind": "Pod", "uid": self.uid, **name}
+
+    def is_admitted(self, slice_mib: int) -> bool:
+        """Whether the webhook has added exactly the slices or cards of the request."""
+        if self.parsed.request is None:
+            return False
+        expected = {}
+        for container in self.parsed.request.containers:
+            resource, amount = self.parsed.request.kubelet_resource(container, slice_mib)
+            expected[container.name, resource] = amount
+        return self.admitted == expected
+
+
+@dataclass(frozen=True, slots=True)
+class KubeNode:
+    """A Node: what its kubelet would allocate in total, including what is in use.
+
+    Attributes:
+        name: of the node.
+        allocatable: slices and cards.
+        host: CPU and memory.
+        rack: in which the node is; empty where no label says it.
+    """
+
+    name: str
+    allocatable: Mapping[str, int]
+    host: HostRequest = host_request.NOTHING
+    rack: str = ""
+
+    @property
+    def offers_nothing(self) -> bool:
+        """Whether the kubelet offers no device of ours: the device plugin is not registered."""
+        return not any(self.allocatable.values())
+
+    def left(self, taken: Mapping[str, int], resource: str) -> int:
+        """Return how many more devices of a resource the kubelet would hand out beside those taken."""
+        return self.allocatable.get(resource, 0) - taken.get(resource, 0)
+
+    def has_room(self, taken: Mapping[str, int], more: Mapping[str, int]) -> bool:
+        """Whether the kubelet would admit a pod with `more` devices beside those taken; otherwise it fails the pod."""
+        return fit.kubelet_has_room(self.allocatable, taken, more)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNode:
+    """A GPUNode: the domain's node, when the object was created, and what its device plugin reports of pods.
+
+    Attributes:
+        node: the domain's node.
+        uid: of the object.
+        created: when the object was created.
+        version: the resourceVersion since which `node` is as it is.
+        refusals: pods that the device plugin refused, or found.
+        usage: what containers have used, by the UID of their pod.
+    """
+
+    node: Node
+    uid: str
+    created: str
+    version: int = 0
+    refusals: tuple[Refused, ...] = ()
+    usage: container_use.ByPod = field(default_factory=dict)
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """The reference for an Event about this object."""
+        return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
+
+    def differs_in_usage_only(self, other: "GpuNode") -> bool:
+        """Whether two versions of one object differ in what containers have used, and in nothing else but versions."""
+        rest = (self.uid, self.created, self.node, self.refusals)
+        same = rest == (other.uid, other.created, other.node, other.refusals)
+        return same and self.usage != other.usage and other.version >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A Lease, as the watch shows it."""
+
+    name: str
+    holder: str
+    renewed: str
+    duration_s: int
+
+
+def version(text: str) -> int:
+    """Read a resourceVersion, which is etcd's revision: the higher one is later; -1 where it cannot be read.
+
+    Comparing them is part of the API since Kubernetes 1.35, and works with every version that stores in etcd.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
+
+
+def watched_pod(data: bytes) -> Pod | HostPod | None:
+    """Read a pod from the watch; None for a pod that no node holds and that names neither our domain nor a group.
+
+    Of other pods only what they take of their nodes' CPU and memory is read. A member of a group of pods may ask for no
+    GPU and counts as a member.
+    """
+    if _OURS in data or _GROUP_LABEL in data or _GROUP in data:
+        return any_pod(data)
+    return host_pod(data) if b'"nodeName"' in data else None
+
+
+def host_pod(data: bytes) -> HostPod | None:
+    """Read what a pod takes of its node's CPU and memory; None where it cannot be read."""
+    try:
+        obj = pod_json.decode_host(data)
+        spec, is_terminal = obj.get("spec") or {}, (obj.get("status") or {}).get("phase") in _TERMINAL
+        node = "" if is_terminal else spec.get("nodeName") or ""
+        return HostPod(obj["metadata"]["uid"], node, host_request.of_pod(spec))
+    except UNREADABLE:
+        return None
+
+
+def any_pod(data: bytes) -> Pod:
+    """Read a pod's JSON as the API server writes it."""
+    try:
+        return pod(pod_json.decode_placed(data))
+    except UNREADABLE as error:
+        return _unreadable(data, str(error))
+
+
+def pod(obj: Mapping[str, Any]) -> Pod:
+    """Read a pod's decoded JSON."""
+    metadata = obj.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    status = obj.get("status") or {}
+    asked = equal_pods.read(obj)
+    is_unschedulable, is_warned = _conditions(status.get("conditions") or ())
+    return Pod(
+        uid=metadata.get("uid", ""),
+        namespace=metadata.get("namespace", ""),
+        name=metadata.get("name", ""),
+        node=(obj.get("spec") or {}).get("nodeName") or "",
+        is_terminal=status.get("phase") in _TERMINAL,
+        parsed=asked.parsed,
+        admitted=asked.admitted,
+        assignment=equal_pods.assignment(asked, annotations.get(names.ASSIGNMENT, "")),
+        is_unschedulable=is_unschedulable,
+        scheduling=scheduling.decode(obj),
+        version=version(metadata.get("resourceVersion", "")),
+        has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
+        lifecycle=lifecycle.decode(obj),
+        host=asked.host,
+        idle_setting=idle.read(annotations)[0],
+        is_warned=is_warned,
+    )
+
+
+def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
+    """Return whether kube-scheduler found no node for a pod, and whether the pod was warned that it is idle."""
+    is_unschedulable = is_warned = False
+    for each in conditions:
+        is_unschedulable |= each.get("reason") == "Unschedulable"
+        is_warned |= each.get("type") == names.IDLE_CONDITION and each.get("status") == "True"
+    return is_unschedulable, is_warned
+
+
+def _unreadable(data: bytes, why: str) -> Pod:
+    """Read the identity, node and phase of a pod in which another field has a wrong type."""
+    found = pod_json.decode_unreadable(data)
+    known = pod({**found})
+    problem = Problem("pod", "", f"cannot be read: {why}")
+    distrust = Distrust(DistrustReason.INVALID_REQUEST, str(problem))
+    return structs.replace(known, parsed=Parsed(None, (problem,)), assignment=distrust, is_readable=False)
+
+
+def node(raw: bytes) -> KubeNode:
+    """Read a Node."""
+    obj: Json = msgspec.json.decode(raw)
+    allocatable = (obj.get("status") or {}).get("allocatable") or {}
+    amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
+    rack = (obj["metadata"].get("labels") or {}).get(names.RACK, "")
+    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable), str(rack))
+
+
+def gpunode(raw: bytes) -> GpuNode:
+    """Read a GPUNode, with the admin's settings for each card from its spec.
+
+    Raises ValueError where cards are reported without the size of a slice: what is taken of them cannot be counted.
+    """
+    obj: Json = msgspec.json.decode(raw)
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    return GpuNode(
+        node=card_status.node(obj),
+        uid=metadata.get("uid", ""),
+        created=metadata.get("creationTimestamp", ""),
+        version=version(metadata.get("resourceVersion", "")),
+        refusals=refused.decode(status),
+        usage=container_use.decode(status),
+    )
+
+
+def lease(raw: bytes) -> Lease:
+    """Read a Lease."""
+    obj: Json = msgspec.json.decode(raw)
+    spec = obj.get("spec") or {}
+    return Lease(
+        obj["metadata"]["name"],
+        spec.get("holderIdentity") or "",
+        spec.get("renewTime") or "",
+        spec.get("leaseDurationSeconds") or 0,
+    )
+
+
+def age_key(created: str) -> datetime:
+    """Return the sort key of a creation time; a time that cannot be read is the oldest."""
+    try:
+        return datetime.fromisoformat(created)
+    except ValueError:
+        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -1,0 +1,139 @@
+"""The two corrections to derived usage: pods that are being bound, and pods that have just ended.
+
+`Reservations` are pods whose Binding is in flight. `RecentReleases` is what pods held until a moment ago: when a pod
+ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.share import Usage
+from vgpu.domain.grants.assignment import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What a pod will hold on a node when its Binding is carried out.
+
+    `version` is the resourceVersion of the pod when it was placed: the pod existed then.
+    """
+
+    uid: str
+    node: str
+    request: PodRequest
+    assignment: Assignment
+    version: int
+
+
+class Reservations:
+    """Reservations by node and pod UID. A pod may have one on several nodes while a Binding's outcome is unknown."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, Reservation]] = {}
+        self._nodes: dict[str, set[str]] = {}
+
+    def put(self, reservation: Reservation) -> None:
+        """Add a reservation; it replaces the pod's earlier one on that node."""
+        self._by_node.setdefault(reservation.node, {})[reservation.uid] = reservation
+        self._nodes.setdefault(reservation.uid, set()).add(reservation.node)
+
+    def remove(self, uid: str, node: str) -> bool:
+        """Remove a reservation; return whether there was one."""
+        if self.get(uid, node) is None:
+            return False
+        _remove(self._by_node, node, uid)
+        self._nodes[uid].discard(node)
+        if not self._nodes[uid]:
+            del self._nodes[uid]
+        return True
+
+    def get(self, uid: str, node: str) -> Reservation | None:
+        """Return a pod's reservation on a node."""
+        return self._by_node.get(node, {}).get(uid)
+
+    def on(self, node: str) -> list[Reservation]:
+        """Return all reservations on a node."""
+        return list(self._by_node.get(node, {}).values())
+
+    def nodes_of(self, uid: str) -> list[str]:
+        """Return the nodes where a pod has a reservation."""
+        return list(self._nodes.get(uid, ()))
+
+    def __iter__(self) -> Iterator[Reservation]:
+        """Iterate over all reservations, as they are now."""
+        return iter([each for reservations in self._by_node.values() for each in reservations.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a pod held of each card from one resourceVersion to another. It is kept until a monotonic time."""
+
+    bound: int
+    ended: int
+    until: float
+    usages: dict[str, Usage]
+
+
+class RecentReleases:
+    """What pods of each node released lately."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, deque[Release]] = {}
+        self._ends: deque[tuple[float, str]] = deque()
+
+    def add(self, node: str, release: Release) -> None:
+        """Remember a release; its time is not before the last release's."""
+        self._by_node.setdefault(node, deque()).append(release)
+        self._ends.append((release.until, node))
+
+    def due(self, now: float) -> list[str]:
+        """Return the nodes with releases whose time has passed since the last call."""
+        found = []
+        while self._ends and self._ends[0][0] <= now:
+            found.append(self._ends.popleft()[1])
+        return found
+
+    def expire(self, node: str, now: float) -> bool:
+        """Forget the releases whose time has passed; return whether there were any."""
+        releases = self._by_node.get(node)
+        if releases is None:
+            return False
+        before = len(releases)
+        while releases and releases[0].until <= now:
+            releases.popleft()
+        if not releases:
+            self.forget(node)
+        return len(releases) < before
+
+    def forget(self, node: str) -> None:
+        """Forget a node's releases."""
+        self._by_node.pop(node, None)
+
+    def on(self, node: str) -> bool:
+        """Whether a node has releases."""
+        return node in self._by_node
+
+    def adjust(self, node: str, card: Card, reported: int) -> Card:
+        """Return a card with its reported held slices less those that were released since the report.
+
+        `reported` is the resourceVersion of the report: only a pod that was bound before and ended later is in it.
+        """
+        released = [
+            release.usages[card.uuid]
+            for release in self._by_node.get(node, ())
+            if release.bound <= reported < release.ended and card.uuid in release.usages
+        ]
+        if not released:
+            return card
+        slices = max(0, card.held_slices - sum(usage.slices for usage in released))
+        is_whole = card.held_whole and not any(usage.wholes for usage in released)
+        return replace(card, held_slices=slices, held_whole=is_whole)
+
+
+def _remove(by_node: dict[str, dict[str, Reservation]], node: str, uid: str) -> None:
+    del by_node[node][uid]
+    if not by_node[node]:
+        del by_node[node]

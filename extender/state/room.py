@@ -1,0 +1,86 @@
+"""What a node has room for when pods have left it, and which cards are reserved for pods that were nominated for it."""
+
+from collections.abc import Collection, Iterable
+
+from extender.state import bound_usage
+from extender.state.budgets import Budgets
+from extender.state.cluster import Cluster
+from extender.state.objects import Pod
+from vgpu.domain.cards.share import NodeState
+from vgpu.domain.grants import usage
+from vgpu.placement import preempt
+from vgpu.placement.policies import DefaultPolicies
+from vgpu.placement.preempt import Candidate, Eviction
+
+NO_BUDGETS = Budgets()
+
+
+class Room:
+    """Answers from the cluster's state now, with the cluster's default policies. It changes nothing."""
+
+    def __init__(self, cluster: Cluster, defaults: DefaultPolicies) -> None:
+        self._cluster = cluster
+        self._defaults = defaults
+
+    def with_nominated(self, state: NodeState, pod: Pod) -> NodeState:
+        """Return a node's state, in which the cards reserved against a pod are taken. The same state where none is."""
+        before = self._cluster.objects.nominations.before(pod, state.name)
+        return self._reserved(state, self._leaving(state, ()), before) if before else state
+
+    def eviction(self, pod: Pod, node: str, leaving: Collection[str], budgets: Budgets) -> Eviction | None:
+        """Return the cheapest eviction after which a node can take a pod, or None where no eviction helps.
+
+        Pods that are being deleted, and those whose UIDs are in `leaving`, leave in any case.
+        """
+        request, state = self._cluster.request(pod), self._cluster.usable_state(node)
+        if request is None or not isinstance(state, NodeState) or not pod.is_admitted(self._cluster.slice_mib):
+            return None
+        going = self._leaving(state, leaving)
+        gone = {each.uid for each in going}
+        lower = [
+            _candidate(each, state, budgets)
+            for each in self._cluster.objects.pods_on(node).values()
+            if each.uid not in gone and each.scheduling.priority < pod.scheduling.priority and bound_usage.granted(each)
+        ]
+        free = self._cluster.holds.left(preempt.without(state, going), pod)
+        base = self._reserved(free, (), self._cluster.objects.nominations.before(pod, node))
+        devices, kubelet = request.devices(self._cluster.slice_mib), self._cluster.objects.nodes[node]
+        policy = self._defaults.gpu_policy_for(request.options)
+        return preempt.on_node(
+            request, base, policy, lower, budgets.allowed, lambda used: kubelet.has_room(used, devices)
+        )
+
+    def leaving(self, node: str) -> list[str]:
+        """Return the UIDs of the pods of a node that hold cards and are being deleted."""
+        return [each.uid for each in self._cluster.objects.pods_on(node).values() if each.scheduling.is_terminating]
+
+    def _leaving(self, state: NodeState, uids: Collection[str]) -> list[Candidate]:
+        return [
+            _candidate(each, state, NO_BUDGETS)
+            for each in self._cluster.objects.pods_on(state.name).values()
+            if each.scheduling.is_terminating or each.uid in uids
+        ]
+
+    def _reserved(self, state: NodeState, leaving: Iterable[Candidate], nominated: Iterable[Pod]) -> NodeState:
+        """Add what nominated pods will take once the leaving pods have left."""
+        after = preempt.without(state, leaving)
+        for pod in nominated:
+            request = pod.parsed.request
+            if request is None:
+                continue
+            taken = preempt.usage_if_placed(request, after, self._defaults.gpu_policy_for(request.options))
+            if taken is not None:
+                after, state = preempt.with_usage(after, taken), preempt.with_usage(state, taken)
+        return state
+
+
+def _candidate(pod: Pod, state: NodeState, budgets: Budgets) -> Candidate:
+    held, request = bound_usage.granted(pod), pod.parsed.request
+    return Candidate(
+        uid=pod.uid,
+        priority=pod.scheduling.priority,
+        started=pod.scheduling.started,
+        usage=usage.of_pod(held[1], held[0], state.slice_mib, state.card_slices) if held else {},
+        devices=request.devices(state.slice_mib) if request else {},
+        budgets=budgets.of(pod),
+    )

@@ -1,0 +1,78 @@
+"""The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `Cluster` derives from it."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+from extender.state.card_neighbours import CardNeighbours
+from extender.state.gang_members import GangMembers
+from extender.state.job_racks import JobPods
+from extender.state.nominations import Nominations
+from extender.state.objects import GpuNode, KubeNode, Pod
+
+MAX_DELETED: Final = 10_000
+
+
+class ObjectStore:
+    """The last version of every object, with an index of the pods by node."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, KubeNode] = {}
+        self.gpunodes: dict[str, GpuNode] = {}
+        self.nominations = Nominations()
+        self.gangs = GangMembers()
+        self.neighbours = CardNeighbours()
+        self.jobs = JobPods()
+        self._running: dict[str, dict[str, Pod]] = {}
+        self._bound_at: dict[str, int] = {}
+        self._deleted: OrderedDict[str, None] = OrderedDict()
+
+    def put_pod(self, pod: Pod, bound_at: int) -> None:
+        """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
+        before = self.pods.get(pod.uid)
+        if before is not None:
+            self._unindex(before)
+        if pod.node:
+            self._bound_at.setdefault(pod.uid, bound_at)
+        self.pods[pod.uid] = pod
+        self.nominations.put(pod)
+        self.gangs.put(pod)
+        self.neighbours.put(pod)
+        self.jobs.put(pod)
+        if pod.node and not pod.is_terminal:
+            self._running.setdefault(pod.node, {})[pod.uid] = pod
+
+    def remove_pod(self, uid: str) -> None:
+        """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
+        before = self.pods.pop(uid, None)
+        if before is not None:
+            self._unindex(before)
+        self.nominations.remove(uid)
+        self.gangs.remove(uid)
+        self.neighbours.remove(uid)
+        self.jobs.remove(uid)
+        self._bound_at.pop(uid, None)
+        self._deleted[uid] = None
+        if len(self._deleted) > MAX_DELETED:
+            self._deleted.popitem(last=False)
+
+    def was_deleted(self, uid: str) -> bool:
+        """Whether a watch has shown the deletion of a pod."""
+        return uid in self._deleted
+
+    def bound_at(self, uid: str) -> int:
+        """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
+        return self._bound_at.get(uid, 0)
+
+    def pods_on(self, node: str) -> Mapping[str, Pod]:
+        """Return the pods that are bound to a node and not terminal, by UID."""
+        return self._running.get(node, {})
+
+    def _unindex(self, pod: Pod) -> None:
+        running = self._running.get(pod.node)
+        if running is None:
+            return
+        running.pop(pod.uid, None)
+        if not running:
+            del self._running[pod.node]

@@ -1,0 +1,202 @@
+"""Filter: which nodes can take a pod, and why the others cannot. A pure question; it reserves nothing.
+
+Members of gangs are the one exception: `gangs` plans a gang once, and reserves its cards (ADR 75).
+
+The nodes of a call are judged together on the index. Nodes that the index leaves undecided are placed one by one.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from extender.gangs.planner import GangPlanner
+from extender.index import ask
+from extender.index.answer import Answer
+from extender.index.ask import Ask
+from extender.index.judge import Judge
+from extender.protocol.wire import FullNode
+from extender.state.cluster import Cluster
+from extender.state.identity_cache import IdentityCache
+from extender.state.objects import Pod
+from extender.state.room import Room
+from extender.verbs import placement_cache, templates
+from extender.verbs.placement_cache import PlacementCache
+from extender.verbs.verdict import Placement, Verdict
+from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.share import NodeState
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.placement import choose
+from vgpu.placement.choose import Refusal
+from vgpu.placement.policies import DefaultPolicies
+
+SLICE_S: Final = 0.02  # for which one call holds the event loop
+BUDGET_S: Final = 2.0  # well below kube-scheduler's httpTimeout of 5 s, in which it schedules no other pod
+NODES_PER_LOOK: Final = 4  # at the clock: a node takes 5 ms at most, for a pod of 32 containers
+
+
+class Filter:
+    """Answers from the cluster's state now, with the cluster's default policies.
+
+    Without `gangs` members of gangs are judged as other pods are.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        defaults: DefaultPolicies,
+        cached_requests: int = placement_cache.MAX_REQUESTS,
+        gangs: GangPlanner | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._gangs = gangs
+        self._defaults = defaults
+        self._cache = PlacementCache(cached_requests)
+        self._room = Room(cluster, defaults)
+        self._judge = Judge(cluster.rows.index)
+        self._asks = IdentityCache[PodRequest, tuple[Ask, ...]](self._asks_of)
+
+    def prepare(self) -> None:
+        """Judge changed nodes for the request asked last: the next one is often equal."""
+        self._judge.prepare()
+
+    def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
+        """Return the verdict on every node named, with the details; each node is placed exactly."""
+        verdict = Verdict()
+        placement_on = self.placement(pod)
+        for name in names:
+            verdict.add(name, placement_on(name))
+        return verdict
+
+    async def judge(
+        self,
+        pod: Pod,
+        names: Sequence[str],
+        pause: Callable[[float], Awaitable[None]],
+        full: Mapping[str, FullNode] | None = None,
+    ) -> Answer:
+        """Return the judgement of every node named, in slices of time with a pause after each.
+
+        A node that no watch has shown is judged from its labels and amounts in `full`: some callers send whole nodes.
+
+        Other calls are answered in the pauses. Nodes that 2 s do not suffice for are refused as NotJudged; the next
+        attempt finds the others in the cache.
+        """
+        begun = self._cluster.now()
+        await self._cluster.index(pause)
+        if self._gangs is not None and pod.parsed.gang is not None and not full and self._refusal(pod) is None:
+            planned = await self._gangs.answer(pod, names, self._judged, pause)
+            if planned is not None:
+                return planned
+        answer = self._judged(pod, names)
+        undecided = answer.undecided
+        if undecided:
+            await self._decide(answer, undecided, self.placement(pod), begun, pause)
+        if full and (request := self._cluster.request(pod)) is not None and self._refusal(pod) is None:
+            self._judge_templates(answer, request, full)
+        return answer
+
+    def _judge_templates(self, answer: Answer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
+        known, request = self._cluster.objects, templates.in_labels(request)
+        policy = self._defaults.gpu_policy_for(request.options)
+        for position, name in enumerate(answer.names):
+            if name not in known.nodes and name not in known.gpunodes:
+                placement = templates.view(name, full[name], self._cluster.slice_mib).place(request, policy)
+                answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+
+    async def _decide(
+        self,
+        answer: Answer,
+        undecided: Sequence[int],
+        placement_on: Callable[[str], Placement],
+        begun: float,
+        pause: Callable[[float], Awaitable[None]],
+    ) -> None:
+        """Place the pod on each node that is undecided."""
+        resumed, in_time = self._cluster.now(), True
+        for count, position in enumerate(undecided):
+            if count % NODES_PER_LOOK == 0:
+                now = self._cluster.now()
+                in_time = now - begun <= BUDGET_S
+                if now - resumed > SLICE_S:
+                    await pause(0)
+                    resumed = self._cluster.now()
+            placement = placement_on(answer.names[position]) if in_time else Refusal(Reason.NOT_JUDGED)
+            answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+
+    def _judged(self, pod: Pod, names: Sequence[str]) -> Answer:
+        request, refusal = self._cluster.request(pod), self._refusal(pod)
+        if refusal is not None or request is None:
+            return self._judge.alike(names, refusal)
+        selector, nominations = request.options.selector, self._cluster.objects.nominations
+        return self._judge.judge(
+            self._asks.of(request),
+            names,
+            self._cluster.now(),
+            exact=self._cluster.owners.nodes_with(selector.named_uuids),
+            reserved=[*nominations.nodes(), *self._cluster.holds.against(pod)],
+        )
+
+    def _asks_of(self, request: PodRequest) -> tuple[Ask, ...]:
+        return tuple(ask.of(request, container, self._cluster.slice_mib) for container in request.choosers)
+
+    def _refusal(self, pod: Pod) -> Reason | None:
+        """Return why no node can take a pod, whatever the node."""
+        if pod.parsed.problems:
+            return Reason.INVALID_REQUEST
+        if pod.parsed.request is not None and not pod.is_admitted(self._cluster.slice_mib):
+            return Reason.NOT_ADMITTED
+        return None
+
+    def node(self, pod: Pod, name: str) -> Placement:
+        """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
+        return self.placement(pod)(name)
+
+    def placement(self, pod: Pod) -> Callable[[str], Placement]:
+        """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
+        request, refusal = self._cluster.request(pod), self._refusal(pod)
+        if refusal is not None:
+            return lambda _: Refusal(refusal)
+        if request is None:
+            return lambda _: Assignment({})
+        placement_on, preferred = self._placement(pod, request), self._cluster.preferred(pod, request)
+        return placement_on if preferred is None else _first(self._placement(pod, preferred), placement_on)
+
+    def _placement(self, pod: Pod, request: PodRequest) -> Callable[[str], Placement]:
+        policy = self._defaults.gpu_policy_for(request.options)
+        placements = self._cache.for_request(request, policy)
+        devices = request.devices(self._cluster.slice_mib)
+
+        def placement_on(name: str) -> Placement:
+            state = self._cluster.usable_state(name)
+            if not isinstance(state, NodeState):
+                return Refusal(state)
+            placement = placements.on(state)
+            if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
+                return Refusal(Reason.KUBELET_OFFERS_LESS)
+            left = self._room.with_nominated(state, pod)
+            if left is not state and isinstance(placement, Assignment):
+                placement = choose.place(request, left, policy)
+                if not isinstance(placement, Assignment):
+                    return Refusal(Reason.CARD_RESERVED)
+            kept = self._cluster.holds.left(left, pod)
+            if kept is not left and isinstance(placement, Assignment):
+                placement = choose.place(request, kept, policy)
+                return placement if isinstance(placement, Assignment) else Refusal(Reason.CARD_KEPT_FOR_GANG)
+            return placement
+
+        return placement_on
+
+    def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
+        return self._cluster.objects.nodes[name].has_room(state.devices, devices)
+
+
+def _first(
+    preferred: Callable[[str], Placement], placement_on: Callable[[str], Placement]
+) -> Callable[[str], Placement]:
+    """Return the function that places a pod as it prefers, and on a node where that fails, as it must be."""
+
+    def either(name: str) -> Placement:
+        found = preferred(name)
+        return found if isinstance(found, Assignment) else placement_on(name)
+
+    return either

@@ -1,0 +1,119 @@
+"""Events: one series for an object and a reason, posted when there is something new, and renewed before it expires."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from extender.effects import event_recorder
+from extender.effects.event_recorder import EventRecorder
+from tests.extender.conftest import Clock, World
+
+EVENTS = "/api/v1/namespaces/default/events"
+
+
+def pod(n: int) -> dict[str, str]:
+    return {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": f"p{n}", "uid": f"u{n}"}
+
+
+@asynccontextmanager
+async def recording(world: World, clock: Clock) -> AsyncIterator[EventRecorder]:
+    """A recorder; at the end everything that it may post by its clock is posted."""
+    recorder = EventRecorder(world.client, clock, lambda: datetime.now(UTC), clock.sleep)
+    running = asyncio.create_task(recorder.run())
+    yield recorder
+    await idle(recorder)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def idle(recorder: EventRecorder) -> None:
+    async with asyncio.timeout(10):
+        while recorder._waiting:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+
+
+async def posted(world: World) -> list[tuple[str, str, int]]:
+    found: list[dict[str, Any]] = json.loads(await world.client.get(EVENTS))["items"]
+    return sorted((each["reason"], each["message"], each["count"]) for each in found)
+
+
+async def test_an_unchanged_message_is_posted_once_and_renewed_before_it_expires(world: World) -> None:
+    async with recording(world, world.clock) as recorder:
+        for _ in range(100):
+            recorder.record(pod(1), "Full", "no room")
+            world.clock.seconds += 10
+        await idle(recorder)
+        assert await posted(world) == [("Full", "no room", 1)]
+        world.clock.seconds += event_recorder.RENEW_S
+        recorder.record(pod(1), "Full", "no room")
+    assert await posted(world) == [("Full", "no room", 2)]
+
+
+async def test_a_changed_message_goes_to_the_same_event_less_and_less_often(world: World) -> None:
+    async with recording(world, world.clock) as recorder:
+        for n in range(3600):
+            recorder.record(pod(1), "Full", f"{n} free")
+            world.clock.seconds += 1
+            if n % 120 == 0:  # posting takes real time, which the clock does not know
+                await idle(recorder)
+        recorder.record(pod(1), "Away", "no plugin")
+    away, full = await posted(world)
+    assert away == ("Away", "no plugin", 1)
+    assert 5 <= full[2] <= 5 + 3600 / event_recorder.MAX_INTERVAL_S
+
+
+async def test_a_restarted_recorder_continues_the_series(world: World) -> None:
+    for n in range(3):
+        async with recording(world, world.clock) as recorder:
+            recorder.record(pod(1), "Full", f"{n} free")
+    async with recording(world, world.clock) as recorder:
+        recorder.record(pod(1), "Full", "nothing free")
+        await idle(recorder)
+        world.clock.seconds += event_recorder.MIN_INTERVAL_S
+        recorder.record(pod(1), "Full", "1 free")
+    ((_, message, count),) = await posted(world)
+    assert (message, count) == ("1 free", 2)
+
+
+async def test_an_event_that_has_expired_is_created_again(world: World) -> None:
+    async with recording(world, world.clock) as recorder:
+        recorder.record(pod(1), "Full", "no room")
+        await idle(recorder)
+        (event,) = json.loads(await world.client.get(EVENTS))["items"]
+        await world.client.delete(f"{EVENTS}/{event['metadata']['name']}")
+        world.clock.seconds += event_recorder.RENEW_S
+        recorder.record(pod(1), "Full", "no room")
+    assert len(await posted(world)) == 1
+
+
+async def test_a_crowd_is_posted_at_the_rate_of_the_bucket_and_nothing_is_lost(world: World) -> None:
+    async with recording(world, world.clock) as recorder:
+        for n in range(60):
+            recorder.record(pod(n), "Full", "old")
+        await asyncio.sleep(0.5)
+        assert len(await posted(world)) == event_recorder.BURST
+        for n in range(60):
+            recorder.record(pod(n), "Full", "new")
+        for _ in range(30):
+            world.clock.seconds += 0.2
+            await asyncio.sleep(0.02)
+    events = await posted(world)
+    assert len(events) == 60
+    assert [message for _, message, _ in events].count("new") == 60 - event_recorder.BURST
+
+
+async def test_a_refused_event_is_tried_again_with_the_next_message(world: World) -> None:
+    gone = pod(1) | {"namespace": "not/a/path"}
+    async with recording(world, world.clock) as recorder:
+        recorder.record(gone, "Full", "no room")
+        await idle(recorder)
+        recorder.record(pod(1), "Full", "no room")
+        await idle(recorder)
+        assert await posted(world) == []
+        world.clock.seconds += event_recorder.MIN_INTERVAL_S
+        recorder.record(pod(1), "Full", "no room")
+    assert await posted(world) == [("Full", "no room", 1)]

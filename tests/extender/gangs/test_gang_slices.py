@@ -1,0 +1,113 @@
+"""A gang is planned with pauses, in which the cluster changes: what is reserved at last fits."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from extender.gangs import slices
+from extender.state import objects
+from extender.state.objects import Pod
+from tests import strategies
+from tests.extender.conftest import Clock
+from tests.extender.gangs.gangs import NODES, Extender, node
+from vgpu.domain import names
+from vgpu.domain.grants import usage
+from vgpu.domain.grants.assignment import Assignment, Grant
+
+
+@pytest.fixture(autouse=True)
+def _a_pause_after_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", -1.0)
+
+
+def pod(uid: str, gang: str = "", size: int = 0, **share: int) -> Pod:
+    annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if gang else {}
+    obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=uid)
+    del obj["spec"]["nodeName"]
+    return objects.pod(strategies.admit(obj))
+
+
+def planned(extender: Extender, members: list[Pod], step: int, change: Any) -> str:
+    """Ask about the first member; `change` happens in the pause of this number. Return the node, or the reason."""
+    count = 0
+
+    async def pause(_seconds: float) -> None:
+        nonlocal count
+        count += 1
+        if count == step:
+            change()
+
+    for each in members:
+        extender.cluster.upsert_pod(each)
+    answer = asyncio.run(extender.filter.judge(members[0], NODES, pause))
+    assert count >= step, "the change happened"
+    fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
+    return fitting[0] if fitting else str(next(iter(answer.reasons)))
+
+
+def taken_on(extender: Extender, name: str, bound: list[Pod]) -> usage.Usages:
+    held: list[Any] = [(each.request, each.assignment) for each in extender.cluster._reservations.on(name)]
+    held += [(each.parsed.request, each.assignment) for each in bound if each.node == name]
+    return usage.on_node(node(name), held)
+
+
+@pytest.mark.parametrize("step", range(1, 11))
+def test_a_card_that_is_taken_in_a_pause_is_not_planned(step: int) -> None:
+    extender = Extender(Clock(), None)
+    taken = Assignment({"main": (Grant("GPU-n1-0", 256, 0),)})
+    other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
+    members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(3)]
+    found = planned(extender, members, step, lambda: extender.cluster.upsert_pod(other))
+    assert found in NODES
+    assert extender.cluster.count_reservations() == 3
+    for name in NODES:
+        for each in taken_on(extender, name, [other]).values():
+            assert each.wholes + (each.shares > 0) <= 1
+
+
+@pytest.mark.parametrize("step", [1, 5, 9])
+def test_a_member_that_is_deleted_in_a_pause_ends_the_plan(step: int) -> None:
+    extender = Extender(Clock(), None)
+    members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(3)]
+    found = planned(extender, members, step, lambda: extender.cluster.delete_pod(members[2]))
+    assert found == "GangWaits"
+    assert extender.cluster.count_reservations() == 0
+
+
+def test_a_plan_that_is_completed_in_part_is_given_up_when_the_member_asked_about_goes() -> None:
+    extender = Extender(Clock(), None)
+    members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(4)]
+    taken = Assignment({"main": (Grant("GPU-n1-0", 256, 0),)})
+    other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
+    count = 0
+
+    async def pause(_seconds: float) -> None:
+        nonlocal count
+        count += 1
+        if count == 8:
+            extender.cluster.upsert_pod(other)
+        if count > 8 and extender.cluster.count_reservations():  # in the second round
+            extender.cluster.delete_pod(members[0])
+
+    for each in members:
+        extender.cluster.upsert_pod(each)
+    answer = asyncio.run(extender.filter.judge(members[0], NODES, pause))
+    assert not answer.fits
+    assert members[0].uid not in extender.cluster.objects.pods
+    assert extender.cluster.count_reservations() == 0
+
+
+def test_two_gangs_that_are_asked_about_at_once_are_planned_one_after_the_other() -> None:
+    extender = Extender(Clock(), None)
+    gangs = {gang: [pod(f"{gang}{n}", gang, 3, gpu=1) for n in range(3)] for gang in ("one", "two")}
+    for each in (*gangs["one"], *gangs["two"]):
+        extender.cluster.upsert_pod(each)
+
+    async def ask() -> list[bool]:
+        calls = (extender.filter.judge(pods[0], NODES, asyncio.sleep) for pods in gangs.values())
+        return [answer.fits for answer in await asyncio.gather(*calls)]
+
+    assert sorted(asyncio.run(ask())) == [False, True]
+    assert extender.cluster.count_reservations() == 3

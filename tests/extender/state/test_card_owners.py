@@ -1,0 +1,68 @@
+"""On which GPUNode a card counts, after any sequence of changes; the oracle decides from all GPUNodes at once."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.state.card_owners import CardOwners
+from extender.state.cluster import Cluster
+from extender.state.objects import GpuNode
+from tests.extender.conftest import Clock
+from tests.strategies import card
+from vgpu.domain.cards.device import Node
+
+CARDS = [card(n) for n in range(3)]
+NODES = ["a", "b", "c"]
+
+
+def gpunode(name: str, year: int, cards: set[int], version: int = -1) -> GpuNode:
+    node = Node(name, 256, tuple(CARDS[n] for n in sorted(cards)))
+    return GpuNode(node, name, f"20{year}-01-01T00:00:00Z", version)
+
+
+gpunodes = st.builds(gpunode, st.sampled_from(NODES), st.integers(20, 22), st.sets(st.integers(0, 2)))
+
+
+@given(st.lists(gpunodes | st.sampled_from(NODES), max_size=12))
+def test_the_newest_gpunode_owns_a_card_and_the_nodes_that_change_are_named(changes: list[GpuNode | str]) -> None:
+    owners = CardOwners()
+    known: dict[str, GpuNode] = {}
+    for change in changes:
+        before = owned(owners)
+        if isinstance(change, str):
+            known.pop(change, None)
+            named = owners.remove(change)
+        else:
+            known[change.node.name] = change
+            named = owners.put(change)
+        by_age = sorted(known.values(), key=lambda each: (each.created, each.node.name))
+        expected = {each.uuid: one.node.name for one in by_age for each in one.node.cards}
+        assert owned(owners) == {(node, uuid) for uuid, node in expected.items()}
+        assert {node for node, _ in before ^ owned(owners)} <= named
+        assert owners.duplicates == duplicates(known, expected)
+
+
+def owned(owners: CardOwners) -> set[tuple[str, str]]:
+    return {(node, each.uuid) for node in NODES for each in CARDS if owners.owns(node, each.uuid)}
+
+
+def duplicates(known: dict[str, GpuNode], owner: dict[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for name, one in known.items():
+        for each in one.node.cards:
+            if owner[each.uuid] != name:
+                found.setdefault(name, {})[each.uuid] = owner[each.uuid]
+    return found
+
+
+def test_a_change_of_one_gpunode_keeps_the_states_of_the_others() -> None:
+    cluster = Cluster(256, Clock())
+    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 2))
+    a, b = cluster.state("a"), cluster.state("b")
+    cluster.upsert_gpunodes(gpunode("c", 20, {2}, 3))
+    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 4))  # a list: only b has changed
+    assert cluster.state("a") is a
+    assert cluster.state("b") is not b
+    cluster.delete_gpunodes("b")
+    assert cluster.state("a") is a
+    cluster.upsert_gpunodes(gpunode("c", 21, {0, 2}, 5))
+    assert not cluster.state("a").cards[0].card.healthy

@@ -1,0 +1,113 @@
+"""The limits file: encoding, rewriting in place, and damaged files, which are refused."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
+from vgpu.domain.errors import MalformedLimits
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import CardLimit, Limits
+
+GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+OTHER = "GPU-00000000-0000-0000-0000-000000000001"
+
+uuids = st.binary(min_size=16, max_size=16).map(limits.uuid_text)
+cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**64 - 2), st.integers(0, 100))
+anything = st.builds(
+    Limits,
+    st.lists(cards, max_size=limits.MAX_CARDS, unique_by=lambda c: c.gpu).map(tuple),
+    st.sampled_from(ComputePolicy),
+    st.integers(0, 100),
+    st.sampled_from(MemoryPolicy),
+)
+
+
+def apply(data: bytes, writes: list[tuple[int, bytes]]) -> bytes:
+    out = bytearray(data)
+    for offset, piece in writes:
+        out[offset : offset + len(piece)] = piece
+    return bytes(out)
+
+
+@given(anything)
+def test_what_is_encoded_is_decoded(wanted: Limits) -> None:
+    data = limits.encode(wanted)
+    assert len(data) == limits.SIZE
+    assert limits.decode(data) == wanted
+
+
+@given(anything, anything, anything)
+def test_each_rewrite_replaces_the_one_before(first: Limits, second: Limits, third: Limits) -> None:
+    data = limits.encode(first)
+    for number, wanted in enumerate((second, third), start=2):
+        data = apply(data, limits.rewrite(data, wanted))
+        assert limits.decode(data) == wanted
+        assert limits.sequence(data) == number
+
+
+@given(anything, anything, st.data())
+def test_an_interrupted_rewrite_leaves_the_old_limits_or_the_new(old: Limits, new: Limits, data: st.DataObject) -> None:
+    whole = limits.encode(old)
+    stream = [(offset + i, bytes([b])) for offset, piece in limits.rewrite(whole, new) for i, b in enumerate(piece)]
+    done = data.draw(st.integers(0, len(stream)))
+    read = limits.decode(apply(whole, stream[:done]))
+    assert read == old or (read == new and done >= len(stream) - 4)
+
+
+@given(anything, st.integers(0, limits.SIZE - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_detected(wanted: Limits, place: int, flip: int) -> None:
+    data = bytearray(limits.encode(wanted))
+    data[place] ^= flip
+    with contextlib.suppress(MalformedLimits):
+        assert limits.decode(bytes(data)) == wanted
+
+
+@given(st.binary(max_size=2 * limits.SIZE))
+def test_any_bytes_are_decoded_or_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedLimits):
+        limits.decode(data)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Limits((CardLimit("GPU-x", 1),)),
+        Limits((CardLimit("GPU-00000000-0000-0000-0000-000000000000", 1),)),
+        Limits((CardLimit(GPU, 1), CardLimit(GPU, 2))),
+        Limits((CardLimit(GPU, -1),)),
+        Limits((CardLimit(GPU, 1, 101),)),
+        Limits((CardLimit(GPU, 1),), priority=101),
+        Limits(tuple(CardLimit(limits.uuid_text(n.to_bytes(16, "big")), 1) for n in range(1, 34))),
+    ],
+)
+def test_limits_that_do_not_fit_the_format_are_refused(wrong: Limits) -> None:
+    with pytest.raises(ValueError, match=r"UUID|cards|range"):
+        limits.encode(wrong)
+
+
+def test_version_1_stays_readable() -> None:
+    """These bytes were written by version 1; a later version must go on reading them."""
+    wanted = Limits((CardLimit(GPU, 8 << 30, 30), CardLimit(OTHER, None)), ComputePolicy.BURST, 7)
+    data = bytes.fromhex(
+        "564750554c494d530100000040060000"
+        + "00" * 48
+        + "8be74165"
+        + "02000000"
+        + "0100000000000000"
+        + "01000000"
+        + "07000000"
+        + "00" * 40
+        + "8f3c2a10111122223333444455556666"
+        + "0000000002000000"
+        + "1e000000"
+        + "00" * 20
+        + "00" * 15
+        + "01"
+        + "ff" * 8
+        + "64000000"
+    ).ljust(limits.SIZE, b"\0")
+    assert limits.decode(data) == wanted
+    assert limits.encode(wanted) == data

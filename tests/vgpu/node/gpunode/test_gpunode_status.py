@@ -1,0 +1,51 @@
+"""What the GPUNode's status says of an administrator's settings and of what is free."""
+
+import json
+
+import pytest
+
+from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.cards.device import Card
+from vgpu.node.cards.inventory import HeldDevices, Inventory
+from vgpu.node.gpunode import gpunode_spec, gpunode_status
+
+CARDS = tuple(Card(f"GPU-{index}", index, "NVIDIA H100", 81920) for index in range(3))
+
+
+@pytest.fixture
+def inventory() -> Inventory:
+    made = Inventory(256)
+    made.set_gpus(tuple(Gpu(card, minor=card.index) for card in CARDS), {"GPU-2": "Xid79"})
+    return made
+
+
+def spec(*cards: dict[str, object]) -> gpunode_spec.Spec:
+    return gpunode_spec.decode(json.dumps({"spec": {"cards": cards}}).encode())
+
+
+def handler(inventory: Inventory) -> gpunode_spec.SpecHandler:
+    return gpunode_spec.SpecHandler(lambda _: None, inventory.set_spec, None)
+
+
+def settings_known(inventory: Inventory) -> gpunode_status.Condition:
+    conditions = gpunode_status.conditions_of(inventory.state, (), is_registered=True)
+    return next(each for each in conditions if each.kind == gpunode_status.SETTINGS_KNOWN)
+
+
+def test_a_uuid_that_no_card_has_is_reported_until_it_is_corrected(inventory: Inventory) -> None:
+    assert settings_known(inventory).is_true
+    handler(inventory).upsert(spec({"uuid": "GPU-0", "cordoned": True}, {"uuid": "GPU-x"}))
+    found = settings_known(inventory)
+    assert (found.is_true, found.reason) == (False, "UnknownCard")
+    assert found.message == "spec.cards names GPU-x, which no card of this node has: correct the UUID"
+    handler(inventory).delete(spec())
+    assert settings_known(inventory).is_true
+
+
+def test_free_memory_and_compute_are_those_of_usable_cards(inventory: Inventory) -> None:
+    handler(inventory).replace([spec({"uuid": "GPU-0", "cordoned": True}, {"uuid": "GPU-1", "cordoned": False})], "1")
+    inventory.set_held(HeldDevices(frozenset(f"GPU-1::{n}" for n in range(4))))
+    inventory.set_cores({"GPU-1": 30, "GPU-0": 100})
+    summary = gpunode_status.status_of(inventory.state, 256, "0.1.0", (), is_registered=False)["summary"]
+    assert (summary["ready"], summary["health"], summary["cordoned"]) == (False, "2/3", 1)
+    assert (summary["freeMemory"], summary["freeCompute"]) == ("79 GiB", "70 %")

@@ -1,0 +1,124 @@
+"""The metrics of a node, from its state to Prometheus' text."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.vgpu.node.builders import gpu, uuid
+from vgpu.adapters.metrics import Family, Kind, Metric, Registry
+from vgpu.adapters.nvml.records import Reading
+from vgpu.domain.formats.region import Activity, CardUse, Wait, Window
+from vgpu.domain.quantity import MIB
+from vgpu.node.containers.allocations import Holder
+from vgpu.node.usage import dcgm_metrics, metrics
+from vgpu.node.usage.metrics import CATALOGUE, CardState, ContainerState, NodeState
+
+READING = Reading(100 * MIB, 60 * MIB, 40.0, 300.0, 12.5, 0.5, 0.25)
+USE = CardUse(
+    uuid(0),
+    used_bytes=20 * MIB,
+    limit_bytes=50 * MIB,
+    peak_bytes=30 * MIB,
+    refusals=3,
+    context_bytes=0,
+    gpu_ns=2_000_000_000,
+    throttled_ns=500_000_000,
+    second=Window(permille=250),
+    activity=Activity(turn=Wait(250_000_000, 5)),
+)
+HOLDER = Holder("uid", "team", "train-0", "main")
+LOAD = Holder("uid-2", "team", "hold-x", "hold")
+PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
+STATE = NodeState(
+    "n1",
+    "0.2",
+    (CardState(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardState(gpu(1), "Xid79")),
+    (replace(PART, is_synthetic=True),),
+    {"LimiterNotLoaded": 1},
+    True,
+    True,
+)
+
+
+def values(families: list[Family]) -> dict[str, list[float]]:
+    return {each.metric.name: [value for _, value in each.samples] for each in families}
+
+
+def text(state: NodeState) -> str:
+    registry = Registry()
+    registry.add(lambda: metrics.families(state))
+    return registry.render("text/plain")[0].decode()
+
+
+def test_the_values_of_a_container_have_its_labels_and_base_units() -> None:
+    found = text(STATE)
+    card = f'gpu_index="0",gpu_uuid="{uuid(0)}",model="NVIDIA H100"'
+    labels = f'container="main",{card},namespace="team",node="n1",pod="train-0"'
+    lines = found.split("\n")
+    assert f"vgpu_container_memory_limit_bytes{{{labels}}} 5.24288e+07" in lines
+    assert f"vgpu_container_gpu_seconds_total{{{labels}}} 3.5" in lines
+    assert f"vgpu_container_turn_seconds_total{{{labels}}} 2.0" in lines
+    assert f"vgpu_container_cores_ratio{{{labels}}} 0.3" in lines
+
+
+def test_every_value_is_in_the_catalogue_and_every_metric_of_the_catalogue_has_a_value_here() -> None:
+    found = values(metrics.families(STATE))
+    assert list(found) == [each.name for each in CATALOGUE]
+    assert all(found.values())
+    assert found["vgpu_container_throttled_seconds_total"] == [0.5]
+    assert found["vgpu_container_wait_seconds_total"] == [0.25, 0, 0, 0]
+    assert (found["vgpu_card_healthy"], found["vgpu_card_fault"]) == ([1, 0], [1])
+    assert found["vgpu_card_busy_seconds_total"] == [4.0, 0.0]
+
+
+def test_only_a_synthetic_load_has_a_series_that_says_so() -> None:
+    state = replace(STATE, containers=(PART, replace(PART, holder=LOAD, is_synthetic=True)))
+    (synthetic,) = (each for each in metrics.families(state) if each.metric.name == "vgpu_container_synthetic")
+    assert [(labels[-3:], value) for labels, value in synthetic.samples] == [(("team", "hold-x", "hold"), 1)]
+
+
+def test_what_is_not_known_has_no_value() -> None:
+    state = replace(STATE, containers=(ContainerState(HOLDER, uuid(0)),), arbiter_runs=None)
+    found = values(metrics.families(state))
+    assert found["vgpu_container_memory_used_bytes"] == found["vgpu_container_memory_limit_bytes"] == []
+    assert found["vgpu_node_arbiter_up"] == []
+    assert found["vgpu_card_power_watts"] == [300.0]  # of the card that answers
+
+
+def test_eight_cards_with_32_containers_each_stay_below_6000_series() -> None:
+    cards = tuple(CardState(gpu(number), "", READING) for number in range(8))
+    parts = tuple(
+        replace(PART, gpu=uuid(card), holder=replace(HOLDER, name=f"p{card}-{each}"))
+        for card in range(8)
+        for each in range(32)
+    )
+    state = replace(STATE, cards=cards, containers=parts)
+    assert sum(len(each.samples) for each in metrics.families(state)) < 6000
+    assert sum(len(each.samples) for each in dcgm_metrics.families(state)) < 900
+
+
+def test_the_names_of_dcgm_have_each_containers_own_figure() -> None:
+    found = {each.metric.name: each.samples for each in dcgm_metrics.families(STATE)}
+    (utilization,) = found["DCGM_FI_DEV_GPU_UTIL"]
+    assert utilization == (("0", uuid(0), "nvidia0", "NVIDIA H100", "n1", "main", "team", "train-0"), 25.0)
+    assert [value for _, value in found["DCGM_FI_DEV_FB_USED"]] == [20.0]
+    assert [value for _, value in found["DCGM_FI_DEV_FB_FREE"]] == [30.0]
+    alone = {each.metric.name: each.samples for each in dcgm_metrics.families(replace(STATE, containers=()))}
+    assert alone["DCGM_FI_DEV_GPU_UTIL"] == [(("0", uuid(0), "nvidia0", "NVIDIA H100", "n1", "", "", ""), 50.0)]
+    assert [value for _, value in alone["DCGM_FI_DEV_FB_USED"]] == [60.0]
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda each: each.name)
+def test_names_follow_the_conventions(metric: Metric) -> None:
+    assert re.fullmatch(r"vgpu_(container|card|node)_[a-z_]+", metric.name)
+    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert not metric.help.endswith(".")
+
+
+def test_hostile_names_stay_in_their_label() -> None:
+    holder = Holder("uid", "team", 'a"} 1\nfake{x="', "main\\")
+    found = text(replace(STATE, containers=(replace(PART, holder=holder),)))
+    assert "\nfake" not in found
+    long = text(replace(STATE, containers=(replace(PART, holder=replace(HOLDER, name="x" * 5000)),)))
+    assert max(len(each) for each in long.split("\n")) < 1000

@@ -1,0 +1,19 @@
+"""Which container a process on a card belongs to."""
+
+from vgpu.adapters.procfs import Process
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.usage import process_owner
+
+ID = "a" * 64
+PODS = {"uid-1": BoundPod("uid-1", "default", "nb", containers=((ID, "main"),))}
+PROCESSES = {
+    1: Process("python", f"0::/kubepods/burstable/poduid-1/{ID}"),
+    2: Process("Xorg", "0::/system.slice/display.service"),
+    3: Process("python", f"0::/kubepods/burstable/poduid-1/{'b' * 64}"),
+    4: Process("python", f"0::/kubepods/burstable/poduid-2/{ID}"),
+}
+
+
+def test_owners_host_processes_and_what_is_not_known_yet() -> None:
+    found = process_owner.owners([("GPU-0", pid) for pid in (1, 2, 3, 4, 5)], PROCESSES.get, PODS)
+    assert found == {("GPU-0", 1): ("uid-1", "main", "GPU-0"), ("GPU-0", 2): None}

@@ -1,0 +1,57 @@
+"""The cards of a GPUNode: `status.cards` as a device plugin writes it, and the node as it is read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vgpu.domain.cards.device import Card, CardMode, Node
+
+Json = Mapping[str, Any]
+
+
+def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
+    """Return the JSON of a card; `mig_enabled` says whether NVML reports the card as divided by MIG."""
+    return {
+        "uuid": card.uuid,
+        "index": card.index,
+        "model": card.model,
+        "memoryMiB": card.memory_mib,
+        "numaNode": card.numa_node,
+        "nvlinkPeers": list(card.nvlink_peers),
+        "healthy": card.healthy,
+        "reason": card.reason,
+        "heldSlices": card.held_slices,
+        "heldWhole": card.held_whole,
+        "migEnabled": mig_enabled,
+    }
+
+
+def node(obj: Json) -> Node:
+    """Read a GPUNode: the cards that the device plugin reports, with the administrator's settings from `spec`.
+
+    Raises ValueError where cards are reported without the size of a slice: what is taken of them cannot be counted.
+    """
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    wanted = {entry.get("uuid"): entry for entry in (obj.get("spec") or {}).get("cards") or ()}
+    cards = tuple(_card(entry, wanted.get(entry["uuid"]) or {}) for entry in status.get("cards") or ())
+    slice_mib = status.get("sliceMiB") or 0
+    if cards and not (isinstance(slice_mib, int) and slice_mib >= 1):
+        raise ValueError(f"status.sliceMiB of GPUNode {metadata['name']}: must be 1 at least")
+    return Node(metadata["name"], slice_mib, cards, status.get("pluginVersion") or "")
+
+
+def _card(seen: Json, wanted: Json) -> Card:
+    mode = wanted.get("mode") or CardMode.SHARED
+    return Card(
+        uuid=seen["uuid"],
+        index=seen.get("index", 0),
+        model=seen.get("model", ""),
+        memory_mib=seen.get("memoryMiB", 0),
+        healthy=bool(seen.get("healthy", True)),
+        reason=seen.get("reason") or "",
+        numa_node=seen.get("numaNode", -1),
+        nvlink_peers=tuple(seen.get("nvlinkPeers") or ()),
+        cordoned=bool(wanted.get("cordoned")),
+        mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
+        held_slices=seen.get("heldSlices") or 0,
+        held_whole=bool(seen.get("heldWhole")),
+    )

@@ -1,0 +1,244 @@
+"""The pods that are bound to this node, as the watch shows them."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from vgpu.adapters.kubernetes import pod_json
+from vgpu.domain import names, quantity
+from vgpu.domain.asks import request as requests
+from vgpu.domain.asks.request import ContainerKind, Parsed
+from vgpu.domain.formats import container_paths
+from vgpu.domain.problem import Problem
+
+_MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
+_TERMINAL = frozenset({"Succeeded", "Failed"})
+
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+_NO_REQUEST = Parsed(None)
+_REMEMBERED = 1000
+_MAX_WARNING = 1000  # characters
+
+PodKey = tuple[str, str]  # namespace, name
+
+
+class _ContainerStatus(msgspec.Struct):
+    name: str = ""
+    container_id: str | None = msgspec.field(default=None, name="containerID")
+
+
+_container_status = msgspec.json.Decoder(_ContainerStatus).decode
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRequest:
+    """A container's request as the kubelet sees it: an amount of IDs of one resource."""
+
+    container: str
+    kind: ContainerKind
+    resource: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod of this node.
+
+    Attributes:
+        uid: the pod's identity; a recreated pod has the same name and another UID.
+        namespace: of the pod.
+        name: of the pod.
+        node: the node that the pod is bound to, or empty.
+        device_requests: in the order in which the kubelet allocates.
+        parsed: what the pod asks for, with the problems.
+        assignment: the annotation's text, empty where there is none.
+        is_admitted: whether the kubelet has admitted the pod (`status.startTime`).
+        is_terminal: whether the pod has ended and holds nothing.
+        is_mirror: whether the pod is static, so that it was not scheduled.
+        has_controller: whether a controller would create another pod in its place.
+        covered: container and path of each volume that is mounted over one of vgpushare's files.
+        containers: the runtime's ID and the name of each container that the status shows, of every kind.
+        is_synthetic: whether the pod's kernels are a load for tests, and no use.
+        idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
+        kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
+        order: in which the pods first came into the watch.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str = ""
+    device_requests: tuple[DeviceRequest, ...] = ()
+    parsed: Parsed = _NO_REQUEST
+    assignment: str = ""
+    is_admitted: bool = False
+    is_terminal: bool = False
+    is_mirror: bool = False
+    has_controller: bool = False
+    covered: tuple[tuple[str, str], ...] = ()
+    containers: tuple[tuple[str, str], ...] = ()
+    kubelet_uid: str = ""
+    is_synthetic: bool = False
+    idle_warning: str = ""
+    order: int = 0
+
+    @property
+    def key(self) -> PodKey:
+        """Namespace and name, which is what pod-resources names pods by."""
+        return self.namespace, self.name
+
+
+def decode(data: bytes) -> BoundPod:
+    """Read a pod's JSON; a pod in which a field has a wrong type gets no limits and is refused at its start."""
+    try:
+        return _bound(pod_json.decode(data))
+    except msgspec.ValidationError as error:
+        problem = Problem("pod", "", f"cannot be read: {error}")
+        return replace(_bound({**pod_json.decode_unreadable(data)}), parsed=Parsed(None, (problem,)))
+
+
+def _bound(pod: Mapping[str, Any]) -> BoundPod:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    return BoundPod(
+        uid=metadata["uid"],
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        node=pod.get("spec", {}).get("nodeName") or "",
+        device_requests=tuple(_device_requests(pod)),
+        parsed=requests.parse(pod),
+        assignment=annotations.get(names.ASSIGNMENT, ""),
+        is_admitted=bool(status.get("startTime")),
+        is_terminal=status.get("phase") in _TERMINAL,
+        is_mirror=_MIRROR in annotations,
+        has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
+        covered=tuple(_covered(pod)),
+        containers=tuple(_containers(status)),
+        kubelet_uid=annotations.get(_MIRROR) or metadata["uid"],
+        is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
+        idle_warning=_idle_warning(status),
+    )
+
+
+def _idle_warning(status: Mapping[str, Any]) -> str:
+    for each in status.get("conditions") or ():
+        if each.get("type") == names.IDLE_CONDITION and each.get("status") == "True":
+            return (each.get("message") or "")[:_MAX_WARNING]
+    return ""
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield ID and name of each container that has been created; the ID is without the runtime's name before it."""
+    for kind in _STATUSES:
+        for raw in status.get(kind) or ():
+            try:
+                container = _container_status(raw)
+            except msgspec.ValidationError:
+                continue
+            if container.container_id:
+                yield container.container_id.rpartition("/")[2], container.name
+
+
+def _covered(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for _, _, container in requests.containers_of(pod):
+        for mount in container.get("volumeMounts") or ():
+            if container_paths.is_reserved(mount.get("mountPath") or ""):
+                yield str(container.get("name")), mount["mountPath"]
+
+
+def _device_requests(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:
+    for _, kind, container in requests.containers_of(pod):
+        asked = requests.amounts(container)
+        for resource in names.KUBELET_RESOURCES:
+            amount = quantity.whole_number(asked.get(resource, "0"))
+            if amount:
+                yield DeviceRequest(container["name"], kind, resource, amount)
+
+
+class Pods:
+    """The reflector's handler: every pod of the node, by UID."""
+
+    def __init__(self) -> None:
+        """`on_release` may be set: it is called when a pod that asked for devices is terminal or gone."""
+        self.on_release: Callable[[], None] = lambda: None
+        self._by_uid: dict[str, BoundPod] = {}
+        self._ended: dict[PodKey, None] = {}
+        self._count = 0
+        self._changed = asyncio.Condition()
+        self._wakers: set[asyncio.Task[None]] = set()
+
+    def replace(self, objects: list[BoundPod], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
+        """Take all pods that exist now."""
+        before, self._by_uid = self._by_uid, {}
+        for pod in objects:
+            self._put(pod, before.get(pod.uid))
+        if any(pod.device_requests for uid, pod in before.items() if uid not in self._by_uid):
+            self.on_release()
+        self._wake()
+
+    def upsert(self, pod: BoundPod) -> None:
+        """Take a pod that is new or changed."""
+        known = self._by_uid.get(pod.uid)
+        self._put(pod, known)
+        if pod.is_terminal and pod.device_requests and not (known and known.is_terminal):
+            self.on_release()
+        self._wake()
+
+    def delete(self, pod: BoundPod) -> None:
+        """Take a pod's deletion."""
+        self._by_uid.pop(pod.uid, None)
+        if pod.device_requests:
+            self.on_release()
+        self._wake()
+
+    def all(self) -> tuple[BoundPod, ...]:
+        """Return every pod, in the order in which they first came into the watch."""
+        return tuple(sorted(self._by_uid.values(), key=lambda pod: pod.order))
+
+    def get(self, uid: str) -> BoundPod | None:
+        """Return the pod with this UID, or None."""
+        return self._by_uid.get(uid)
+
+    def named(self, key: PodKey) -> tuple[BoundPod, ...]:
+        """Return every pod of that name: two while a recreated pod's predecessor is not gone."""
+        return tuple(pod for pod in self.all() if pod.key == key)
+
+    def has_ended(self, key: PodKey) -> bool:
+        """Whether the last pod of that name was terminal when it was last seen.
+
+        A pod that ends normally is terminal before it is deleted; a pod that was deleted by force may still run.
+        """
+        return key in self._ended
+
+    async def wait_for_change(self, timeout: float) -> None:
+        """Return after the next change, or after `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout), self._changed:
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    def _put(self, pod: BoundPod, known: BoundPod | None) -> None:
+        self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
+        self._ended.pop(pod.key, None)
+        if pod.is_terminal and all(each.is_terminal for each in self._by_uid.values() if each.key == pod.key):
+            self._ended[pod.key] = None
+            while len(self._ended) > _REMEMBERED:
+                del self._ended[next(iter(self._ended))]
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _wake(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._notify())
+        self._wakers.add(task)
+        task.add_done_callback(self._wakers.discard)
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,78 @@
+"""Whether the device IDs that a container holds are on the cards that were assigned to it. Pure.
+
+A container that is proven gets its limits. Any other is refused, so that no container runs with another pod's limits.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy, default_compute_policy
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.formats.limits import CardLimit, Limits
+from vgpu.domain.grants import assignment_trust
+from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.quantity import FULL_CORES, MIB
+from vgpu.node.cards import device_ids
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.refusal import NodeReason, Refusal
+
+
+def assignment_of(pod: BoundPod) -> Assignment | Refusal:
+    """Return a pod's assignment where it can be trusted, else why the pod may not start."""
+    if pod.is_mirror:
+        return Refusal(NodeReason.STATIC_POD, "static pods are not scheduled, so no card was assigned")
+    if pod.parsed.request is None and not pod.parsed.problems:
+        return Refusal(NodeReason.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
+    assignment = assignment_trust.judge(pod.parsed, pod.assignment)
+    return Refusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
+
+
+def card_mismatch(
+    request: PodRequest, assignment: Assignment, container: str, ids: frozenset[str], slice_mib: int
+) -> Refusal | None:
+    """Return why a container's IDs do not match its assignment card by card, or None where they do."""
+    asked = request_of(request, container)
+    grants = assignment.containers.get(container)
+    if asked is None or grants is None:
+        return Refusal(NodeReason.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
+    each = 1 if asked.whole else request.slices(asked, slice_mib)
+    decided = Counter({grant.gpu: each for grant in grants})
+    if device_ids.by_gpu(ids) == decided:
+        return None
+    return Refusal(
+        NodeReason.CARD_MISMATCH, f"the kubelet gave {_listed(device_ids.by_gpu(ids))}; assigned: {_listed(decided)}"
+    )
+
+
+def covered_files(pod: BoundPod, containers: Collection[str]) -> Refusal | None:
+    """Return why containers may not start whose own volumes are mounted over the limiter's files, or None."""
+    found = [f"{path} in container {name}" for name, path in pod.covered if name in containers]
+    if not found:
+        return None
+    return Refusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
+
+
+def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:
+    """Return a container's limits: exact MiB and percent per card; a whole card has no limit."""
+    options = request.options
+    policy = options.compute_policy or default_compute_policy(container.cores)
+    if container.whole:
+        policy = ComputePolicy.BURST
+    memory_policy = options.memory_policy or MemoryPolicy.REFUSE
+    return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy)
+
+
+def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
+    """Return what one container of a pod asks for, or None where it asks for no GPU."""
+    return next((each for each in request.containers if each.name == container), None)
+
+
+def _card_limit(grant: Grant) -> CardLimit:
+    if grant.whole:
+        return CardLimit(grant.gpu, None, FULL_CORES)
+    return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} of {gpu}" for gpu, count in sorted(counts.items())) or "nothing"

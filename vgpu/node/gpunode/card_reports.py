@@ -1,0 +1,35 @@
+"""Entries of `status.refusals` of a GPUNode about pods that hold unhealthy cards: their owners get an Event. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain import names
+from vgpu.node.cards import other_plugins, xids
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.gpunode.pod_report import pod_report
+from vgpu.node.processes.uninvited import Held
+
+MAX_REPORTED: Final = 16
+_ADVICE: Final = "GPU calls of the pod may fail or hang; new containers do not get the card until it recovers"
+
+
+def reports(
+    faults: Mapping[str, str], gpus: Iterable[Gpu], held: Collection[Held], pods: Iterable[BoundPod]
+) -> list[dict[str, Any]]:
+    """Return an entry for each pod that holds a card with a fault; at most 16, in the order of the pods."""
+    indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}
+    by_pod: dict[str, set[str]] = {}
+    for each in held:
+        if each.gpu in faults:
+            by_pod.setdefault(each.pod_uid, set()).add(each.gpu)
+    hit = (pod for pod in pods if pod.uid in by_pod and not pod.is_terminal)
+    return [_report(pod, by_pod[pod.uid], faults, indexes) for pod in list(hit)[:MAX_REPORTED]]
+
+
+def _report(pod: BoundPod, lost: set[str], faults: Mapping[str, str], indexes: Mapping[str, int]) -> dict[str, Any]:
+    cards = "; ".join(
+        f"card {indexes.get(gpu, gpu)} ({gpu}) is unhealthy: {xids.describe(faults[gpu])}" for gpu in sorted(lost)
+    )
+    advice = other_plugins.ADVICE if {faults[gpu] for gpu in lost} == {other_plugins.FAULT} else _ADVICE
+    return pod_report(pod, names.CARD_UNHEALTHY, f"{cards[:800]}. {advice}", evict=False)

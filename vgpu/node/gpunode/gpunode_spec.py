@@ -1,0 +1,79 @@
+"""What an administrator wants of a node's cards: the spec of its GPUNode, as the device plugin reads it."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from vgpu.node.cards import watermarks
+from vgpu.node.cards.watermarks import Watermark, Watermarks
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The settings of the cards, by UUID.
+
+    Attributes:
+        watermarks: of cards that have their own.
+        acknowledged: the fault that an administrator has dealt with.
+        named: every card that has an entry.
+        cordoned: cards that take no new containers.
+    """
+
+    watermarks: dict[str, Watermark] = field(default_factory=dict)
+    acknowledged: Mapping[str, str] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    cordoned: frozenset[str] = frozenset()
+
+
+_NOTHING: Final = Spec()
+
+
+def decode(raw: bytes) -> Spec:
+    """Read a GPUNode's spec; what is not valid is logged and ignored."""
+    cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
+    found = {str(each.get("uuid")): each.get("acknowledgedFault") for each in cards}
+    acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
+    cordoned = frozenset(str(each.get("uuid")) for each in cards if each.get("cordoned") is True)
+    return Spec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
+
+
+class SpecHandler:
+    """Hands the spec on, whenever the watch of the GPUNode shows it."""
+
+    def __init__(
+        self,
+        acknowledge: Callable[[Mapping[str, str]], None],
+        cards: Callable[[frozenset[str], frozenset[str]], None],
+        marks: Watermarks | None,
+    ) -> None:
+        """`acknowledge` takes the faults that were dealt with, `cards` the cards that are named and cordoned."""
+        self._acknowledge = acknowledge
+        self._cards = cards
+        self._marks = marks
+
+    def replace(self, objects: list[Spec], version: str) -> None:
+        """Take the list: one GPUNode, or none yet."""
+        if self._marks is not None:
+            self._marks.replace([each.watermarks for each in objects], version)
+        self._take(objects[0] if objects else _NOTHING)
+
+    def upsert(self, obj: Spec) -> None:
+        """Take the GPUNode's change."""
+        if self._marks is not None:
+            self._marks.upsert(obj.watermarks)
+        self._take(obj)
+
+    def delete(self, obj: Spec) -> None:
+        """Take the GPUNode's deletion."""
+        if self._marks is not None:
+            self._marks.delete(obj.watermarks)
+        self._take(_NOTHING)
+
+    def _take(self, spec: Spec) -> None:
+        self._acknowledge(spec.acknowledged)
+        self._cards(spec.named, spec.cordoned)

@@ -1,0 +1,130 @@
+"""The status of the node's GPUNode: what NVML and the kubelet report of its cards, and the refused pods. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from vgpu.adapters.kubernetes import timestamps
+from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.cards import summary
+from vgpu.domain.cards.card_status import card_status
+from vgpu.domain.cards.device import Card
+from vgpu.domain.cards.share import CardState, Usage
+from vgpu.node.cards.inventory import State
+
+Json = dict[str, Any]
+
+REGISTERED: Final = "Registered"
+CARDS_HEALTHY: Final = "CardsHealthy"
+NO_CONFLICTS: Final = "NoConflicts"
+SETTINGS_KNOWN: Final = "SettingsKnown"
+_MAX_MESSAGE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of the GPUNode; `is_true` is None if unknown. `reason` is one word, `message` is for people."""
+
+    kind: str
+    is_true: bool | None
+    reason: str
+    message: str
+
+
+def status_of(
+    state: State,
+    slice_mib: int,
+    version: str,
+    conflicts: Iterable[str],
+    refusals: Sequence[Json] = (),
+    usage: Sequence[Json] = (),
+    *,
+    is_registered: bool = True,
+) -> Json:
+    """Return the object's status without its conditions."""
+    conflicts = list(conflicts)
+    cards = [_with_state(gpu.card, state) for gpu in state.gpus]
+    states = [CardState(card, slice_mib, Usage(cores=state.cores.get(card.uuid, 0))) for card in cards]
+    return {
+        "sliceMiB": slice_mib,
+        "pluginVersion": version,
+        "summary": summary.summary_of(states, is_ready=is_registered, conflicts=conflicts),
+        "cards": [card_status(card, mig_enabled=gpu.mig_enabled) for card, gpu in zip(cards, state.gpus, strict=True)],
+        "conflicts": conflicts,
+        "refusals": list(refusals),
+        "usage": list(usage),
+    }
+
+
+def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
+    mine = {gpu.card.uuid for gpu in gpus}
+    return sorted(
+        f"{card['uuid']} is also on node {node['metadata']['name']}"
+        for node in others
+        for card in (node.get("status") or {}).get("cards") or ()
+        if card.get("uuid") in mine
+    )
+
+
+def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool) -> tuple[Condition, ...]:
+    """Return the node's conditions."""
+    faults = "; ".join(
+        f"card {gpu.card.index}: {why}" for gpu in state.gpus if (why := state.faults.get(gpu.card.uuid))
+    )
+    return (
+        Condition(
+            REGISTERED,
+            is_registered,
+            "KubeletConnected" if is_registered else "KubeletNotConnected",
+            "the kubelet takes the node's devices"
+            if is_registered
+            else "the kubelet has no stream of the node's devices",
+        ),
+        Condition(CARDS_HEALTHY, not faults, "Faults" if faults else "NoFault", faults or "every card is healthy"),
+        Condition(
+            NO_CONFLICTS,
+            not conflicts,
+            "DuplicateUUID" if conflicts else "NoDuplicate",
+            "; ".join(conflicts) or "no other GPUNode reports a card of this node",
+        ),
+        Condition(
+            SETTINGS_KNOWN,
+            not state.unknown,
+            "UnknownCard" if state.unknown else "NoUnknownCard",
+            f"spec.cards names {', '.join(state.unknown)}, which no card of this node has: correct the UUID"
+            if state.unknown
+            else "spec.cards names cards of this node only",
+        ),
+    )
+
+
+def stamped(conditions: Iterable[Condition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
+    """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
+    known = {each.get("type"): each for each in before}
+    return [_stamped(each, known.get(each.kind) or {}, now) for each in conditions]
+
+
+def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> Json:
+    status = "Unknown" if condition.is_true is None else str(condition.is_true)
+    since = before.get("lastTransitionTime") if before.get("status") == status else None
+    return {
+        "type": condition.kind,
+        "status": status,
+        "reason": condition.reason,
+        "message": condition.message[:_MAX_MESSAGE],
+        "lastTransitionTime": since or timestamps.seconds(now),
+    }
+
+
+def _with_state(card: Card, state: State) -> Card:
+    reason = state.faults.get(card.uuid, "")
+    return replace(
+        card,
+        healthy=not reason,
+        reason=reason,
+        held_slices=state.held.slices_of(card.uuid),
+        held_whole=card.uuid in state.held.cards,
+        cordoned=card.uuid in state.cordoned,
+    )

@@ -1,0 +1,82 @@
+"""How findings are told: entries of `status.refusals` of a GPUNode, and its conditions. Pure."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final
+
+from vgpu.domain import names
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.gpunode.gpunode_status import Condition
+from vgpu.node.gpunode.pod_report import pod_report
+from vgpu.node.processes.findings import Finding
+
+NO_UNINVITED: Final = "NoUninvitedProcesses"
+LIMITS_ENFORCED: Final = "LimitsEnforced"
+_MAX_MESSAGE: Final = 900
+_ASK_FOR_A_SHARE: Final = (
+    f"Ask for {names.GPU_MEM} or {names.GPU}; set NVIDIA_VISIBLE_DEVICES neither in the manifest nor in a ConfigMap or "
+    "the image, and mount no device files"
+)
+_USE_THE_LIMITER: Final = (
+    "Link the program dynamically, start it by the container's own loader, and cover neither /etc/ld.so.preload nor "
+    "/run/vgpu nor /usr/local/vgpu"
+)
+
+Json = dict[str, Any]
+Index = Callable[[str], str]  # from a card's UUID to its index, for people
+
+
+def reports(findings: Iterable[Finding], index: Index, *, evicts: Collection[str]) -> list[Json]:
+    """Return an entry for each reason and each pod that the API has; `evicts` are the reasons that evict pods."""
+    grouped: dict[tuple[str, str], list[Finding]] = {}
+    for each in findings:
+        if each.pod is not None:
+            grouped.setdefault((each.pod.uid, each.kind.reason), []).append(each)
+    return [
+        _report(pod, reason, found, index, evicts=reason in evicts)
+        for (_, reason), found in grouped.items()
+        if (pod := found[0].pod)
+    ]
+
+
+def no_uninvited(findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None) -> Condition:
+    """Return the condition about uses without a share; `problem` is why they cannot be seen: reason and message."""
+    if not findings and problem is None:
+        return Condition(NO_UNINVITED, True, "NoneFound", "every process on a card belongs to a share of it")
+    return _condition(NO_UNINVITED, findings, more, index, problem)
+
+
+def limits_enforced(
+    findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None
+) -> Condition:
+    """Return the condition about shares without their limits."""
+    if not findings and problem is None:
+        message = "every process of a share has loaded its limiter, and NVML counts no more memory than limits allow"
+        return Condition(LIMITS_ENFORCED, True, "Enforced", message)
+    return _condition(LIMITS_ENFORCED, findings, more, index, problem)
+
+
+def _condition(
+    kind: str, findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None
+) -> Condition:
+    if not findings and problem is not None:
+        return Condition(kind, None, *problem)
+    texts = [f"card {index(each.gpu)}: {each.subject}{_explained(each)}" for each in findings]
+    tail = [f"and {more} more"] if more else []
+    return Condition(kind, False, next(iter(findings)).kind.reason, "; ".join([*texts, *tail]))
+
+
+def _explained(finding: Finding) -> str:
+    return f": {finding.detail}" if finding.detail else ""
+
+
+def _report(pod: BoundPod, reason: str, found: list[Finding], index: Index, *, evicts: bool) -> Json:
+    is_uninvited = reason == names.CARD_USED_WITHOUT_SHARE
+    texts = "; ".join(
+        f"card {index(each.gpu)} ({each.gpu}) is used by {each.subject}"
+        + (" without a share of it" if is_uninvited else _explained(each))
+        for each in found
+    )
+    advice = _ASK_FOR_A_SHARE if is_uninvited else _USE_THE_LIMITER
+    message = f"{texts[: _MAX_MESSAGE - len(advice)]}. {advice}"
+    evict = evicts and pod.has_controller and any(each.is_certain for each in found)
+    return pod_report(pod, reason, message, evict=evict)

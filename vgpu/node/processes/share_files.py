@@ -1,0 +1,122 @@
+"""Reads what the node knows of the containers with shares: the identity of their files, their limits and regions.
+
+A container writes its region and may lease it (fcntl, F_SETLEASE), so the region is opened without waiting, and nothing
+in it is trusted. The region is read before and after NVML is asked. A call of the container in between may change its
+memory: then the most that was ever charged counts, and a program that allocates and frees in a loop is no finding.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from vgpu.adapters import procfs
+from vgpu.adapters.procfs import FileId
+from vgpu.domain import names
+from vgpu.domain.errors import MalformedLimits, MalformedRegion, StateUnusable
+from vgpu.domain.formats import container_paths, limits, region
+from vgpu.domain.formats.limits import CardLimit
+from vgpu.domain.formats.region import CardUse
+from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.processes.unlimited import Holder, Share
+
+T = TypeVar("T")
+
+_UNDER_WAY: Final = 0xFFFFFFFF  # mask of `region.calls`
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A region's account at one moment; `problem` says why the region could not be read."""
+
+    cards: Mapping[str, CardUse] = field(default_factory=dict)
+    calls: Sequence[int] = ()
+    problem: str = ""
+
+
+def read_around(
+    allocations: Collection[Allocation], files: StateFiles, ask: Callable[[], T]
+) -> tuple[T, dict[Holder, Share]]:
+    """Call `ask`, and return its answer with the shares of proven allocations as they are at that time. Blocks."""
+    judged = [each for each in allocations if each.holder is not None and _is_current(each, files)]
+    before = {each.id: read_account(files.region(each.id)) for each in judged}
+    answer = ask()
+    shares: dict[Holder, Share] = {}
+    for each in sorted(allocations, key=lambda each: each.sequence):
+        if each.holder is not None:
+            accounts = (before[each.id], read_account(files.region(each.id))) if each.id in before else None
+            shares[each.holder.uid, each.holder.container] = _share(each, files, accounts)
+    return answer, shares
+
+
+def read_account(path: Path) -> Account:
+    """Read a region; where it cannot be read, the account is empty and says why."""
+    try:
+        data = _read(path, region.SIZE)
+        return Account({card.gpu: card for card in region.cards(data)}, region.calls(data))
+    except BlockingIOError:
+        return Account(problem="a process of the container holds a lease on it")
+    except (OSError, MalformedRegion) as error:
+        return Account(problem=str(error))
+
+
+def charged(before: Account, after: Account) -> dict[str, int]:
+    """Return the most that a region may have said of each card between two readings, in bytes."""
+    is_quiet = before.calls == after.calls and not any(each & _UNDER_WAY for each in after.calls)
+    found: dict[str, int] = {}
+    for card in (*before.cards.values(), *after.cards.values()):
+        said = card.used_bytes if is_quiet else max(card.used_bytes, card.peak_bytes)
+        found[card.gpu] = max(found.get(card.gpu, 0), said)
+    return found
+
+
+def _is_current(allocation: Allocation, files: StateFiles) -> bool:
+    """Whether the container's library writes regions of this release's layout."""
+    try:
+        return files.libraries.region_header(allocation.library) == region.new()
+    except StateUnusable:
+        return False
+
+
+def _share(allocation: Allocation, files: StateFiles, accounts: tuple[Account, Account] | None) -> Share:
+    libraries = _ids(files.library(allocation.id), files.libraries.library(allocation.library))
+    granted = read_limits(files.limits(allocation.id))
+    memory = {card.gpu: card.memory_bytes for card in granted if card.memory_bytes is not None}
+    is_whole = allocation.resource == names.CARD
+    if accounts is None:
+        return Share(libraries, limits=memory, is_whole=is_whole)
+    mapped = {
+        f"{container_paths.FILES}/limits": _ids(files.limits(allocation.id)),
+        f"{container_paths.FILES}/region": _ids(files.region(allocation.id)),
+    }
+    before, after = accounts
+    return Share(libraries, mapped, memory, charged(before, after), after.problem, is_whole)
+
+
+def _ids(*paths: Path) -> frozenset[FileId]:
+    found = set()
+    for path in paths:
+        try:
+            found.add(procfs.file_id(path))
+        except OSError:
+            continue
+    return frozenset(found)
+
+
+def read_limits(path: Path) -> tuple[CardLimit, ...]:
+    """Return the limits in force; none where they cannot be read."""
+    try:
+        return limits.decode(_read(path, limits.SIZE)).cards
+    except (OSError, MalformedLimits):
+        return ()
+
+
+def _read(path: Path, size: int) -> bytes:
+    """Read the beginning of a file, without waiting for a lease on it. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, size, 0)
+    finally:
+        os.close(handle)

@@ -1,0 +1,53 @@
+"""Debounces findings: one counts when two looks in succession show it, and ends when two in succession do not. Pure.
+
+Between NVML's answer and the reading of /proc a process may end, and its pid may be given to another. A finding keeps
+the process that was seen first, so that a container that starts a process each second changes no report.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from vgpu.node.processes.findings import Finding, Key, Kind
+
+MAX_FINDINGS: Final = 16
+
+
+class Sightings:
+    """The findings that count, at most 16; `more` is the number of those beyond."""
+
+    def __init__(self) -> None:
+        self.more = 0
+        self._last: Mapping[Key, Finding] = {}
+        self._confirmed: dict[Key, Finding] = {}
+
+    @property
+    def confirmed(self) -> Mapping[Key, Finding]:
+        """The findings that count, oldest first."""
+        return self._confirmed
+
+    def last_of(self, gpu: str) -> Mapping[Key, Finding]:
+        """Return what the last look has found on a card."""
+        return {key: each for key, each in self._last.items() if each.gpu == gpu}
+
+    def take(self, seen: Mapping[Key, Finding]) -> bool:
+        """Take a look's findings; return whether another look soon would change something."""
+        before, self._last = self._last, seen
+        kept = {
+            key: _still(each, seen.get(key)) for key, each in self._confirmed.items() if key in seen or key in before
+        }
+        fresh = sorted((key for key in seen if key in before and key not in kept), key=_rank)
+        added = fresh[: MAX_FINDINGS - len(kept)]
+        self._confirmed = kept | {key: seen[key] for key in added}
+        self.more = len(fresh) - len(added)
+        return bool((seen.keys() - before.keys() - kept.keys()) | (kept.keys() - seen.keys()))
+
+
+def _rank(key: Key) -> tuple[bool, Key]:
+    """Pods go first: their owners get an Event."""
+    return key[0] != Kind.NO_SHARE, key
+
+
+def _still(first: Finding, now: Finding | None) -> Finding:
+    """Return a finding with what is known of its pod now, and the process that was seen first."""
+    return first if now is None else replace(now, pid=first.pid, command=first.command)

@@ -1,0 +1,77 @@
+"""Which processes use a card of which their container has no share. Pure.
+
+An image or a ConfigMap may set NVIDIA_VISIBLE_DEVICES, a container may be privileged or mount /dev, and any process of
+the host may open a card. Nothing of this passes the scheduler or the kubelet's devices, so it is found from outside:
+NVML names the processes of each card, a process's cgroup names its container, and the node knows which container holds
+devices of which card.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.processes import cgroup_path
+from vgpu.node.processes.cgroup_path import Owner
+from vgpu.node.processes.findings import Finding, Key, Kind, Use
+
+_COMM: Final = 15  # the kernel cuts the name of a command
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Held:
+    """A container holds devices of a card."""
+
+    pod_uid: str
+    container: str
+    gpu: str
+
+
+class Judge:
+    """Knows the pods and what they hold at one moment."""
+
+    def __init__(self, pods: Iterable[BoundPod], held: Collection[Held], allowed: Collection[str]) -> None:
+        """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
+        self._pods = by_kubelet_uid(pods)
+        self._held = held
+        self._holders = {(each.pod_uid, each.gpu) for each in held}
+        self._allowed = {command[:_COMM] for command in allowed}
+
+    def findings(self, uses: Iterable[Use]) -> Mapping[Key, Finding]:
+        """Return the uses without a share, by key."""
+        found: dict[Key, Finding] = {}
+        for use in sorted(uses, key=lambda use: (use.gpu, use.pid)):
+            judged = self._judged(use)
+            if judged is not None:
+                found.setdefault(*judged)
+        return found
+
+    def _judged(self, use: Use) -> tuple[Key, Finding] | None:
+        if use.process is None:
+            return (Kind.UNKNOWN_PROCESS, use.gpu, str(use.pid)), Finding(Kind.UNKNOWN_PROCESS, use.gpu, use.pid, "")
+        owners, command = cgroup_path.owners_of(use.process.cgroups), use.process.command
+        if owners:
+            judged = (self._of_pod(use, owner, command) for owner in sorted(owners))
+            return next((each for each in judged if each is not None), None)
+        if command[:_COMM] in self._allowed:
+            return None
+        return (Kind.HOST_PROCESS, use.gpu, command), Finding(Kind.HOST_PROCESS, use.gpu, use.pid, command)
+
+    def _of_pod(self, use: Use, owner: Owner, command: str) -> tuple[Key, Finding] | None:
+        pod = self._pods.get(owner.pod)
+        container = dict(pod.containers).get(owner.container, "") if pod else ""
+        if self._may_use(owner.pod, container, use.gpu):
+            return None
+        finding = Finding(Kind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
+        return (Kind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
+
+    def _may_use(self, pod_uid: str, container: str, gpu: str) -> bool:
+        """A container whose name the pod's status does not show yet may use what any container of its pod holds."""
+        if container:
+            return Held(pod_uid, container, gpu) in self._held
+        return (pod_uid, gpu) in self._holders
+
+
+def by_kubelet_uid(pods: Iterable[BoundPod]) -> Mapping[str, BoundPod]:
+    """Return the pods by the UID in their cgroups; of two claims to a UID, the API's own counts."""
+    return {pod.kubelet_uid: pod for pod in sorted(pods, key=lambda pod: not pod.is_mirror)}

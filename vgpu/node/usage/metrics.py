@@ -1,0 +1,312 @@
+"""The metrics of one node: what its cards do, and what each container uses of them. Pure.
+
+A container writes its own region, so its figures are as good as the container; `vgpu_container_memory_nvml_bytes` and
+the findings tell where they are wrong. There are 22 series for each container and card, 12 to 29 for a card, and up to
+11 for a node (docs/metrics.md lists them); 8 cards with 32 containers each have 5,700 series.
+
+A container of a synthetic load has one series more, `vgpu_container_synthetic`, and others have none of it. A label in
+every series instead would begin all of them anew where the pod's label changes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from vgpu.adapters.metrics import Family, Kind, Metric
+from vgpu.adapters.nvml.records import Gpu, Reading
+from vgpu.domain.formats.region import CardUse
+from vgpu.node.containers.allocations import Holder
+
+_CARD_LABELS: Final = ("node", "gpu_uuid", "gpu_index", "model")
+_CONTAINER_LABELS: Final = (*_CARD_LABELS, "namespace", "pod", "container")
+_NS: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class CardState:
+    """A card now.
+
+    Attributes:
+        gpu: the card.
+        fault: why the card is unhealthy; empty where it is not.
+        reading: what NVML says; None where the card does not answer.
+        held_slices: slices that containers hold.
+        held_whole: whether a container holds the whole card.
+        busy_s: seconds in which a kernel ran, since the plugin started, by NVML's samples.
+        others_s: seconds of processes that no region accounts for, since the plugin started, by NVML's samples.
+        xids: number of XID errors since the plugin started, by code; rare codes are counted together.
+    """
+
+    gpu: Gpu
+    fault: str = ""
+    reading: Reading | None = None
+    held_slices: int = 0
+    held_whole: bool = False
+    busy_s: float = 0.0
+    others_s: float = 0.0
+    xids: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    """A container's part of one card now.
+
+    Attributes:
+        holder: the container.
+        gpu: UUID of the card.
+        limit_bytes: memory limit; None where there is none.
+        cores: percent of the card's time that is asked for; None for a whole card.
+        use: the region's account; None before the first use.
+        processes: number of processes that NVML lists.
+        nvml_bytes: memory that NVML counts for them.
+        gpu_s: seconds of the card's time used, since the plugin or the container started; see `gpu_time`.
+        sampled_s: the same by NVML's samples only.
+        idle_ms: for how long the container has not used the card; None where that is unknown.
+        is_synthetic: whether its kernels are a load for tests, and no use.
+    """
+
+    holder: Holder
+    gpu: str
+    limit_bytes: int | None = None
+    cores: int | None = None
+    use: CardUse | None = None
+    processes: int = 0
+    nvml_bytes: int = 0
+    gpu_s: float = 0.0
+    sampled_s: float = 0.0
+    idle_ms: int | None = None
+    is_synthetic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node now.
+
+    Attributes:
+        node: its name.
+        version: of the device plugin.
+        cards: by index.
+        containers: each container once for each of its cards.
+        findings: number of findings by reason.
+        arbiter_runs: whether the arbiter runs; None where the node has none.
+        is_registered: whether the kubelet takes the node's devices.
+        unread_regions: number of regions that cannot be read.
+        refusals: number of containers that were refused at their start, and whose pods exist.
+    """
+
+    node: str
+    version: str = ""
+    cards: tuple[CardState, ...] = ()
+    containers: tuple[ContainerState, ...] = ()
+    findings: Mapping[str, int] = field(default_factory=dict)
+    arbiter_runs: bool | None = None
+    is_registered: bool = False
+    unread_regions: int = 0
+    refusals: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A metric of a card or a container, and how to read its value; None where there is no value."""
+
+    metric: Metric
+    value: Callable[[Any], float | None]
+
+
+def _container(name: str, kind: Kind, text: str, value: Callable[[ContainerState], float | None]) -> Row:
+    return Row(Metric(f"vgpu_container_{name}", kind, text, _CONTAINER_LABELS), value)
+
+
+def _used(name: str, kind: Kind, text: str, value: Callable[[CardUse], float | None]) -> Row:
+    """Make a row of what the region says."""
+    return _container(name, kind, text, lambda each: None if each.use is None else value(each.use))
+
+
+def _card(name: str, kind: Kind, text: str, value: Callable[[CardState], float | None]) -> Row:
+    return Row(Metric(f"vgpu_card_{name}", kind, text, _CARD_LABELS), value)
+
+
+def _read(name: str, kind: Kind, text: str, value: Callable[[Reading], float | None]) -> Row:
+    """Make a row of what NVML says."""
+    return _card(name, kind, text, lambda each: None if each.reading is None else value(each.reading))
+
+
+_G, _C = Kind.GAUGE, Kind.COUNTER
+
+CONTAINER_ROWS: Final = (
+    _container("memory_limit_bytes", _G, "Memory limit on the card", lambda c: c.limit_bytes),
+    _used("memory_used_bytes", _G, "Memory charged to the container, by its region", lambda u: u.used_bytes),
+    _container(
+        "memory_nvml_bytes", _G, "Memory of the container's processes, as NVML counts it", lambda c: c.nvml_bytes
+    ),
+    _used(
+        "memory_peak_bytes", _G, "Most memory that was ever charged since the container started", lambda u: u.peak_bytes
+    ),
+    _used(
+        "memory_spilled_bytes_total",
+        _C,
+        "Memory served from the host because the card was full",
+        lambda u: u.spilled_bytes,
+    ),
+    _container(
+        "cores_ratio",
+        _G,
+        "Share of the card's time that is asked for, 0 to 1",
+        lambda c: None if c.cores is None else c.cores / 100,
+    ),
+    _container(
+        "gpu_seconds_total",
+        _C,
+        "GPU time used: in turns, by events on the card; without turns, by NVML's samples; "
+        "less what processes without the limiter used meanwhile",
+        lambda c: c.gpu_s,
+    ),
+    _used("turn_seconds_total", _C, "GPU time used in turns, by events on the card", lambda u: u.gpu_ns * _NS),
+    _container(
+        "sampled_seconds_total",
+        _C,
+        "GPU time used, by NVML's samples of the container's processes",
+        lambda c: c.sampled_s,
+    ),
+    _used("throttled_seconds_total", _C, "Time that launches waited", lambda u: u.throttled_ns * _NS),
+    _used("delayed_launches_total", _C, "Launches that waited", lambda u: u.delayed_launches),
+    _used(
+        "longest_wait_seconds",
+        _G,
+        "Longest wait of a launch since the container started",
+        lambda u: u.longest_wait_us / 1e6,
+    ),
+    _used("memory_refusals_total", _C, "Allocations that the limiter refused", lambda u: u.refusals),
+    _used("turns_total", _C, "Turns of the arbiter that were used", lambda u: u.activity.turns),
+    _used("handovers_total", _C, "Turns before which another process had the card", lambda u: u.activity.handovers),
+    _used(
+        "host_gap_seconds_total",
+        _C,
+        "Time in which the card was idle because the host had launched nothing",
+        lambda u: u.activity.host_gap_ns * _NS,
+    ),
+    _container("processes", _G, "Processes that NVML lists on the card", lambda c: c.processes),
+    _container(
+        "idle_seconds",
+        _G,
+        "Time since the container last used the card; no value where that is unknown",
+        lambda c: None if c.idle_ms is None else c.idle_ms / 1000,
+    ),
+    _container(
+        "synthetic",
+        _G,
+        "1 for a container of a pod with the label vgpu.io/synthetic: its GPU time is a load for tests, and no use; no "
+        "value for others",
+        lambda c: 1 if c.is_synthetic else None,
+    ),
+)
+
+WAITS: Final = Metric(
+    "vgpu_container_wait_seconds_total",
+    _C,
+    "Time that launches waited, by cause: turn (another container has the card), share (its own share is used up), "
+    "drain (its own work), queued (on the card, while the host goes on)",
+    (*_CONTAINER_LABELS, "cause"),
+)
+CAUSES: Final = ("turn", "share", "drain", "queued")
+
+CARD_ROWS: Final = (
+    _card("healthy", _G, "1 while the card is given to new containers", lambda c: not c.fault),
+    _card("held_slices", _G, "Memory slices that containers hold", lambda c: c.held_slices),
+    _card("held_whole", _G, "1 while a container holds the whole card", lambda c: c.held_whole),
+    _read("memory_total_bytes", _G, "Memory of the card, by NVML", lambda r: r.memory_total_bytes),
+    _read("memory_used_bytes", _G, "Memory in use on the card, by NVML", lambda r: r.memory_used_bytes),
+    _read("temperature_celsius", _G, "Temperature of the GPU", lambda r: r.temperature_celsius),
+    _read("power_watts", _G, "Power that the card draws", lambda r: r.power_watts),
+    _read("energy_joules_total", _C, "Energy used since the driver was loaded", lambda r: r.energy_joules),
+    _read(
+        "utilization_ratio",
+        _G,
+        "Share of NVML's last sample period in which a kernel ran, 0 to 1",
+        lambda r: r.utilization,
+    ),
+    _card("busy_seconds_total", _C, "Time in which a kernel ran, by NVML's samples", lambda c: c.busy_s),
+    _card(
+        "others_seconds_total",
+        _C,
+        "GPU time of processes that no region accounts for, by NVML's samples",
+        lambda c: c.others_s,
+    ),
+)
+
+FAULTS: Final = Metric("vgpu_card_fault", _G, "1 for the reason of an unhealthy card", (*_CARD_LABELS, "reason"))
+XIDS: Final = Metric(
+    "vgpu_card_xid_errors_total", _C, "XID errors of the card since the plugin started", (*_CARD_LABELS, "xid")
+)
+INFO: Final = Metric("vgpu_node_info", _G, "1, with the version of the device plugin", ("node", "version"))
+ARBITER: Final = Metric("vgpu_node_arbiter_up", _G, "1 while the arbiter runs", ("node",))
+REGISTERED: Final = Metric("vgpu_node_registered", _G, "1 while the kubelet takes the node's devices", ("node",))
+UNREAD: Final = Metric("vgpu_node_unreadable_regions", _G, "Regions of containers that cannot be read", ("node",))
+REFUSED: Final = Metric("vgpu_node_refused_containers", _G, "Containers that were refused at their start", ("node",))
+FINDINGS: Final = Metric(
+    "vgpu_node_findings",
+    _G,
+    "Processes that use a card without a share, or a share without its limits",
+    ("node", "reason"),
+)
+
+CATALOGUE: Final = (
+    *(row.metric for row in CONTAINER_ROWS),
+    WAITS,
+    *(row.metric for row in CARD_ROWS),
+    FAULTS,
+    XIDS,
+    INFO,
+    ARBITER,
+    REGISTERED,
+    UNREAD,
+    REFUSED,
+    FINDINGS,
+)
+
+
+def families(state: NodeState) -> list[Family]:
+    """Return the values of all metrics."""
+    cards = {each.gpu.card.uuid: _labels(state.node, each.gpu) for each in state.cards}
+    containers = [(_container_labels(cards, state.node, each), each) for each in state.containers]
+    return [
+        *(_family(row, containers) for row in CONTAINER_ROWS),
+        Family(WAITS, [((*labels, cause), value) for labels, each in containers for cause, value in _waits(each)]),
+        *(_family(row, [(cards[each.gpu.card.uuid], each) for each in state.cards]) for row in CARD_ROWS),
+        Family(FAULTS, [((*cards[each.gpu.card.uuid], each.fault), 1) for each in state.cards if each.fault]),
+        Family(XIDS, [((*cards[c.gpu.card.uuid], xid), count) for c in state.cards for xid, count in c.xids.items()]),
+        *_of_node(state),
+    ]
+
+
+def _of_node(state: NodeState) -> list[Family]:
+    node = (state.node,)
+    return [
+        Family(INFO, [((state.node, state.version), 1)]),
+        Family(ARBITER, [] if state.arbiter_runs is None else [(node, state.arbiter_runs)]),
+        Family(REGISTERED, [(node, state.is_registered)]),
+        Family(UNREAD, [(node, state.unread_regions)]),
+        Family(REFUSED, [(node, state.refusals)]),
+        Family(FINDINGS, [((state.node, reason), count) for reason, count in state.findings.items()]),
+    ]
+
+
+def _family(row: Row, states: Iterable[tuple[tuple[str, ...], Any]]) -> Family:
+    values = ((labels, row.value(each)) for labels, each in states)
+    return Family(row.metric, [(labels, float(value)) for labels, value in values if value is not None])
+
+
+def _waits(container: ContainerState) -> list[tuple[str, float]]:
+    if container.use is None:
+        return []
+    activity = container.use.activity
+    return [(cause, getattr(activity, cause).ns * _NS) for cause in CAUSES]
+
+
+def _labels(node: str, gpu: Gpu) -> tuple[str, ...]:
+    return node, gpu.card.uuid, str(gpu.card.index), gpu.card.model
+
+
+def _container_labels(cards: Mapping[str, tuple[str, ...]], node: str, each: ContainerState) -> tuple[str, ...]:
+    holder = each.holder
+    return (*cards.get(each.gpu, (node, each.gpu, "", "")), holder.namespace, holder.name, holder.container)

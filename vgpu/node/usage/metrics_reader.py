@@ -1,0 +1,277 @@
+"""Reads what the metrics of a node say: NVML's sensors, the regions, and what the plugin's other parts know.
+
+NVML keeps samples of about 20 s, so they are read every second, whether or not the metrics are. Regions and
+sensors are read when the metrics are; which containers there are is known from the last period.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from vgpu.adapters.metrics import Family
+from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
+from vgpu.adapters.procfs import Process
+from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.formats import limits
+from vgpu.domain.formats.limits import CardLimit
+from vgpu.domain.formats.region import CardUse
+from vgpu.node.cards.inventory import State
+from vgpu.node.containers.allocations import Allocation, Holder
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.state_files import StateFiles
+from vgpu.node.processes import share_files, uninvited
+from vgpu.node.processes.findings import Finding
+from vgpu.node.processes.share_files import Account
+from vgpu.node.processes.unlimited import Group
+from vgpu.node.usage import dcgm_metrics, metrics, process_owner
+from vgpu.node.usage.gpu_time import GpuTime, Use
+from vgpu.node.usage.idle import IdleTimes
+from vgpu.node.usage.metrics import CardState, ContainerState, NodeState
+from vgpu.node.usage.usage_meter import Memory, UsageMeter
+
+PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
+_NS: Final = 1e-9
+
+
+class Driver(Protocol):
+    """What is asked of NVML."""
+
+    def readings(self, gpus: Collection[str]) -> dict[str, Reading]:
+        """Return what each card's sensors say; cards that do not answer are left out."""
+
+    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+        """Return each card's samples after a time; cards that do not answer are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What the plugin's parts know now. The functions are called in the event loop.
+
+    Attributes:
+        cards: the inventory's state.
+        allocations: the proven ones.
+        groups: the processes of containers, as the last look has seen them.
+        pods: of this node.
+        findings: that count now.
+        xids: number of XID errors by card and code.
+        arbiter_runs: whether the arbiter runs; None where the node has none.
+        is_registered: whether the kubelet takes the node's devices.
+        refusals: number of containers that were refused at their start.
+    """
+
+    cards: Callable[[], State]
+    allocations: Callable[[], Collection[Allocation]]
+    groups: Callable[[], Collection[Group]]
+    pods: Callable[[], Iterable[BoundPod]]
+    findings: Callable[[], Collection[Finding]]
+    xids: Callable[[], Mapping[str, Mapping[str, int]]]
+    arbiter_runs: Callable[[], bool | None]
+    is_registered: Callable[[], bool]
+    refusals: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the sources said at one moment."""
+
+    cards: State
+    held: Mapping[tuple[str, str], Allocation]
+    groups: Mapping[Use, Group]
+    pods: Mapping[str, BoundPod]
+    findings: Mapping[str, int]
+    xids: Mapping[str, Mapping[str, int]]
+    arbiter_runs: bool | None
+    is_registered: bool
+    refusals: int
+
+
+class MetricsReader:
+    """The metrics of one node. `collect` may be called from any thread."""
+
+    def __init__(
+        self,
+        node: str,
+        version: str,
+        driver: Driver,
+        process: Callable[[int], Process | None],
+        files: StateFiles,
+        sources: Sources,
+        wall_clock: Callable[[], float],
+        monotonic_ns: Callable[[], int],
+        *,
+        with_dcgm: bool,
+    ) -> None:
+        """`with_dcgm`: whether the names of NVIDIA's dcgm-exporter are served too. `process` reads a process of /proc.
+
+        `wall_clock` returns seconds since 1970, `monotonic_ns` CLOCK_MONOTONIC, which regions contain.
+        """
+        self._wall_clock = wall_clock
+        self._node = node
+        self._version = version
+        self._driver = driver
+        self._files = files
+        self._sources = sources
+        self._with_dcgm = with_dcgm
+        self._time = GpuTime()
+        self._meter = UsageMeter()
+        self._process = process
+        self._idle = IdleTimes(monotonic_ns)
+        self._known = _known(sources)
+        self._reading = threading.Lock()
+
+    async def run(self, period_s: float = PERIOD_S) -> None:
+        """Take NVML's samples every `period_s` seconds, until cancelled."""
+        while True:
+            self._known = _known(self._sources)
+            await asyncio.to_thread(self._sample, self._known)
+            await asyncio.sleep(period_s)
+
+    def collect(self) -> list[Family]:
+        """Return the values of all metrics. Blocks."""
+        state = self.read()
+        return [*metrics.families(state), *(dcgm_metrics.families(state) if self._with_dcgm else ())]
+
+    def read(self) -> NodeState:
+        """Return the node's state. Blocks."""
+        known = self._known
+        accounts = self._sample(known)
+        readings = self._driver.readings([gpu.card.uuid for gpu in known.cards.gpus])
+        synthetic = {pod.uid for pod in known.pods.values() if pod.is_synthetic}
+        parts = [
+            replace(part, is_synthetic=part.holder.uid in synthetic)
+            for each in known.held.values()
+            for part in self._containers(each, accounts[each.id], known)
+        ]
+        return NodeState(
+            self._node,
+            self._version,
+            tuple(self._card(gpu, known, readings.get(gpu.card.uuid)) for gpu in known.cards.gpus),
+            tuple(parts),
+            known.findings,
+            known.arbiter_runs,
+            known.is_registered,
+            sum(bool(each.problem) for each in accounts.values()),
+            known.refusals,
+        )
+
+    def usage(self) -> list[MeasuredUse]:
+        """Return what the containers have used, for the history."""
+        with self._reading:
+            return self._meter.report()
+
+    def _sample(self, known: _Known) -> dict[str, Account]:
+        """Add the GPU time since the last call; return each allocation's account."""
+        with self._reading:
+            accounts = {each.id: share_files.read_account(self._files.region(each.id)) for each in known.held.values()}
+            turns = {
+                (uid, container, gpu): use.gpu_ns * _NS
+                for (uid, container), each in known.held.items()
+                for gpu, use in accounts[each.id].cards.items()
+            }
+            since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
+            now_s = self._wall_clock()
+            samples = self._driver.busy_samples(since)
+            owners = self._owners(known, samples)
+            self._time.add(samples, owners, turns, int(now_s * 1e6))
+            self._time.forget(known.held)
+            held = self._held(known, accounts)
+            self._idle.look(held, self._time.containers, samples, owners, known.pods)
+            seconds = dict.fromkeys(held, 0.0) | self._time.containers
+            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
+            return accounts
+
+    def _owners(self, known: _Known, samples: Mapping[str, BusySamples]) -> dict[tuple[str, int], Use | None]:
+        """Return the containers of the processes that have samples; None for one without devices of the node.
+
+        NVML lists fewer processes than it has samples of: not those that hold no memory, or began since the last look.
+        """
+        listed = {(key[2], use.pid): key for key, group in known.groups.items() for use in group.uses}
+        sampled = {(gpu, pid) for gpu, each in samples.items() for pid in each.pids}
+        found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
+        return {each: use if use and use[:2] in known.held else None for each, use in found.items()}
+
+    def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
+        """Return each container on each of its cards, with the region's account; without unreadable regions."""
+        found: dict[Use, CardUse | None] = {}
+        for (uid, container), each in known.held.items():
+            account = accounts[each.id]
+            if not account.problem:
+                granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(each.id))}
+                gpus = {*granted, *account.cards} - {limits.ANY_GPU}
+                found |= {(uid, container, gpu): account.cards.get(gpu) for gpu in gpus}
+        return found
+
+    def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
+        uuid, cards = gpu.card.uuid, known.cards
+        return CardState(
+            gpu,
+            cards.faults.get(uuid, ""),
+            reading,
+            cards.held.slices_of(uuid),
+            uuid in cards.held.cards,
+            self._time.card.get(uuid, 0.0),
+            self._time.others.get(uuid, 0.0),
+            known.xids.get(uuid, {}),
+        )
+
+    def _containers(self, allocation: Allocation, account: Account, known: _Known) -> list[ContainerState]:
+        granted = {each.gpu: each for each in share_files.read_limits(self._files.limits(allocation.id))}
+        used = account.cards
+        holder = allocation.holder
+        if holder is None:
+            return []
+        gpus = sorted({*granted, *used} - {limits.ANY_GPU})
+        return [self._container(holder, gpu, granted.get(gpu), used, known.groups) for gpu in gpus]
+
+    def _container(
+        self,
+        holder: Holder,
+        gpu: str,
+        granted: CardLimit | None,
+        used: Mapping[str, CardUse],
+        groups: Mapping[Use, Group],
+    ) -> ContainerState:
+        key = (holder.uid, holder.container, gpu)
+        group = groups.get(key)
+        return ContainerState(
+            holder,
+            gpu,
+            granted.memory_bytes if granted else None,
+            granted.cores if granted else None,
+            used.get(gpu),
+            len(group.uses) if group else 0,
+            group.memory_bytes if group else 0,
+            self._time.containers.get(key, 0.0),
+            self._time.sampled.get(key, 0.0),
+            self._idle.ms.get(key),
+        )
+
+
+def _known(sources: Sources) -> _Known:
+    return _Known(
+        sources.cards(),
+        {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
+        {(each.pod.uid, each.container, each.gpu): each for each in sources.groups()},
+        uninvited.by_kubelet_uid(sources.pods()),
+        _counts(sources.findings()),
+        {gpu: dict(counts) for gpu, counts in sources.xids().items()},
+        sources.arbiter_runs(),
+        sources.is_registered(),
+        sources.refusals(),
+    )
+
+
+def _memory(known: _Known, accounts: Mapping[str, Account]) -> dict[Use, Memory]:
+    """Return each container's memory: by its region, or by NVML where it has none, such as on a whole card."""
+    found = {key: Memory(group.memory_bytes, group.memory_bytes) for key, group in known.groups.items()}
+    for (uid, container), allocation in known.held.items():
+        for gpu, use in accounts[allocation.id].cards.items():
+            found[uid, container, gpu] = Memory(use.used_bytes, use.peak_bytes)
+    return found
+
+
+def _counts(findings: Collection[Finding]) -> dict[str, int]:
+    reasons = [each.kind.reason for each in findings]
+    return {reason: reasons.count(reason) for reason in sorted(set(reasons))}

@@ -1,0 +1,30 @@
+"""Which container a process belongs to, asked at once: the watch of processes knows it some seconds later."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from vgpu.adapters.procfs import Process
+from vgpu.node.containers.pods import BoundPod
+from vgpu.node.processes import cgroup_path
+from vgpu.node.usage.gpu_time import Use
+
+
+def owners(
+    processes: Iterable[tuple[str, int]], read: Callable[[int], Process | None], pods: Mapping[str, BoundPod]
+) -> dict[tuple[str, int], Use | None]:
+    """Return the owner of each process of a card, None for one outside of all pods; unknown ones are missing.
+
+    A process is unknown where it has ended, or where the status of its pod does not show its container yet. `pods` are
+    the node's, by the UID in cgroups.
+    """
+    found: dict[tuple[str, int], Use | None] = {}
+    for gpu, pid in processes:
+        process = read(pid)
+        claims = cgroup_path.owners_of(process.cgroups) if process else frozenset()
+        if process and not claims:
+            found[gpu, pid] = None
+        for claim in claims:
+            pod = pods.get(claim.pod)
+            container = dict(pod.containers).get(claim.container) if pod else None
+            if pod and container:
+                found[gpu, pid] = (pod.uid, container, gpu)
+    return found

@@ -1,0 +1,142 @@
+"""Measures what containers use of their cards, for the history: GPU time by the hour, and a histogram of its minutes.
+
+The figures are published in the GPUNode's status, once a minute. A period ends with the hour, or with the container; it
+stays in the report for a while, so that an extender that did not run then reads it later. Pure.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from vgpu.domain.cards import measured_use
+from vgpu.domain.cards.measured_use import MAX_ENTRIES, MAX_MIB, MeasuredUse
+from vgpu.domain.quantity import MIB
+from vgpu.node.usage.gpu_time import Use
+
+HOUR_MS: Final = 3_600_000
+MINUTE_MS: Final = 60_000
+KEPT_MS: Final = 20 * MINUTE_MS  # that an ended period stays in the report
+_SHORTEST_MINUTE_MS: Final = 30_000  # a container that ends within less adds no minute to the histogram
+_FULL: Final = 100
+NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that a container uses of a card now, and the most that it has used."""
+
+    used_bytes: int = 0
+    peak_bytes: int = 0
+
+
+@dataclass(slots=True)
+class _Period:
+    use: Use
+    from_ms: int
+    until_ms: int
+    gpu_ms: float = 0.0
+    percent: float | None = None  # of the last full minute; None in the first one
+    memory: Memory = Memory()
+    idle_ms: int | None = None
+    levels: list[int] = field(default_factory=lambda: [0] * measured_use.LEVELS)
+    minute_from_ms: int = 0
+    minute_gpu_ms: float = 0.0
+
+    def add(self, gpu_ms: float, now_ms: int, memory: Memory) -> None:
+        """Take what was used since the last call."""
+        self.until_ms, self.memory = now_ms, memory
+        self.gpu_ms += gpu_ms
+        self.minute_gpu_ms += gpu_ms
+        if now_ms - self.minute_from_ms >= MINUTE_MS:
+            self.end_minute()
+
+    @property
+    def minute_percent(self) -> float:
+        """Percent of the card's time in the running minute."""
+        lasted = self.until_ms - self.minute_from_ms
+        return min(_FULL, round(_FULL * self.minute_gpu_ms / lasted, 3)) if lasted > 0 else 0.0
+
+    def end_minute(self) -> None:
+        """Add the minute to the histogram, unless it is too short."""
+        if self.until_ms - self.minute_from_ms >= _SHORTEST_MINUTE_MS:
+            self.percent = self.minute_percent
+            self.levels[measured_use.level_of(self.percent)] += 1
+        self.minute_from_ms, self.minute_gpu_ms = self.until_ms, 0.0
+
+
+class UsageMeter:
+    """The periods of all containers. Times are Unix milliseconds."""
+
+    def __init__(self) -> None:
+        self._open: dict[Use, _Period] = {}
+        self._ended: list[_Period] = []
+        self._seconds: dict[Use, float] = {}
+        self._at_ms = 0
+
+    def add(
+        self,
+        seconds: Mapping[Use, float],
+        memory: Mapping[Use, Memory],
+        now_ms: int,
+        idle_ms: Mapping[Use, int] = NO_IDLE_TIMES,
+    ) -> None:
+        """Take the GPU seconds of each container, which only grow, its memory and idle time; call it every second.
+
+        A wall clock that was set back makes the running periods end: two periods of a container never overlap.
+        """
+        is_new_hour = now_ms // HOUR_MS != self._at_ms // HOUR_MS or now_ms < self._at_ms
+        before = dict(self._open)
+        for use in before:
+            if is_new_hour or use not in seconds:
+                self._end(use)
+        begin = now_ms if now_ms < self._at_ms or not self._at_ms else self._at_ms
+        for use, total in seconds.items():
+            period = self._open.get(use) or self._begin(use, begin, before.get(use))
+            used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
+            period.add(used_ms, now_ms, memory.get(use, Memory()))
+            period.idle_ms = idle_ms.get(use)
+        self._seconds = dict(seconds)
+        self._at_ms = now_ms
+        self._ended = [each for each in self._ended if now_ms - each.until_ms < KEPT_MS]
+
+    def report(self) -> list[MeasuredUse]:
+        """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
+        periods = sorted((*self._open.values(), *self._ended), key=lambda each: -each.until_ms)
+        return [_entry(each) for each in periods[:MAX_ENTRIES] if each.until_ms > each.from_ms]
+
+    def _begin(self, use: Use, from_ms: int, last: _Period | None) -> _Period:
+        percent = last.percent if last else None
+        self._open[use] = _Period(use, from_ms, from_ms, percent=percent, minute_from_ms=from_ms)
+        return self._open[use]
+
+    def _end(self, use: Use) -> None:
+        period = self._open.pop(use)
+        period.end_minute()
+        period.idle_ms = None
+        self._ended.append(period)
+
+
+def _entry(period: _Period) -> MeasuredUse:
+    pod_uid, container, gpu = period.use
+    levels = list(period.levels)
+    while levels and not levels[-1]:
+        levels.pop()
+    memory = period.memory
+    lasted = period.until_ms - period.from_ms
+    return MeasuredUse(
+        pod_uid,
+        container,
+        gpu,
+        period.from_ms,
+        period.until_ms,
+        min(round(period.gpu_ms), lasted),
+        round(period.minute_percent if period.percent is None else period.percent),
+        _mib(memory.used_bytes),
+        _mib(memory.peak_bytes),
+        tuple(levels),
+        period.idle_ms,
+    )
+
+
+def _mib(amount: int) -> int:
+    return min(-(-amount // MIB), MAX_MIB)
