@@ -14,9 +14,9 @@ from vgpu.node.cards.inventory import HeldDevices, Inventory
 from vgpu.node.containers import allocations as records
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, Pods
 from vgpu.node.containers.refusal import Refusal
-from vgpu.node.processes.uninvited import Held
 
 _IN_FLIGHT_S: Final = 5.0  # a younger allocation without a known holder counts as held: it may not be listed yet
 
@@ -57,7 +57,7 @@ class Occupancy:
         usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_terminal]
         return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
 
-    def held(self) -> frozenset[Held]:
+    def held(self) -> frozenset[CardHolder]:
         """Return which container holds devices of which card: those that were proven, and those that are listed."""
         proven = (
             (each.holder.uid, each.holder.container, each.ids)
@@ -72,7 +72,9 @@ class Occupancy:
             for ids in by_resource.values()
         )
         every = (*proven, *listed)
-        return frozenset(Held(uid, container, gpu) for uid, container, ids in every for gpu in device_ids.by_gpu(ids))
+        return frozenset(
+            CardHolder(uid, container, gpu) for uid, container, ids in every for gpu in device_ids.by_gpu(ids)
+        )
 
     def usage(self, pod: BoundPod) -> Usages:
         """Return what a pod takes of each card by its assignment; nothing where that is not trusted."""

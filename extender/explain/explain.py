@@ -8,7 +8,7 @@ from extender.index.answer import Answer
 from extender.state.cluster import Cluster
 from extender.state.objects import Pod
 from vgpu.domain import quantity
-from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.asks import request_text
 from vgpu.domain.cards import reasons as reasoning
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
@@ -30,7 +30,7 @@ def why_pending(
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
     code = reasoning.ordered(reasons)[0][0]
     request = pod.parsed.request
-    parts = [needs(request)] if request else []
+    parts = [request_text.needs(request)] if request else []
     for node in sorted(details, key=lambda name: (details[name].reason is not code, name)):
         part = f"{node}: {', '.join(_node(node, details[node], cluster))}"
         if len("; ".join([*parts, part])) > MAX_LENGTH:
@@ -51,19 +51,6 @@ def first(answer: Answer) -> list[str]:
 def _others(names: Sequence[str], preferred: Sequence[str]) -> list[str]:
     known = set(preferred)
     return heapq.nsmallest(MAX_NODES - len(preferred), (name for name in names if name not in known))
-
-
-def needs(request: PodRequest) -> str:
-    """Say what a pod asks for: `needs 8 GiB and 30 % on 1 card`."""
-    return "needs " + " and ".join(dict.fromkeys(_container(c) for c in request.containers))
-
-
-def _container(asked: ContainerRequest) -> str:
-    cards = f"{asked.gpus} card{'s' if asked.gpus > 1 else ''}"
-    if asked.whole:
-        return f"{cards} whole"
-    cores = "" if asked.cores is None else f" and {asked.cores} %"
-    return f"{quantity.human_mib(asked.memory_mib)}{cores} on {cards}"
 
 
 def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from extender.explain import explain
 from extender.gangs.group import Group
 from extender.gangs.plan import Plan
 from extender.gangs.record import Record
 from extender.state.held_room import HeldRoom
 from vgpu.domain import names
+from vgpu.domain.asks import request_text
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.cards.reasons import Reason
 
@@ -67,7 +67,9 @@ def _going_on(found: Group, record: Record) -> tuple[Reason, str]:
     if record.placed is None:
         held = f"; {record.held}" if record.held else ""
         return Reason.GANG_WAITS, f"{title(found)}: all pods exist; waits for the scheduler{held}"
-    needs = " or ".join(dict.fromkeys(explain.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request))
+    needs = " or ".join(
+        dict.fromkeys(request_text.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request)
+    )
     text = f"each pod {needs}; the free cards take {record.placed} of the {found.needs} pods that are not bound"
     held = f"; {record.held}" if record.held else ""
     return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"

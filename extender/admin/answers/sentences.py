@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from extender.admin.exchange.snapshots import Snapshot, WaitingGangs
-from extender.explain import explain
 from extender.state import gang_members
 from extender.state.objects import Pod
+from vgpu.domain.asks import request_text
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
@@ -71,7 +71,7 @@ def why_waiting(
 
     `gang` is why its gang waits.
     """
-    needs = explain.needs(request)
+    needs = request_text.needs(request)
     if gang is not None:
         return gang[1]
     if fits:

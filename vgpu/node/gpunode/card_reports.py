@@ -6,16 +6,16 @@ from typing import Any, Final
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain import names
 from vgpu.node.cards import other_plugins, xids
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.pod_report import pod_report
-from vgpu.node.processes.uninvited import Held
 
 MAX_REPORTED: Final = 16
 _ADVICE: Final = "GPU calls of the pod may fail or hang; new containers do not get the card until it recovers"
 
 
 def reports(
-    faults: Mapping[str, str], gpus: Iterable[Gpu], held: Collection[Held], pods: Iterable[BoundPod]
+    faults: Mapping[str, str], gpus: Iterable[Gpu], held: Collection[CardHolder], pods: Iterable[BoundPod]
 ) -> list[dict[str, Any]]:
     """Return an entry for each pod that holds a card with a fault; at most 16, in the order of the pods."""
     indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}

@@ -15,13 +15,14 @@ from typing import Any, Final, Protocol
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, Process
 from vgpu.node.containers.allocations import Allocation
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode.gpunode_status import Condition
 from vgpu.node.processes import cgroup_path, finding_reports, share_files, uninvited, unlimited
 from vgpu.node.processes.findings import Finding, Key, Use
 from vgpu.node.processes.sightings import Sightings
-from vgpu.node.processes.uninvited import Held, Judge
+from vgpu.node.processes.uninvited import Judge
 from vgpu.node.processes.unlimited import Group, Holder, Share
 
 CONFIRM_S: Final = 1.0
@@ -71,7 +72,7 @@ class Known:
 
     gpus: Callable[[], Collection[Gpu]]
     pods: Callable[[], Iterable[BoundPod]]
-    held: Callable[[], Collection[Held]]
+    held: Callable[[], Collection[CardHolder]]
     allocations: Callable[[], Collection[Allocation]]
 
 

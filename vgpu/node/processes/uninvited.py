@@ -7,9 +7,9 @@ devices of which card.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.processes.cgroup_path import Owner
@@ -18,19 +18,10 @@ from vgpu.node.processes.findings import Finding, Key, Kind, Use
 _COMM: Final = 15  # the kernel cuts the name of a command
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Held:
-    """A container holds devices of a card."""
-
-    pod_uid: str
-    container: str
-    gpu: str
-
-
 class Judge:
     """Knows the pods and what they hold at one moment."""
 
-    def __init__(self, pods: Iterable[BoundPod], held: Collection[Held], allowed: Collection[str]) -> None:
+    def __init__(self, pods: Iterable[BoundPod], held: Collection[CardHolder], allowed: Collection[str]) -> None:
         """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
         self._pods = by_kubelet_uid(pods)
         self._held = held
@@ -68,7 +59,7 @@ class Judge:
     def _may_use(self, pod_uid: str, container: str, gpu: str) -> bool:
         """A container whose name the pod's status does not show yet may use what any container of its pod holds."""
         if container:
-            return Held(pod_uid, container, gpu) in self._held
+            return CardHolder(pod_uid, container, gpu) in self._held
         return (pod_uid, gpu) in self._holders
 
 

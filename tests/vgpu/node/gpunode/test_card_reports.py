@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from tests.vgpu.node.builders import bound, gpu, uuid
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.gpunode import card_reports
-from vgpu.node.processes.uninvited import Held
 
 LOST, FINE = uuid(0), uuid(1)
 HIT, BESIDE, ENDED = bound("hit"), bound("beside"), replace(bound("ended"), is_terminal=True)
-HELD = [Held(HIT.uid, "main", LOST), Held(BESIDE.uid, "main", FINE), Held(ENDED.uid, "main", LOST)]
+HELD = [CardHolder(HIT.uid, "main", LOST), CardHolder(BESIDE.uid, "main", FINE), CardHolder(ENDED.uid, "main", LOST)]
 
 
 def test_only_the_pods_of_the_unhealthy_card_are_reported() -> None:
@@ -25,7 +25,7 @@ def test_only_the_pods_of_the_unhealthy_card_are_reported() -> None:
 def test_a_crowd_of_pods_and_cards_stays_within_the_schema() -> None:
     pods = [bound(f"p{number}") for number in range(40)]
     cards = [uuid(number) for number in range(64)]
-    held = [Held(pod.uid, "main", card) for pod in pods for card in cards]
+    held = [CardHolder(pod.uid, "main", card) for pod in pods for card in cards]
     found = card_reports.reports(dict.fromkeys(cards, "Xid79"), [gpu(0)], held, pods)
     assert len(found) == card_reports.MAX_REPORTED
     assert all(len(each["message"]) <= 1024 for each in found)

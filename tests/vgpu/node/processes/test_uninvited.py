@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import Process
+from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes.findings import Finding, Key, Kind, Use
 from vgpu.node.processes.sightings import MAX_FINDINGS, Sightings
-from vgpu.node.processes.uninvited import Held, Judge
+from vgpu.node.processes.uninvited import Judge
 
 ID = "0123456789abcdef" * 4
 CARD, OTHER_CARD = uuid(0), uuid(1)
 HOLDER = replace(bound("holder"), containers=((ID, "main"), ("f" * 64, "side")))
 PLAIN = replace(plain("plain"), containers=((ID, "main"),))
-HELD = frozenset({Held(HOLDER.uid, "main", CARD)})
+HELD = frozenset({CardHolder(HOLDER.uid, "main", CARD)})
 
 
 def use(pod: str = "", *, gpu: str = CARD, container: str = ID, pid: int = 7, command: str = "python3") -> Use:
