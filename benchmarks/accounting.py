@@ -23,21 +23,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compute.load import Load
-from benchmarks.compute.node import Node
+from benchmarks.compute.load import FeederLoad
+from benchmarks.compute.node import BenchmarkNode
 from benchmarks.container import native_env
 from benchmarks.gpu_time.accounts import Accounts
 from benchmarks.record import machine, recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 
 GOAL_PERCENT = 1.0
-SPINNING = Load("kernel", 500)
+SPINNING = FeederLoad("kernel", 500)
 ANSWER_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class AccountedTenant:
     """A container; without `policy` a process without the limiter."""
 
     name: str
@@ -45,21 +45,21 @@ class Tenant:
     cores: int | None = None
 
 
-CASES: Mapping[str, Sequence[Tenant]] = {
-    "one burst": (Tenant("burst", "burst"),),
-    "fixed 30 and fixed 60": (Tenant("30", "fixed", 30), Tenant("60", "fixed", 60)),
-    "fixed 30 and burst": (Tenant("30", "fixed", 30), Tenant("burst", "burst")),
+CASES: Mapping[str, Sequence[AccountedTenant]] = {
+    "one burst": (AccountedTenant("burst", "burst"),),
+    "fixed 30 and fixed 60": (AccountedTenant("30", "fixed", 30), AccountedTenant("60", "fixed", 60)),
+    "fixed 30 and burst": (AccountedTenant("30", "fixed", 30), AccountedTenant("burst", "burst")),
     "four: 10, 20, burst 30, best-effort": (
-        Tenant("10", "fixed", 10),
-        Tenant("20", "fixed", 20),
-        Tenant("burst 30", "burst", 30),
-        Tenant("best-effort", "best-effort"),
+        AccountedTenant("10", "fixed", 10),
+        AccountedTenant("20", "fixed", 20),
+        AccountedTenant("burst 30", "burst", 30),
+        AccountedTenant("best-effort", "best-effort"),
     ),
-    "fixed 30 and a process without the limiter": (Tenant("30", "fixed", 30), Tenant("without")),
+    "fixed 30 and a process without the limiter": (AccountedTenant("30", "fixed", 30), AccountedTenant("without")),
 }
 
 
-def accounts(tenants: Sequence[Tenant]) -> list[str]:
+def accounts(tenants: Sequence[AccountedTenant]) -> list[str]:
     """Return the names of a case's figures."""
     has_others = any(not each.policy for each in tenants)
     return [*(each.name for each in tenants if each.policy), *["others"] * has_others, "sum", "card by NVML"]
@@ -68,7 +68,7 @@ def accounts(tenants: Sequence[Tenant]) -> list[str]:
 class Running:
     """One tenant's program."""
 
-    def __init__(self, tenant: Tenant, env: Mapping[str, str], seconds: float, trace: Path | None) -> None:
+    def __init__(self, tenant: AccountedTenant, env: Mapping[str, str], seconds: float, trace: Path | None) -> None:
         self.tenant, self.env, self._trace, self._seconds = tenant, env, trace, seconds
         command = SPINNING.command(seconds)
         if trace is not None:
@@ -120,11 +120,11 @@ def union_s(spans: Iterable[tuple[int, int]]) -> float:
     return total / 1e9
 
 
-def measure(tenants: Sequence[Tenant], seconds: float, *, is_traced: bool) -> Iterator[Row]:
+def measure(tenants: Sequence[AccountedTenant], seconds: float, *, is_traced: bool) -> Iterator[ResultRow]:
     """Run the tenants together, and yield the figures."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        Node() as node,
+        BenchmarkNode() as node,
         _started(tenants, node, seconds, folder, is_traced) as all_,
     ):
         containers = {each.tenant.name: (each.env, (each.pid,)) for each in all_ if each.tenant.policy}
@@ -138,7 +138,7 @@ def measure(tenants: Sequence[Tenant], seconds: float, *, is_traced: bool) -> It
 
 @contextmanager
 def _started(
-    tenants: Sequence[Tenant], node: Node, seconds: float, folder: str, is_traced: bool
+    tenants: Sequence[AccountedTenant], node: BenchmarkNode, seconds: float, folder: str, is_traced: bool
 ) -> Iterator[list[Running]]:
     running: list[Running] = []
     try:
@@ -155,28 +155,28 @@ def _started(
 
 
 def _rows(
-    tenants: Sequence[Tenant],
+    tenants: Sequence[AccountedTenant],
     spans: Sequence[list[tuple[int, int]]],
     accounts: Mapping[str, Mapping[str, float]],
     *,
     is_traced: bool,
-) -> Iterator[Row]:
+) -> Iterator[ResultRow]:
     for tenant, each in zip(tenants, spans, strict=True):
         if tenant.policy:
             details = {"sampled": accounts["sampled"][tenant.name]}
-            yield Row(
+            yield ResultRow(
                 id=tenant.name, value=accounts["gpu"][tenant.name], unit="s", native=union_s(each), details=details
             )
     others = [each for tenant, each in zip(tenants, spans, strict=True) if not tenant.policy]
-    yield Row(id="others", value=accounts["card"]["others"], unit="s", native=sum(map(union_s, others)))
+    yield ResultRow(id="others", value=accounts["card"]["others"], unit="s", native=sum(map(union_s, others)))
     total = sum(accounts["gpu"].values()) + accounts["card"]["others"]
     traced = union_s(span for each in spans for span in each) if is_traced else sum(map(union_s, spans))
     error = 100 * abs(total - traced) / traced if traced else 100.0
     fault = "" if error <= GOAL_PERCENT else f"{error:.2f} % off the trace"
-    yield Row(
+    yield ResultRow(
         id="sum", value=total, unit="s", native=traced, goal=f"within {GOAL_PERCENT:g} % of the trace", fault=fault
     )
-    yield Row(id="card by NVML", value=accounts["card"]["card"], unit="s", native=traced)
+    yield ResultRow(id="card by NVML", value=accounts["card"]["card"], unit="s", native=traced)
 
 
 def main() -> int:
@@ -188,7 +188,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="five seconds each, to see whether it runs")
     asked = parser.parse_args()
     is_traced = not machine.is_simulated() and importlib.util.find_spec("torch") is not None
-    record = Recorder(asked.json, "accounting", ("limiter/src", "limiter/arbiter", "vgpu/node", "benchmarks/gpu_time"))
+    record = ResultRecorder(
+        asked.json, "accounting", ("limiter/src", "limiter/arbiter", "vgpu/node", "benchmarks/gpu_time")
+    )
     print(f"{'case':45} {'account':14} {'s':>9} {'trace s':>9}  error", flush=True)
     for name, tenants in CASES.items():
         if asked.only in name:
@@ -200,11 +202,11 @@ def main() -> int:
     return 1 if record.result.faults else 0
 
 
-def _named(case: str, row: Row) -> Row:
+def _named(case: str, row: ResultRow) -> ResultRow:
     return replace(row, id=slug(case, row.id))
 
 
-def _line(case: str, row: Row) -> str:
+def _line(case: str, row: ResultRow) -> str:
     value, trace = row.value or 0.0, row.native or 0.0
     error = f"{100 * (value - trace) / trace:+.2f} %" if trace else "-"
     return f"{case:45} {row.id:14} {value:9.3f} {trace:9.3f}  {error} {row.fault}"

@@ -32,7 +32,7 @@ from typing import Any
 import httpx
 
 from benchmarks import populated, quantile_ratio, verb_caller
-from benchmarks.quantile_ratio import Round
+from benchmarks.quantile_ratio import CallRound
 from benchmarks.verb_caller import VerbCaller
 from vgpu.domain import names
 
@@ -208,7 +208,7 @@ def send(number: signal.Signals, pids: Iterable[int]) -> None:
             os.kill(pid, number)
 
 
-async def measure(kind: str, arguments: argparse.Namespace) -> list[Round]:
+async def measure(kind: str, arguments: argparse.Namespace) -> list[CallRound]:
     """Measure filter without a load and beside it, in rounds."""
     cluster = populated.new()
     populated.fill(cluster, arguments.nodes, CARDS, arguments.pods)
@@ -224,9 +224,9 @@ async def measure(kind: str, arguments: argparse.Namespace) -> list[Round]:
                 send(signal.SIGCONT, children(running.pid))
 
 
-async def quiet_rounds(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> list[Round]:
+async def quiet_rounds(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> list[CallRound]:
     """Measure rounds until there are enough without other programs, or there were three times as many."""
-    rounds: list[Round] = []
+    rounds: list[CallRound] = []
     for _ in range(TRIES * arguments.rounds):
         begun, before = time.monotonic(), others_s()
         found = await pair(caller, pids, arguments)
@@ -248,14 +248,14 @@ def others_s() -> float:
     return (sum(map(int, used)) - own) * TICK_S
 
 
-async def pair(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> Round:
+async def pair(caller: VerbCaller, pids: Sequence[int], arguments: argparse.Namespace) -> CallRound:
     """Measure one round: without load, and beside it."""
     times = []
     for number in (signal.SIGSTOP, signal.SIGCONT):
         send(number, pids)
         await asyncio.sleep(CHANGE_S)
         times.append(await filters(caller, arguments.nodes, arguments.period_s))
-    return Round(*times)
+    return CallRound(*times)
 
 
 async def main(arguments: argparse.Namespace) -> None:
@@ -270,7 +270,7 @@ async def main(arguments: argparse.Namespace) -> None:
         print(line(kind, rounds), flush=True)
 
 
-def line(kind: str, rounds: Sequence[Round]) -> str:
+def line(kind: str, rounds: Sequence[CallRound]) -> str:
     """Return the table's line of a load."""
     if not rounds:
         return f"{kind:<14} other programs used the machine in every round"

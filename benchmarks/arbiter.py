@@ -19,7 +19,7 @@ from typing import Any
 
 import limiter
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from limiter import build
 from limiter.build import toolchain
 from vgpu.domain.asks.policy import ComputePolicy
@@ -45,7 +45,7 @@ def main() -> None:
         program = compiled(Path(scratch))
         turns = [take_turns(program, *shape, asked.seconds) for shape in SHAPES]
         idle = [stand_idle(clients, asked.seconds) for clients in IDLE]
-    record = Recorder(asked.json, "arbiter", recorder.ARBITER_SOURCES)
+    record = ResultRecorder(asked.json, "arbiter", recorder.ARBITER_SOURCES)
     record.add(*turn_rows(turns), *idle_rows(idle))
     print(f"{table(turns, idle)}\n\n{record}")
 
@@ -114,19 +114,19 @@ def stand_idle(clients: int, seconds: float) -> Document:
         return {"containers": clients, "processor_percent": (processor_ns(pid) - before) / seconds / 1e7}
 
 
-def turn_rows(turns: Sequence[Document]) -> Iterator[result.Row]:
+def turn_rows(turns: Sequence[Document]) -> Iterator[result.ResultRow]:
     """Yield a row for each figure of each number of clients."""
     for each in turns:
         for figure, unit in UNITS.items():
             row_id = result.slug("arbiter", f"{each['clients']} clients", figure)
-            yield result.Row(id=row_id, value=each[figure], unit=unit, details={"hold_us": each["hold_us"]})
+            yield result.ResultRow(id=row_id, value=each[figure], unit=unit, details={"hold_us": each["hold_us"]})
 
 
-def idle_rows(idle: Sequence[Document]) -> Iterator[result.Row]:
+def idle_rows(idle: Sequence[Document]) -> Iterator[result.ResultRow]:
     """Yield a row for each number of idle containers."""
     for each in idle:
         row_id = result.slug("arbiter", f"{each['containers']} idle")
-        yield result.Row(id=row_id, value=each["processor_percent"], unit="%")
+        yield result.ResultRow(id=row_id, value=each["processor_percent"], unit="%")
 
 
 def table(turns: Sequence[Document], idle: Sequence[Document]) -> str:

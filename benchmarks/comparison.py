@@ -37,10 +37,10 @@ class Cost:
     goal: float | None = None
     failed: tuple[int, int] = (0, 0)
 
-    def as_row(self, part: str) -> result.Row:
+    def as_row(self, part: str) -> result.ResultRow:
         """Return the row of a result: the ratio, with the medians as details. A ratio over its goal is a fault."""
         missed = self.goal is not None and self.ratio > self.goal
-        return result.Row(
+        return result.ResultRow(
             id=result.slug(part, self.name),
             value=self.ratio,
             unit="ratio",

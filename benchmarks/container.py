@@ -21,7 +21,7 @@ def limiter_settings() -> dict[str, str]:
     return {name: os.environ[name] for name in ("VGPU_QUEUE_AHEAD",) if name in os.environ}
 
 
-class Container:
+class LimitedContainer:
     """Limits for the programs that run with `env`. No arbiter looks at the container.
 
     Args:

@@ -22,11 +22,11 @@ from typing import Any
 
 from benchmarks.estimate import models
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from vgpu.workloads.estimate import convolution, memory, perceptron, transformer
-from vgpu.workloads.estimate.plan import Attention, Dtype, Optimizer, Plan
+from vgpu.workloads.estimate.plan import Attention, Dtype, EstimatePlan, Optimizer
 from vgpu.workloads.estimate.readers import transformers_config
-from vgpu.workloads.estimate.stages import Model
+from vgpu.workloads.estimate.stages import StagedModel
 
 torch: Any = models.torch
 TYPES = {Dtype.FP32: torch.float32, Dtype.BF16: torch.bfloat16}
@@ -42,17 +42,17 @@ ON_CARD = (Optimizer.MOMENTUM, Optimizer.ADAMW, Optimizer.ADAMW_FUSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class EstimateCase:
     name: str
-    estimate: Model
-    plan: Plan
+    estimate: StagedModel
+    plan: EstimatePlan
     build: Callable[[], Any]
     inputs: Callable[[str], Any]
     classes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AccuracyRow:
     """One comparison in bytes; `error` is estimate / measured - 1."""
 
     case: str
@@ -64,21 +64,21 @@ class Row:
     def error(self) -> float:
         return self.estimated / self.measured - 1 if self.measured else 0.0
 
-    def as_figure(self) -> result.Row:
+    def as_figure(self) -> result.ResultRow:
         """The error in percent, as a row of a result."""
         has_goal = self.what in ("peak", "NVML")
         fault = f"{100 * self.error:+.1f} %" if has_goal and abs(self.error) > GOAL else ""
         details = {"estimated": self.estimated, "measured": self.measured, "torch": str(torch.__version__)}
         goal = f"{100 * GOAL:g} %" if has_goal else ""
         name = result.slug(self.case, self.what)
-        return result.Row(id=name, value=100 * self.error, unit="%", goal=goal, fault=fault, details=details)
+        return result.ResultRow(id=name, value=100 * self.error, unit="%", goal=goal, fault=fault, details=details)
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[EstimateCase]:
     """Every model, with two batch sizes."""
     for batch in (64, 1024):
-        plan = Plan(batch=batch, sequence=1)
-        yield Case(
+        plan = EstimatePlan(batch=batch, sequence=1)
+        yield EstimateCase(
             f"MLP b{batch}",
             perceptron.build(models.MLP, plan),
             plan,
@@ -87,22 +87,22 @@ def cases() -> Iterator[Case]:
             1000,
         )
     for batch in (16, 64):
-        plan = Plan(batch=batch, sequence=1)
+        plan = EstimatePlan(batch=batch, sequence=1)
         shape = transformers_config.read(
             json.dumps({"model_type": "resnet", "layer_type": "bottleneck", **models.RESNET_50}).encode()
         )
         assert isinstance(shape, convolution.ResNet)
-        yield Case(f"ResNet-50 b{batch}", convolution.build(shape, plan), plan, _resnet, _images(batch), 1000)
+        yield EstimateCase(f"ResNet-50 b{batch}", convolution.build(shape, plan), plan, _resnet, _images(batch), 1000)
     for name, sizes in (("GPT-2 124M", models.GPT2), ("GPT-2 355M", models.GPT2_MEDIUM)):
         for batch in (2, 8):
             for attention in Attention:
                 for checkpointing in (False, True):
-                    plan = Plan(batch=batch, sequence=1024, attention=attention, checkpointing=checkpointing)
+                    plan = EstimatePlan(batch=batch, sequence=1024, attention=attention, checkpointing=checkpointing)
                     yield from _gpts(name, sizes, plan)
-            yield from _gpts(name, sizes, Plan(training=False, batch=batch, sequence=1024))
+            yield from _gpts(name, sizes, EstimatePlan(training=False, batch=batch, sequence=1024))
 
 
-def _gpts(name: str, sizes: dict[str, int], plan: Plan) -> Iterator[Case]:
+def _gpts(name: str, sizes: dict[str, int], plan: EstimatePlan) -> Iterator[EstimateCase]:
     fields = {
         "model_type": "gpt2",
         "activation_function": "gelu",
@@ -119,7 +119,7 @@ def _gpts(name: str, sizes: dict[str, int], plan: Plan) -> Iterator[Case]:
         label = f"{name} {dtype} b{plan.batch} {kind}"
         eager = plan.attention is Attention.EAGER
         build = partial(models.Gpt, sizes, eager=eager, checkpointing=plan.checkpointing)
-        yield Case(
+        yield EstimateCase(
             label,
             transformer.build(shape, typed),
             typed,
@@ -145,7 +145,7 @@ def _tokens(batch: int) -> Callable[[str], Any]:
     return lambda device: torch.zeros(batch, models.POSITIONS, dtype=torch.long, device=device)
 
 
-def loss_of(case: Case, model: Any, inputs: Any) -> tuple[Any, Any]:
+def loss_of(case: EstimateCase, model: Any, inputs: Any) -> tuple[Any, Any]:
     """The loss and the logits, which a training loop holds too."""
     logits = model(inputs)
     flat = logits.view(-1, case.classes)
@@ -153,7 +153,7 @@ def loss_of(case: Case, model: Any, inputs: Any) -> tuple[Any, Any]:
     return torch.nn.functional.cross_entropy(flat.float(), targets), logits
 
 
-def without_card(case: Case) -> Iterator[Row]:
+def without_card(case: EstimateCase) -> Iterator[AccuracyRow]:
     """What autograd saves, on tensors without data."""
     fake = importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode()
     torch.set_default_dtype(TYPES[case.plan.dtype])
@@ -162,7 +162,7 @@ def without_card(case: Case) -> Iterator[Row]:
         inputs = case.inputs("cpu")
         parameters = list(model.parameters())
         size = sum(each.nbytes for each in parameters)
-        yield Row(case.name, "parameters", case.plan.dtype.size(case.estimate.parameters), size)
+        yield AccuracyRow(case.name, "parameters", case.plan.dtype.size(case.estimate.parameters), size)
         if not case.plan.training:
             yield _cache_row(case, model, inputs)
             return
@@ -184,15 +184,17 @@ def without_card(case: Case) -> Iterator[Row]:
         if not case.plan.checkpointing:
             saved[logits.untyped_storage()._cdata] = logits.untyped_storage()  # noqa: SLF001
             kept = sum(each.nbytes() for each in saved.values())
-            yield Row(case.name, "saved activations", memory.estimate(case.estimate, case.plan).activations, kept)
+            yield AccuracyRow(
+                case.name, "saved activations", memory.estimate(case.estimate, case.plan).activations, kept
+            )
         loss.backward()
         gradients = memory.estimate(case.estimate, case.plan).gradients
-        yield Row(case.name, "gradients", gradients, sum(each.grad.nbytes for each in parameters))
+        yield AccuracyRow(case.name, "gradients", gradients, sum(each.grad.nbytes for each in parameters))
         yield from _states(case, parameters)
     yield from _peaks(case)
 
 
-def _peaks(case: Case) -> Iterator[Row]:
+def _peaks(case: EstimateCase) -> Iterator[AccuracyRow]:
     """The most that two training steps use at once, as PyTorch's MemTracker counts tensors without data."""
     fake = importlib.import_module("torch._subclasses.fake_tensor")
     tools = importlib.import_module("torch.distributed._tools.mem_tracker")
@@ -208,18 +210,18 @@ def _peaks(case: Case) -> Iterator[Row]:
         (found,) = (each for device, each in tracker.get_tracker_snapshot("peak").items() if device.type == "cpu")
         total = next(size for kind, size in found.items() if str(kind).endswith("Total"))
         wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).peak
-        yield Row(case.name, f"peak with {name}", wanted, total)
+        yield AccuracyRow(case.name, f"peak with {name}", wanted, total)
 
 
-def _cache_row(case: Case, model: Any, inputs: Any) -> Row:
+def _cache_row(case: EstimateCase, model: Any, inputs: Any) -> AccuracyRow:
     with torch.no_grad():
         models.decode(model, inputs[:, : case.plan.sequence - 2], case.plan.sequence)
     caches = [tensor for block in model.blocks for tensor in (block.cache.k, block.cache.v)]
     wanted = memory.estimate(case.estimate, case.plan).kv_cache
-    return Row(case.name, "KV cache", wanted, sum(each.nbytes for each in caches))
+    return AccuracyRow(case.name, "KV cache", wanted, sum(each.nbytes for each in caches))
 
 
-def _states(case: Case, parameters: list[Any]) -> Iterator[Row]:
+def _states(case: EstimateCase, parameters: list[Any]) -> Iterator[AccuracyRow]:
     for name, make in OPTIMIZERS.items():
         if name is Optimizer.ADAMW_FUSED:
             continue  # has no implementation for tensors without data
@@ -232,10 +234,10 @@ def _states(case: Case, parameters: list[Any]) -> Iterator[Row]:
             if torch.is_tensor(each) and each.dim()
         ]
         wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).optimizer
-        yield Row(case.name, f"states of {name}", wanted, sum(each.nbytes for each in kept))
+        yield AccuracyRow(case.name, f"states of {name}", wanted, sum(each.nbytes for each in kept))
 
 
-def on_card(case: Case) -> Iterator[Row]:
+def on_card(case: EstimateCase) -> Iterator[AccuracyRow]:
     """The allocator's peak, and what NVML says of this process, after three steps or some generated tokens."""
     for name in ON_CARD if case.plan.training else (Optimizer.NONE,):
         torch.cuda.empty_cache()
@@ -246,24 +248,24 @@ def on_card(case: Case) -> Iterator[Row]:
         found = memory.estimate(case.estimate, replace(case.plan, optimizer=name))
         label = f"{case.name} {name}" if case.plan.training else case.name
         peak, reserved, used = torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved(), nvml_bytes()
-        yield Row(label, "peak", found.peak + found.libraries, peak)
-        yield Row(label, "NVML", found.total, used)
-        yield Row(label, "context", found.context, used - reserved)
-        yield Row(label, "idle", found.idle, reserved - peak)
+        yield AccuracyRow(label, "peak", found.peak + found.libraries, peak)
+        yield AccuracyRow(label, "NVML", found.total, used)
+        yield AccuracyRow(label, "context", found.context, used - reserved)
+        yield AccuracyRow(label, "idle", found.idle, reserved - peak)
         gc.collect()
 
 
-def workspaces() -> Row:
+def workspaces() -> AccuracyRow:
     """What the libraries allocate for themselves: the first product of a forward and of a backward pass."""
     model, inputs = torch.nn.Linear(64, 64, bias=False).to("cuda"), torch.ones(64, 64, device="cuda")
     before = torch.cuda.memory_allocated()
     model(inputs).sum().backward()
     model.weight.grad = None
     torch.cuda.synchronize()
-    return Row("any", "workspaces", memory.LIBRARY_BYTES, torch.cuda.memory_allocated() - before)
+    return AccuracyRow("any", "workspaces", memory.LIBRARY_BYTES, torch.cuda.memory_allocated() - before)
 
 
-def _work(case: Case, name: Optimizer) -> None:
+def _work(case: EstimateCase, name: Optimizer) -> None:
     with torch.device("cuda"):
         model, inputs = case.build(), case.inputs("cuda")
     if not case.plan.training:
@@ -275,7 +277,7 @@ def _work(case: Case, name: Optimizer) -> None:
         _step(case, model, optimizer, inputs)
 
 
-def _step(case: Case, model: Any, optimizer: Any, inputs: Any) -> None:
+def _step(case: EstimateCase, model: Any, optimizer: Any, inputs: Any) -> None:
     loss, logits = loss_of(case, model, inputs)
     loss.backward()
     optimizer.step()
@@ -292,7 +294,7 @@ def nvml_bytes() -> int:
     return int(used.get(os.getpid()) or pynvml.nvmlDeviceGetMemoryInfo(handle).used)
 
 
-def _rows(only: str, *, is_on_card: bool) -> Iterator[Row]:
+def _rows(only: str, *, is_on_card: bool) -> Iterator[AccuracyRow]:
     if is_on_card:
         yield workspaces()
     for case in cases():
@@ -306,7 +308,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the cases' names")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     args = parser.parse_args()
-    record = Recorder(args.json, "estimate_accuracy", ("vgpu/workloads/estimate", "benchmarks/estimate"))
+    record = ResultRecorder(args.json, "estimate_accuracy", ("vgpu/workloads/estimate", "benchmarks/estimate"))
     rows = []
     for row in _rows(args.only, is_on_card=args.cuda):
         rows.append(row)

@@ -20,10 +20,10 @@ from typing import Any, Final
 from benchmarks import populated, verb_caller
 from benchmarks.populated import Extender
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 from vgpu.simulator.api import resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 Document = dict[str, Any]
 Body = Callable[[int], bytes]
@@ -41,7 +41,7 @@ PEERS: Final[Mapping[tuple[int, int], str]] = {  # ms, by nodes and pods
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class CallSeries:
     """One series of calls: a label, the verb, and the body of call N."""
 
     label: str
@@ -49,7 +49,7 @@ class Case:
     body: Body
 
 
-def cases(nodes: int, count: int, *, is_used: bool = True) -> Iterator[Case]:
+def cases(nodes: int, count: int, *, is_used: bool = True) -> Iterator[CallSeries]:
     """Yield the series for the first `count` names of a cluster, in which every card is used, or none."""
     names = json.dumps([populated.node_name(number) for number in range(min(count, nodes))], separators=(",", ":"))
 
@@ -61,17 +61,19 @@ def cases(nodes: int, count: int, *, is_used: bool = True) -> Iterator[Case]:
 
         return made
 
-    yield Case("filter, equal pods", "filter", body(lambda _: populated.POD_MIB))
-    yield Case("filter, each pod another request", "filter", body(lambda number: 1_000 + number))
-    yield Case("filter, two cards", "filter", body(lambda _: populated.POD_MIB, 2))
-    yield Case("filter, every node refused", "filter", body(lambda _: TOO_MUCH_MIB if is_used else 2 * TOO_MUCH_MIB))
-    yield Case("prioritize, equal pods", "prioritize", body(lambda _: populated.POD_MIB))
+    yield CallSeries("filter, equal pods", "filter", body(lambda _: populated.POD_MIB))
+    yield CallSeries("filter, each pod another request", "filter", body(lambda number: 1_000 + number))
+    yield CallSeries("filter, two cards", "filter", body(lambda _: populated.POD_MIB, 2))
+    yield CallSeries(
+        "filter, every node refused", "filter", body(lambda _: TOO_MUCH_MIB if is_used else 2 * TOO_MUCH_MIB)
+    )
+    yield CallSeries("prioritize, equal pods", "prioritize", body(lambda _: populated.POD_MIB))
 
 
-class Binder:
+class ApiBinder:
     """Binds pods through the API server, one after the other, node after node."""
 
-    def __init__(self, cluster: Cluster, nodes: int, cards: int, pods: int) -> None:
+    def __init__(self, cluster: InMemoryCluster, nodes: int, cards: int, pods: int) -> None:
         self._cluster = cluster
         self._place = ((number, number % nodes, number // nodes % cards) for number in itertools.count(pods))
         self._bound: list[int] = []
@@ -90,7 +92,7 @@ class Binder:
             self._cluster.store.remove(resources.PODS.name, key)
 
 
-async def series(case: Case, binder: Binder, url: str, calls: int) -> list[float]:
+async def series(case: CallSeries, binder: ApiBinder, url: str, calls: int) -> list[float]:
     """Return the milliseconds of each call of a series."""
     took = []
     async with verb_caller.calling(url) as caller:
@@ -106,7 +108,7 @@ async def series(case: Case, binder: Binder, url: str, calls: int) -> list[float
     return took[WARM_UP:]
 
 
-def check(case: Case, reply: bytes) -> None:
+def check(case: CallSeries, reply: bytes) -> None:
     """Fail where a reply does not say what the series is about."""
     answer = json.loads(reply)
     if case.verb == "filter":
@@ -117,7 +119,7 @@ def check(case: Case, reply: bytes) -> None:
         assert max(each["Score"] for each in answer) > 0, reply[:300]
 
 
-async def event_cost_ms(binder: Binder, pid: int) -> float:
+async def event_cost_ms(binder: ApiBinder, pid: int) -> float:
     """Return the processor time that the extender takes for one watch event of a pod, in ms."""
     before = processor_s(pid)
     for _ in range(EVENTS // 50):
@@ -147,11 +149,11 @@ def memory_mib(pid: int) -> tuple[float, float]:
     return int(found["VmRSS"]) / 1024, int(found["VmHWM"]) / 1024
 
 
-async def measure(asked: argparse.Namespace, folder: Path | None) -> list[Row]:
+async def measure(asked: argparse.Namespace, folder: Path | None) -> list[ResultRow]:
     """Measure one checkout."""
     cluster = populated.new()
     populated.fill(cluster, asked.nodes, asked.gpus, asked.pods)
-    binder = Binder(cluster, asked.nodes, asked.gpus, asked.pods)
+    binder = ApiBinder(cluster, asked.nodes, asked.gpus, asked.pods)
     is_used = asked.pods >= asked.nodes * asked.gpus
     load = {name: getattr(asked, name) for name in ("nodes", "gpus", "pods", "names")}
     async with populated.extender(cluster, folder) as running:
@@ -170,7 +172,7 @@ async def measure(asked: argparse.Namespace, folder: Path | None) -> list[Row]:
         "memory, peak": (peak, "MiB"),
     }
     return rows + [
-        Row(id=row_id(asked.nodes, asked.names, name), value=v, unit=unit, details=load)
+        ResultRow(id=row_id(asked.nodes, asked.names, name), value=v, unit=unit, details=load)
         for name, (v, unit) in figures.items()
     ]
 
@@ -180,15 +182,17 @@ def row_id(nodes: int, names: int, figure: str) -> str:
     return slug("latency", f"{nodes} nodes, {names} names", figure)
 
 
-async def _row(case: Case, binder: Binder, running: Extender, asked: argparse.Namespace, load: Document) -> Row:
+async def _row(
+    case: CallSeries, binder: ApiBinder, running: Extender, asked: argparse.Namespace, load: Document
+) -> ResultRow:
     took = await series(case, binder, running.verbs, asked.calls)
     p99 = statistics.quantiles(took, n=100)[98]
     details = load | {"p99": round(p99, 3), "max": round(max(took), 3), "calls": len(took)}
     id_ = row_id(asked.nodes, asked.names, case.label)
-    return Row(id=id_, value=statistics.median(took), unit="ms", worst=p99, details=details)
+    return ResultRow(id=id_, value=statistics.median(took), unit="ms", worst=p99, details=details)
 
 
-def table(asked: argparse.Namespace, rows: list[Row], before: list[Row]) -> str:
+def table(asked: argparse.Namespace, rows: list[ResultRow], before: list[ResultRow]) -> str:
     """Return the figures as lines; `before` are those of the baseline, in the same order, or empty."""
     peers = PEERS.get((asked.nodes, asked.pods), "")
     lines = [f"{asked.nodes} nodes x {asked.gpus} cards, {asked.pods} pods, {asked.names} names in a call. {peers}"]
@@ -205,7 +209,7 @@ async def main(asked: argparse.Namespace) -> None:
     before = await measure(asked, asked.baseline) if asked.baseline else []
     rows = await measure(asked, None)
     if asked.json:
-        Recorder(asked.json, "filter_latency", recorder.SCHEDULE_SOURCES).add(*rows)
+        ResultRecorder(asked.json, "filter_latency", recorder.SCHEDULE_SOURCES).add(*rows)
     print(table(asked, rows, before))
 
 

@@ -17,17 +17,17 @@ from typing import Final
 
 from benchmarks import populated
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
-from extender.gangs.records import Times
+from extender.gangs.records import GangTimes
 from extender.state import objects
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
-from extender.state.room import Room
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.room import ClusterRoom
 from extender.verbs.filter import Filter
 from vgpu.domain import names
 from vgpu.domain.asks.policy import PackingPolicy
@@ -87,11 +87,11 @@ def cluster_of(nodes: int, cards: int) -> Cluster:
         found.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
         slices = cards * populated.MEMORY_MIB // populated.SLICE_MIB
         found.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
-        found.leases.put(Lease(names.node_lease(name), name, "x", 1 << 30))
+        found.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
     return found
 
 
-def member(number: int, count: int, memory_mib: int) -> Pod:
+def member(number: int, count: int, memory_mib: int) -> WatchedPod:
     """Return a pod of the gang."""
     made = populated.pod(f"gang-{number:03}", "default", memory_mib)
     made["metadata"] |= {"uid": f"30000000-0000-4000-8000-{number:012x}", "resourceVersion": "1"}
@@ -102,8 +102,8 @@ def member(number: int, count: int, memory_mib: int) -> Pod:
 def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) -> Slices:
     """Plan a gang, and take the plan back."""
     defaults = DefaultPolicies(policy, policy)
-    book = GangBook(cluster, NobodyWaits(), Times(cluster.now, lambda: 0, DEADLINE_S))
-    candidates = Candidates(cluster, Room(cluster, defaults), defaults)
+    book = GangBook(cluster, NobodyWaits(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
+    candidates = Candidates(cluster, ClusterRoom(cluster, defaults), defaults)
     planner = GangPlanner(book, Planning(book, candidates, defaults, Leading(), cluster.now), Leading())
     node_filter = Filter(cluster, defaults, gangs=planner)
     made = [member(number, pods, SHARE_MIB if share else populated.MEMORY_MIB) for number in range(pods)]
@@ -113,7 +113,7 @@ def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) 
     return asyncio.run(_asked(cluster, node_filter, made, named))
 
 
-async def _asked(cluster: Cluster, node_filter: Filter, pods: list[Pod], named: list[str]) -> Slices:
+async def _asked(cluster: Cluster, node_filter: Filter, pods: list[WatchedPod], named: list[str]) -> Slices:
     await cluster.index(_no_pause)
     slices = Slices()
     answer = await node_filter.judge(pods[0], named, slices.pause)
@@ -128,7 +128,7 @@ async def _no_pause(_seconds: float) -> None:
     pass
 
 
-def measured(nodes: int, cards: int, pods: int, rounds: int) -> Iterator[Row]:
+def measured(nodes: int, cards: int, pods: int, rounds: int) -> Iterator[ResultRow]:
     """Measure every policy, for pods of a tenth of a card and for whole cards."""
     cluster = cluster_of(nodes, cards)
     for policy in POLICIES:
@@ -136,7 +136,7 @@ def measured(nodes: int, cards: int, pods: int, rounds: int) -> Iterator[Row]:
             runs = [planned(cluster, pods, policy, share=share) for _ in range(rounds)]
             longest = [max(run.lengths) * 1000 for run in runs]
             total = statistics.median(sum(run.lengths) * 1000 for run in runs)
-            yield Row(
+            yield ResultRow(
                 id=slug("gang_plan", str(policy), "shares" if share else "whole cards"),
                 value=statistics.median(longest),
                 unit="ms",
@@ -145,7 +145,7 @@ def measured(nodes: int, cards: int, pods: int, rounds: int) -> Iterator[Row]:
             )
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ResultRow]) -> str:
     """Return the figures as lines."""
     lines = [f"{'CPU time, ms':<44}{'in all':>9}{'longest without a pause':>25}"]
     lines += [f"{row.id:<44}{row.details['total']:>9.1f}{row.value:>25.1f}" for row in rows]
@@ -163,7 +163,7 @@ def main() -> None:
     asked = parser.parse_args()
     rows = list(measured(asked.nodes, asked.gpus, asked.pods, asked.rounds))
     if asked.json:
-        Recorder(asked.json, "gang_plan", recorder.SCHEDULE_SOURCES).add(*rows)
+        ResultRecorder(asked.json, "gang_plan", recorder.SCHEDULE_SOURCES).add(*rows)
     print(f"a gang of {asked.pods} pods, {asked.nodes} nodes x {asked.gpus} cards\n{table(rows)}")
 
 

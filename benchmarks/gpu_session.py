@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TextIO
 
-from benchmarks.gpu_steps import LISTS, Step, in_baseline
+from benchmarks.gpu_steps import LISTS, SessionStep, in_baseline
 from benchmarks.record import machine
 
 LEAST_S = 10  # a step is not started with less time
@@ -50,7 +50,7 @@ class StepOutcome:
         return self.verdict == "good"
 
 
-class Session:
+class StepSession:
     """Runs steps, and writes their output and outcomes into a folder."""
 
     def __init__(self, out: Path, seconds: float, await_free_memory: Callable[[], None]) -> None:
@@ -66,7 +66,7 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._log.close()
 
-    def run(self, steps: Sequence[Step]) -> list[StepOutcome]:
+    def run(self, steps: Sequence[SessionStep]) -> list[StepOutcome]:
         """Run the steps and return the outcome of each."""
         results = [StepOutcome(step.name, NOT_BEGUN) for step in steps]
         for place, step in enumerate(steps):
@@ -86,7 +86,7 @@ class Session:
         self._log.write(f"{text}\n")
         self._log.flush()
 
-    def _step(self, step: Step) -> StepOutcome:
+    def _step(self, step: SessionStep) -> StepOutcome:
         figures = self._out / "figures.json"
         figures.unlink(missing_ok=True)
         self.say(f"\n=== {step.name}, {step.limit_s:.0f} s at most ===")
@@ -112,7 +112,7 @@ class Session:
         fresh.rename(self._out / "session.json")
 
 
-def execute(command: Sequence[str], step: Step, log: TextIO) -> int | None:
+def execute(command: Sequence[str], step: SessionStep, log: TextIO) -> int | None:
     """Run a command in a new process group and return its exit code; None when there is no such program.
 
     It runs in the folder of the step. The group is killed at the limit, and after the command's end.
@@ -191,7 +191,7 @@ def free_memory_wait() -> Callable[[], None]:
         return lambda: None
 
 
-def choose(steps: Mapping[str, Step], names: Sequence[str], *, quick: bool) -> list[Step]:
+def choose(steps: Mapping[str, SessionStep], names: Sequence[str], *, quick: bool) -> list[SessionStep]:
     """Return the steps of those names, or all but those on demand. Raises KeyError."""
     chosen = [steps[name] for name in names] or [step for step in steps.values() if not step.on_demand]
     return [replace(step, command=(*step.command, *step.quick)) for step in chosen] if quick else chosen
@@ -216,7 +216,7 @@ def main() -> int:
     chosen = choose(steps, asked.steps, quick=asked.quick)
     if any(step.is_baseline and not step.folder for step in chosen):
         parser.error("steps of a baseline need --baseline DIR")
-    with Session(asked.out.resolve(), asked.seconds, free_memory_wait()) as session:
+    with StepSession(asked.out.resolve(), asked.seconds, free_memory_wait()) as session:
         results = session.run(chosen)
     return 0 if all(result.is_good for result in results) else 1
 

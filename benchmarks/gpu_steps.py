@@ -12,7 +12,7 @@ BASELINE = "-baseline"  # the end of the name of a step that runs in the other c
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SessionStep:
     """A command and its time limit.
 
     Attributes:
@@ -43,14 +43,16 @@ class Step:
         return self.name.endswith(BASELINE)
 
 
-def _benchmark(name: str, limit_s: float, module: str, *arguments: str, on_demand: bool = False) -> Step:
+def _benchmark(name: str, limit_s: float, module: str, *arguments: str, on_demand: bool = False) -> SessionStep:
     command = (sys.executable, "-m", f"benchmarks.{module}", *arguments)
-    return Step(name, limit_s, command, quick=("--quick",), has_figures=True, on_demand=on_demand)
+    return SessionStep(name, limit_s, command, quick=("--quick",), has_figures=True, on_demand=on_demand)
 
 
-def _test(name: str, limit_s: float, *arguments: str, on_demand: bool = False) -> Step:
+def _test(name: str, limit_s: float, *arguments: str, on_demand: bool = False) -> SessionStep:
     module = arguments[0] if arguments else name
-    return Step(name, limit_s, (sys.executable, "-m", f"tests.gpu.{module}", *arguments[1:]), on_demand=on_demand)
+    return SessionStep(
+        name, limit_s, (sys.executable, "-m", f"tests.gpu.{module}", *arguments[1:]), on_demand=on_demand
+    )
 
 
 MEMORY: Final = (
@@ -97,11 +99,11 @@ NOW: Final = (
 )
 
 
-def _with_baseline(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _with_baseline(steps: tuple[SessionStep, ...]) -> tuple[SessionStep, ...]:
     return tuple(replace(step, name=step.name + end) for step in steps for end in ("", BASELINE))
 
 
-def _programs(name: str, limit_s: float, *arguments: str) -> Step:
+def _programs(name: str, limit_s: float, *arguments: str) -> SessionStep:
     step = _benchmark(name, limit_s, "limiter_programs", *arguments)
     return replace(step, quick=("--seconds", "1"))
 
@@ -124,7 +126,7 @@ LISTS: Final = {
 }
 
 
-def in_baseline(step: Step, folder: Path, commit: str) -> Step:
+def in_baseline(step: SessionStep, folder: Path, commit: str) -> SessionStep:
     """Return the step, in the other checkout when it is a baseline's."""
     if not step.is_baseline:
         return step

@@ -18,12 +18,12 @@ from pathlib import Path
 from sqlalchemy import Engine, text
 
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from cluster import postgres, progress
 from cluster.postgres import Postgres
-from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Event, Owner, PodName, Start
+from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Event, PodName, PodOwner, Start
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import Dimension, Group, HistoryFilters
+from extender.history.reporting.reports import Dimension, HistoryFilters, UsageGroup
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, retention, rollup
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=1_000_000, help="number of events")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
-    record = Recorder(asked.json, "history", recorder.HISTORY_SOURCES)
+    record = ResultRecorder(asked.json, "history", recorder.HISTORY_SOURCES)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)  # PostgreSQL runs as another user
         for name, engine in engines(Path(folder)):
@@ -83,7 +83,7 @@ def events(count: int) -> Iterator[Event]:
             node_name,
             begin,
             begin - rng.randrange(30_000),
-            Owner("Deployment", f"train-{owner}"),
+            PodOwner("Deployment", f"train-{owner}"),
             {"app": f"train-{owner}", "team": f"t{number % NAMESPACES}"},
             (ContainerShare("main", gpu, share, 25),),
             (CardShare(gpu, card, "NVIDIA H100 80GB HBM3", CARD_MIB, share, 25),),
@@ -100,11 +100,11 @@ def measure(engine: Engine, count: int) -> dict[str, tuple[float, str]]:
     rolled_s = timed(lambda: roll_up(engine))
     progress.say(f"{engine.dialect.name}: {count} events stored in {stored_s:.0f} s, rolled up in {rolled_s:.0f} s")
     reports = SqlReports(engine, Prices("EUR", {"default": 2.5}), lambda: NOW_MS)
-    by_day = [Group(Dimension.DAY), Group(Dimension.NODE)]
+    by_day = [UsageGroup(Dimension.DAY), UsageGroup(Dimension.NODE)]
     asked: dict[str, Callable[[], object]] = {
-        "month-by-namespace": lambda: reports.usage([Group(Dimension.NAMESPACE)], BEGIN_MS, NOW_MS),
+        "month-by-namespace": lambda: reports.usage([UsageGroup(Dimension.NAMESPACE)], BEGIN_MS, NOW_MS),
         "month-by-day-and-node": lambda: reports.usage(by_day, BEGIN_MS, NOW_MS),
-        "month-by-label": lambda: reports.usage([Group(Dimension.LABEL, "team")], BEGIN_MS, NOW_MS),
+        "month-by-label": lambda: reports.usage([UsageGroup(Dimension.LABEL, "team")], BEGIN_MS, NOW_MS),
         "page-of-a-namespace": lambda: reports.history(HistoryFilters(namespaces=frozenset({"team-1"}))),
         "page-of-a-pod": lambda: reports.history(HistoryFilters(pod="train-7-7")),
         "page-of-a-card": lambda: reports.history(HistoryFilters(gpu="GPU-00000001-0001-4f6e-8d43-0123456789ab")),
@@ -150,10 +150,10 @@ def timed(ask: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def rows(name: str, count: int, figures: dict[str, tuple[float, str]]) -> list[result.Row]:
+def rows(name: str, count: int, figures: dict[str, tuple[float, str]]) -> list[result.ResultRow]:
     """Return the rows of a result."""
     return [
-        result.Row(id=f"history.{name}.{figure}", value=value, unit=unit, details={"events": count})
+        result.ResultRow(id=f"history.{name}.{figure}", value=value, unit=unit, details={"events": count})
         for figure, (value, unit) in figures.items()
     ]
 

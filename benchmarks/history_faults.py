@@ -31,14 +31,14 @@ from typing import Any
 import aiohttp
 
 from benchmarks import quantile_ratio, verb_caller
-from benchmarks.quantile_ratio import Round
+from benchmarks.quantile_ratio import CallRound
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from benchmarks.verb_caller import VerbCaller
 from cluster import postgres, progress
 from cluster.postgres import Postgres
 from extender.history import drain_state, folder
-from extender.history.recording.events import Decision, Kind
+from extender.history.recording.events import Decision, EventKind
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import HistoryFilters
 from extender.history.reporting.sql_reports import SqlReports
@@ -46,7 +46,7 @@ from extender.history.storage import database
 from vgpu.domain import names
 from vgpu.simulator import installation, nodes, ports
 from vgpu.simulator.api import resources, server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import Target
 from vgpu.simulator.kubelet import Kubelet
 
@@ -59,7 +59,7 @@ VERBS = ("filter", "bind")
 Step = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Phase(StrEnum):
+class DatabasePhase(StrEnum):
     """What the database does while a call is made."""
 
     HEALTHY = "healthy"
@@ -71,15 +71,18 @@ class Phase(StrEnum):
 class Calls:
     """The milliseconds of the calls of a run, by verb, round and phase, and the number of pods."""
 
-    took: dict[tuple[str, int, Phase], list[float]] = field(default_factory=lambda: defaultdict(list))
-    phase: Phase = Phase.CHANGING
+    took: dict[tuple[str, int, DatabasePhase], list[float]] = field(default_factory=lambda: defaultdict(list))
+    phase: DatabasePhase = DatabasePhase.CHANGING
     round: int = 0
     pods: int = 0
 
-    def rounds(self, verb: str) -> list[Round]:
+    def rounds(self, verb: str) -> list[CallRound]:
         """Return the rounds of a verb."""
-        both = ([self.took[verb, n, phase] for phase in (Phase.HEALTHY, Phase.FAILING)] for n in range(self.round))
-        return [Round(healthy, failing) for healthy, failing in both]
+        both = (
+            [self.took[verb, n, phase] for phase in (DatabasePhase.HEALTHY, DatabasePhase.FAILING)]
+            for n in range(self.round)
+        )
+        return [CallRound(healthy, failing) for healthy, failing in both]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Faults:
     heal: Step
 
 
-async def churn(cluster: Cluster, url: str, rate: float, calls: Calls, last: asyncio.Task[None]) -> None:
+async def churn(cluster: InMemoryCluster, url: str, rate: float, calls: Calls, last: asyncio.Task[None]) -> None:
     """Create, filter, bind and delete pods at a steady rate until `last` ends, and note the time of each call."""
     listed = [f"node-{n + 1}" for n in range(NODES)]
     async with verb_caller.calling(url) as caller:
@@ -115,12 +118,12 @@ async def call(caller: VerbCaller, verb: str, body: dict[str, Any], calls: Calls
     """Call a verb, and note the milliseconds."""
     phase = calls.phase
     milliseconds, reply = await caller.post(verb, json.dumps(body).encode())
-    calls.took[verb, calls.round, phase if phase is calls.phase else Phase.CHANGING].append(milliseconds)
+    calls.took[verb, calls.round, phase if phase is calls.phase else DatabasePhase.CHANGING].append(milliseconds)
     found: dict[str, Any] = json.loads(reply)
     return found
 
 
-async def end(cluster: Cluster, name: str) -> None:
+async def end(cluster: InMemoryCluster, name: str) -> None:
     """Delete a pod after its lifetime."""
     await asyncio.sleep(LIFETIME_S)
     await cluster.delete(Target(resources.PODS, "default", name), {"gracePeriodSeconds": 0})
@@ -135,7 +138,7 @@ def manifest(number: int) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def extender(home: Path, flags: list[str]) -> AsyncIterator[tuple[Cluster, str]]:
+async def extender(home: Path, flags: list[str]) -> AsyncIterator[tuple[InMemoryCluster, str]]:
     """Run an API server, nodes, and an extender that is ready to bind; yield the server and the extender's URL."""
     cluster = server.make_cluster(lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
     async with server.serving(cluster) as api:
@@ -193,15 +196,15 @@ async def alternate(home: Path, asked: argparse.Namespace, calls: Calls, faults:
     """Let the database be healthy and fail in turn."""
     await asyncio.sleep(WARM_UP_S)
     for _ in range(asked.rounds):
-        calls.phase = Phase.HEALTHY
+        calls.phase = DatabasePhase.HEALTHY
         await asyncio.sleep(asked.period_s)
-        calls.phase = Phase.CHANGING
+        calls.phase = DatabasePhase.CHANGING
         await faults.fail()
-        calls.phase = Phase.FAILING
+        calls.phase = DatabasePhase.FAILING
         await asyncio.sleep(asked.period_s)
         state = drain_state.read(folder.state_file(home))
         progress.say(f"{home.name}: {waiting(home)} lines wait after {asked.period_s:.0f} s: {state.error}")
-        calls.phase = Phase.CHANGING
+        calls.phase = DatabasePhase.CHANGING
         await faults.heal()
         await drained(home)
         calls.round += 1
@@ -227,7 +230,7 @@ def check(url: str, pods: int) -> None:
     engine = database.engine(url)
     found, cursor = [], ""
     while True:
-        filters = HistoryFilters(kinds=frozenset({Kind.DECISION}))
+        filters = HistoryFilters(kinds=frozenset({EventKind.DECISION}))
         page = SqlReports(engine, Prices(), lambda: 0).history(filters, cursor, 1000)
         found += [(each.id, each.event) for each in page.entries]
         cursor = page.cursor
@@ -293,33 +296,33 @@ async def every(asked: argparse.Namespace, work: Path) -> dict[str, Calls]:
     return {case: await run_case(asked, work) for case, run_case in CASES.items() if asked.only in case}
 
 
-def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.Row]:
+def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.ResultRow]:
     """Return the rows of a result: for each case and verb p50 and p99, failing and healthy, and the ratio of p99."""
     load = {"rate": asked.rate, "rounds": asked.rounds, "period_s": asked.period_s}
     return [row for case, calls in found.items() for verb in VERBS for row in _rows(case, verb, calls, load)]
 
 
-def _rows(case: str, verb: str, calls: Calls, load: dict[str, Any]) -> Iterator[result.Row]:
+def _rows(case: str, verb: str, calls: Calls, load: dict[str, Any]) -> Iterator[result.ResultRow]:
     rounds = calls.rounds(verb)
     healthy, failing = ([ms for each in rounds for ms in times(each)] for times in (_healthy, _failing))
     for name, of in (("p50", statistics.median), ("p99", quantile_ratio.p99)):
         details = load | {"calls": len(failing)}
         row_id = f"history-faults.{case}.{verb}.{name}"
-        yield result.Row(id=row_id, value=of(failing), native=of(healthy), unit="ms", details=details)
+        yield result.ResultRow(id=row_id, value=of(failing), native=of(healthy), unit="ms", details=details)
     ratio = quantile_ratio.of(rounds)
     details = load | {"low": round(ratio.low, 3), "high": round(ratio.high, 3), "verdict": ratio.verdict(GOAL)}
-    yield result.Row(id=f"history-faults.{case}.{verb}.ratio", value=ratio.value, unit="ratio", details=details)
+    yield result.ResultRow(id=f"history-faults.{case}.{verb}.ratio", value=ratio.value, unit="ratio", details=details)
 
 
-def _healthy(each: Round) -> Sequence[float]:
+def _healthy(each: CallRound) -> Sequence[float]:
     return each.healthy
 
 
-def _failing(each: Round) -> Sequence[float]:
+def _failing(each: CallRound) -> Sequence[float]:
     return each.failing
 
 
-def line(row: result.Row) -> str:
+def line(row: result.ResultRow) -> str:
     """Return a row as a line of a Markdown table."""
     healthy = "" if row.native is None else f"{row.native:.2f}"
     interval = (
@@ -341,7 +344,7 @@ def main() -> None:
     asked = parser.parse_args()
     if why := postgres.missing() or ("" if os.geteuid() == 0 else "run it as root"):
         sys.exit(why)
-    record = Recorder(asked.json, "history_faults", recorder.HISTORY_SOURCES)
+    record = ResultRecorder(asked.json, "history_faults", recorder.HISTORY_SOURCES)
     with tempfile.TemporaryDirectory() as work:
         Path(work).chmod(0o755)
         record.add(*rows(asyncio.run(every(asked, Path(work))), asked))

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 from benchmarks.started_program import StartedProgram
 
 VGPU = (sys.executable, "-m", "vgpu.cli")
@@ -35,7 +35,7 @@ TENANT = (*VGPU, "run", "--gpu-mem", "60Gi", "--")
 BEST_EFFORT = (*VGPU, "run", "--compute-policy", "best-effort", "--gpu-mem", "2Gi", "--")
 
 
-class Card:
+class NvmlCard:
     """One card of NVML's."""
 
     def __init__(self, index: int) -> None:
@@ -72,9 +72,9 @@ def holding(target: int, gpu: int, log: Path, before: Sequence[str] = ()) -> Ite
         process.wait()
 
 
-def targets(asked: Sequence[int], gpu: int, seconds: float) -> Iterator[Row]:
+def targets(asked: Sequence[int], gpu: int, seconds: float) -> Iterator[ResultRow]:
     """Hold each target, and yield what was measured."""
-    card = Card(gpu)
+    card = NvmlCard(gpu)
     for target in asked:
         with tempfile.TemporaryDirectory() as folder, holding(target, gpu, Path(folder) / "log") as load:
             samples, memory = _sampled(card, load, seconds)
@@ -82,7 +82,7 @@ def targets(asked: Sequence[int], gpu: int, seconds: float) -> Iterator[Row]:
         yield from _target_rows(target, seconds, samples, memory, log)
 
 
-def _sampled(card: Card, load: subprocess.Popen[bytes], seconds: float) -> tuple[list[int], float]:
+def _sampled(card: NvmlCard, load: subprocess.Popen[bytes], seconds: float) -> tuple[list[int], float]:
     """Return NVML's utilization and the most memory while the load runs. Raises RuntimeError where it has ended."""
     samples, memory, until = [], 0.0, time.monotonic() + seconds
     while time.monotonic() < until:
@@ -96,17 +96,21 @@ def _sampled(card: Card, load: subprocess.Popen[bytes], seconds: float) -> tuple
 
 def _target_rows(
     target: int, seconds: float, samples: Sequence[int], memory: float, log: Sequence[dict[str, Any]]
-) -> Iterator[Row]:
+) -> Iterator[ResultRow]:
     settled = samples[int(min(FIRST_S, seconds / 5) / EVERY_S) :]
     mean = sum(settled) / len(settled)
     fault = "" if abs(mean - target) <= NEAR else f"{mean - target:+.1f} points"
     name = f"target {target}"
     spread = {"lowest": min(settled), "highest": max(settled), "samples": len(settled)}
-    yield Row(id=slug(name, "mean"), value=mean, unit="%", goal=f"within {NEAR:g} points", fault=fault, details=spread)
-    yield Row(id=slug(name, "settling"), value=settling_s(samples, target), unit="s")
-    yield Row(id=slug(name, "memory"), value=memory, unit="MiB")
+    yield ResultRow(
+        id=slug(name, "mean"), value=mean, unit="%", goal=f"within {NEAR:g} points", fault=fault, details=spread
+    )
+    yield ResultRow(id=slug(name, "settling"), value=settling_s(samples, target), unit="s")
+    yield ResultRow(id=slug(name, "memory"), value=memory, unit="MiB")
     sleeps = sum(each["message"].startswith("Sleep") for each in log)
-    yield Row(id=slug(name, "sleeps"), value=sleeps, unit="times", goal="0", fault="slept alone" if sleeps else "")
+    yield ResultRow(
+        id=slug(name, "sleeps"), value=sleeps, unit="times", goal="0", fault="slept alone" if sleeps else ""
+    )
 
 
 def settling_s(samples: Sequence[int], target: int) -> float | None:
@@ -117,7 +121,7 @@ def settling_s(samples: Sequence[int], target: int) -> float | None:
     return first * EVERY_S if first < len(means) else None
 
 
-def beside(gpu: int, seconds: float) -> Iterator[Row]:
+def beside(gpu: int, seconds: float) -> Iterator[ResultRow]:
     """Yield the rates of a program alone and beside the load, and when the load slept and came back."""
     for name, program, load in (("native", (), ()), ("arbiter", TENANT, BEST_EFFORT)):
         alone, _, _ = _job(program, gpu, seconds)
@@ -132,16 +136,16 @@ def beside(gpu: int, seconds: float) -> Iterator[Row]:
 
 def _beside_rows(
     name: str, rate: float, alone: float, begun: float, ended: float, log: Sequence[dict[str, Any]]
-) -> Iterator[Row]:
+) -> Iterator[ResultRow]:
     part = 100 * rate / alone
     fault = "" if part >= 98 else f"{part:.1f} %"  # noqa: PLR2004 - the goal
-    yield Row(id=slug(name, "rate"), value=part, unit="% of alone", goal="98 %", fault=fault)
+    yield ResultRow(id=slug(name, "rate"), value=part, unit="% of alone", goal="98 %", fault=fault)
     events = [(datetime.fromisoformat(each["time"]).timestamp(), each["message"]) for each in log]
     slept = [at - begun for at, text in events if text.startswith("Sleep") and at >= begun - SETTLED_S / 2]
     back = [at - ended for at, text in events if text.startswith("Idle") and at > ended]
     told = {"log": [f"{at - begun:+.2f} {text}"[:90] for at, text in events][-40:]}
-    yield Row(id=slug(name, "asleep"), value=min(slept, default=None), unit="s", goal="1 s", details=told)
-    yield Row(id=slug(name, "back"), value=min(back, default=None), unit="s", goal="5 to 15 s")
+    yield ResultRow(id=slug(name, "asleep"), value=min(slept, default=None), unit="s", goal="1 s", details=told)
+    yield ResultRow(id=slug(name, "back"), value=min(back, default=None), unit="s", goal="5 to 15 s")
 
 
 def _job(before: Sequence[str], gpu: int, seconds: float) -> tuple[float, float, float]:
@@ -161,7 +165,7 @@ def main() -> int:
     parser.add_argument("--gpu", type=int, default=0)
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
-    record = Recorder(asked.json, "hold", SOURCES)
+    record = ResultRecorder(asked.json, "hold", SOURCES)
     rows = (
         targets(asked.target, asked.gpu, asked.seconds) if asked.part == "targets" else beside(asked.gpu, asked.seconds)
     )

@@ -24,9 +24,9 @@ from benchmarks.compute import (
     single_container,
     torch_shapes,
 )
-from benchmarks.compute.scenario import Measurement, Scenario, table
+from benchmarks.compute.scenario import Scenario, ScenarioFigure, table
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from benchmarks.report import plot
 
 PARTS: dict[str, Callable[[float, bool], list[Scenario]]] = {
@@ -57,14 +57,14 @@ def main() -> int:
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     limiter.arbiter_path()  # raises at once when it is not built
-    record = Recorder(asked.json, "limiter_compute", recorder.COMPUTE_SOURCES)
+    record = ResultRecorder(asked.json, "limiter_compute", recorder.COMPUTE_SOURCES)
     rows = []
     for row in table(scenarios(asked.parts, asked.seconds, asked.only, quick=asked.quick), asked.rounds):
         rows.append(row)
         record.add(row.as_row())
     print(f"{record}; {record.result.faults} goals missed")
     if asked.plot:
-        asked.plot.write_text(plot.picture([row for row in rows if isinstance(row, Measurement)], str(record)))
+        asked.plot.write_text(plot.picture([row for row in rows if isinstance(row, ScenarioFigure)], str(record)))
     return 1 if record.result.faults else 0
 
 

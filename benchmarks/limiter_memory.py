@@ -20,7 +20,7 @@ from benchmarks.memory.nvml_watcher import Watcher
 from benchmarks.memory.trial import Findings
 from benchmarks.memory.worker import MIB
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 
 PARTS = ("leaks", "pairs", "costs", "twins", "crowds")
 COSTS = {"costs": costs.measure, "twins": costs.measure_twins, "crowds": costs.measure_crowds}
@@ -38,7 +38,7 @@ def main() -> int:
     if set(asked.parts) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
     parts = asked.parts or PARTS
-    record = Recorder(asked.json, "limiter_memory", recorder.MEMORY_SOURCES)
+    record = ResultRecorder(asked.json, "limiter_memory", recorder.MEMORY_SOURCES)
     print(record, flush=True)
     if not set(parts) <= set(COSTS):
         with Watcher() as watcher:
@@ -49,7 +49,7 @@ def main() -> int:
     return 1 if faults else 0
 
 
-def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: Recorder, *, quick: bool) -> None:
+def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: ResultRecorder, *, quick: bool) -> None:
     """Measure, print and record leaks and pairs."""
     start, natives = native_costs.measure(watcher)
     if "leaks" in parts:
@@ -62,11 +62,11 @@ def hold(watcher: Watcher, parts: Sequence[str], limit: int, record: Recorder, *
         record.add(faulty("pairs", wrong, {"of": len(found) ** 2, "limit_mib": limit // MIB}))
 
 
-def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> result.Row:
+def faulty(row_id: str, wrong: Sequence[Any], details: Mapping[str, Any]) -> result.ResultRow:
     """Return the row that counts what has a fault, and names it."""
     words = "; ".join(map(str, wrong))[:1000]
     faults = {"faulty": list(wrong)}
-    return result.Row(
+    return result.ResultRow(
         id=row_id, value=len(wrong), unit="faults", goal="<= 0", fault=words, details={**details, **faults}
     )
 
@@ -106,7 +106,7 @@ def pair_table(
     return found
 
 
-def cost_table(part: str, found: Iterable[Cost], record: Recorder) -> None:
+def cost_table(part: str, found: Iterable[Cost], record: ResultRecorder) -> None:
     """Print and record each figure as soon as it is measured, with the quartiles of its rounds."""
     print("| call | native us | limited us | more us | ratio | rounds' middle half | goal | failed |\n|" + "---|" * 8)
     for cost in found:

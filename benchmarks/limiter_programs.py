@@ -18,13 +18,13 @@ import limiter
 from benchmarks.applications import loads, pairs
 from benchmarks.applications.pairs import Pair
 from benchmarks.compute import scenario
-from benchmarks.compute.scenario import Failure, Measurement, SkippedError
+from benchmarks.compute.scenario import Failure, ScenarioFigure, SkippedError
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 
 SOURCES = (*recorder.COMPUTE_SOURCES, "benchmarks/applications")
 PAIRS: dict[str, tuple[Pair, ...]] = {"decode": pairs.DECODE, "training": pairs.TRAINING, "jax": pairs.JAX}
-Rows = Iterator[Measurement | Failure]
+Rows = Iterator[ScenarioFigure | Failure]
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
     if unknown := set(asked.parts) - set(parts()):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     limiter.arbiter_path()  # raises at once when it is not built
-    record = Recorder(asked.json, "limiter_programs", SOURCES)
+    record = ResultRecorder(asked.json, "limiter_programs", SOURCES)
     print(scenario.HEAD, flush=True)
     for part in asked.parts or parts():
         for row in parts()[part](asked.only, asked.seconds, asked.rounds):

@@ -15,22 +15,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.memory import kills, process_ends, races
-from benchmarks.memory.kills import Plan
+from benchmarks.memory.kills import KillCampaign
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.outcome import Outcome
+from benchmarks.memory.outcome import TrialOutcome
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 
 RACES = {2: (6000, 110), 8: (3500, 110), 64: (500, 180)}  # processes: rounds, and the seconds after which they stop
 QUICK_RACES = {2: (100, 20), 8: (50, 20), 64: (2, 20)}
 FAR = 100_000  # more instructions than any holder executes inside the lock
 SEED = 1
 
-KILLS = Plan(workers=16, kills=1000, looks=5, seconds=250, seed=SEED)
-QUICK_KILLS = Plan(workers=4, kills=30, looks=3, seconds=50, seed=SEED)
+KILLS = KillCampaign(workers=16, kills=1000, looks=5, seconds=250, seed=SEED)
+QUICK_KILLS = KillCampaign(workers=4, kills=30, looks=3, seconds=50, seed=SEED)
 NATIVE_KILLS, NATIVE_S = 150, 40
 
-Campaign = Callable[[Watcher, Namespace], Iterator[Outcome]]
+Campaign = Callable[[Watcher, Namespace], Iterator[TrialOutcome]]
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
     asked = parser.parse_args()
     if set(asked.campaigns) - set(CAMPAIGNS):
         parser.error(f"campaigns are {', '.join(CAMPAIGNS)}")
-    record = Recorder(asked.json, "limiter_races", recorder.MEMORY_SOURCES)
+    record = ResultRecorder(asked.json, "limiter_races", recorder.MEMORY_SOURCES)
     print(record, flush=True)
     with Watcher() as watcher:
         for name in asked.campaigns or CAMPAIGNS:
@@ -53,21 +53,21 @@ def main() -> int:
     return 1 if record.result.faults else 0
 
 
-def report(outcome: Outcome) -> Outcome:
+def report(outcome: TrialOutcome) -> TrialOutcome:
     """Print the outcome as a line, and return it."""
     figures = ", ".join(f"{name} {value}" for name, value in outcome.figures.items()) or "not in this driver"
     print(f"{outcome.name}: {'; '.join(outcome.faults) or 'no fault'} ({figures})", flush=True)
     return outcome
 
 
-def run_races(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
+def run_races(watcher: Watcher, asked: Namespace) -> Iterator[TrialOutcome]:
     """Race for the last bytes."""
     for processes, (rounds, seconds) in (QUICK_RACES if asked.quick else RACES).items():
         if asked.processes in {None, processes}:
             yield races.race(watcher, processes, rounds, asked.seconds or seconds, SEED)
 
 
-def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
+def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[TrialOutcome]:
     """Kill workers, without limits and with them."""
     plan = QUICK_KILLS if asked.quick else KILLS
     plan = replace(plan, seconds=asked.seconds or plan.seconds)
@@ -75,20 +75,20 @@ def run_kills(watcher: Watcher, asked: Namespace) -> Iterator[Outcome]:
     yield kills.kill(watcher, plan)
 
 
-def run_locks(_: Watcher, asked: Namespace) -> Iterator[Outcome]:
+def run_locks(_: Watcher, asked: Namespace) -> Iterator[TrialOutcome]:
     """Kill and stop a process inside the lock."""
     yield process_ends.inside_the_lock("kill", range(0, FAR, 7 if asked.quick else 4))
     yield process_ends.inside_the_lock("stop", range(0, 200, 40 if asked.quick else 10))
 
 
-def run_shared(watcher: Watcher, _: Namespace) -> Iterator[Outcome]:
+def run_shared(watcher: Watcher, _: Namespace) -> Iterator[TrialOutcome]:
     """Kill exporters of shared memory, and let one free it."""
     for how in process_ends.WAYS:
         yield process_ends.exporter_killed(watcher, how)
     yield process_ends.exporter_frees(watcher)
 
 
-def run_exec(_: Watcher, __: Namespace) -> Iterator[Outcome]:
+def run_exec(_: Watcher, __: Namespace) -> Iterator[TrialOutcome]:
     """Exec a program without CUDA."""
     yield process_ends.exec_without_cuda()
 

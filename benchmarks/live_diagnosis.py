@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow, slug
 from benchmarks.started_program import StartedProgram
 
 VGPU = (sys.executable, "-m", "vgpu.cli")
@@ -29,7 +29,7 @@ SOURCES = ("vgpu/workloads/diagnose", "benchmarks/diagnose", "limiter/src/comput
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DiagnosisCase:
     """A program, its limits, the code that is right, whether it has a cure, and the limits of a neighbour."""
 
     program: str
@@ -46,19 +46,19 @@ class Case:
 
 
 CASES = (
-    Case("gpt", ""),
-    Case("gpt", "", MEASURED, name="gpt with a share"),
-    Case("imagenet", "data-bound", MEASURED, has_cure=True),
-    Case("files", "data-bound", MEASURED, has_cure=True),
-    Case("word_language_model", "launch-bound", MEASURED, has_cure=True),
-    Case("mnist", "sync-bound", MEASURED, has_cure=True),
-    Case("copies", "memory-copy-bound", has_cure=True),
-    Case("one_at_a_time", "one-kernel-at-a-time", has_cure=True),
-    Case("checkpoints", "checkpoint-dips", MEASURED, has_cure=True),
-    Case("power", "power-limit"),
-    Case("sleeping", "idle"),
-    Case("gpt", "share-used-up", ("--gpu-cores", "20"), name="gpt with 20 percent"),
-    Case(
+    DiagnosisCase("gpt", ""),
+    DiagnosisCase("gpt", "", MEASURED, name="gpt with a share"),
+    DiagnosisCase("imagenet", "data-bound", MEASURED, has_cure=True),
+    DiagnosisCase("files", "data-bound", MEASURED, has_cure=True),
+    DiagnosisCase("word_language_model", "launch-bound", MEASURED, has_cure=True),
+    DiagnosisCase("mnist", "sync-bound", MEASURED, has_cure=True),
+    DiagnosisCase("copies", "memory-copy-bound", has_cure=True),
+    DiagnosisCase("one_at_a_time", "one-kernel-at-a-time", has_cure=True),
+    DiagnosisCase("checkpoints", "checkpoint-dips", MEASURED, has_cure=True),
+    DiagnosisCase("power", "power-limit"),
+    DiagnosisCase("sleeping", "idle"),
+    DiagnosisCase("gpt", "share-used-up", ("--gpu-cores", "20"), name="gpt with 20 percent"),
+    DiagnosisCase(
         "gpt",
         "waits-for-turns",
         ("--gpu-cores", "20", "--compute-policy", "burst"),
@@ -68,7 +68,7 @@ CASES = (
 )
 
 
-def started(case: Case, gpu: int, seconds: float, *, cured: bool = False) -> StartedProgram:
+def started(case: DiagnosisCase, gpu: int, seconds: float, *, cured: bool = False) -> StartedProgram:
     """Start a case's program under the limiter."""
     return StartedProgram(case.program, gpu, seconds, limited(case.limits), cured=cured)
 
@@ -90,25 +90,25 @@ def diagnosed(program: str) -> list[dict[str, Any]]:
     return findings
 
 
-def code_row(case: Case, findings: Sequence[dict[str, Any]]) -> Row:
+def code_row(case: DiagnosisCase, findings: Sequence[dict[str, Any]]) -> ResultRow:
     """Return whether the right code came first."""
     codes = [each["code"] for each in findings]
     is_right = codes[:1] == [case.code] if case.code else not codes
     details = {"found": " ".join(codes), "seen": "; ".join(each["seen"] for each in findings)[:900]}
     fault = "" if is_right else f"found {' '.join(codes) or 'nothing'}"
     goal = case.code or "none"
-    return Row(id=f"{case.id}.code", value=float(is_right), unit="right", goal=goal, fault=fault, details=details)
+    return ResultRow(id=f"{case.id}.code", value=float(is_right), unit="right", goal=goal, fault=fault, details=details)
 
 
-def cure_row(case: Case, factor: float, findings: Sequence[dict[str, Any]]) -> Row:
+def cure_row(case: DiagnosisCase, factor: float, findings: Sequence[dict[str, Any]]) -> ResultRow:
     """Return how many times as fast the cured program is, beside what was said."""
     bound = findings[0]["at_most_times_as_fast"] if findings else None
     ratio = factor / bound if bound else 0.0
     fault = "" if 0.5 <= ratio <= 2 else f"{ratio:.2f} of what was said"  # noqa: PLR2004 - the goal
-    return Row(id=f"{case.id}.cured", value=factor, unit="times", native=bound, goal="a factor of 2", fault=fault)
+    return ResultRow(id=f"{case.id}.cured", value=factor, unit="times", native=bound, goal="a factor of 2", fault=fault)
 
 
-def watched(case: Case, running: StartedProgram, gpu: int) -> list[dict[str, Any]]:
+def watched(case: DiagnosisCase, running: StartedProgram, gpu: int) -> list[dict[str, Any]]:
     """Let a program compute, beside its neighbour, and diagnose it."""
     with ExitStack() as stack:
         if case.neighbour:
@@ -118,7 +118,7 @@ def watched(case: Case, running: StartedProgram, gpu: int) -> list[dict[str, Any
         return diagnosed(case.program)
 
 
-def measure(cases: Sequence[Case], gpu: int) -> Iterator[Row]:
+def measure(cases: Sequence[DiagnosisCase], gpu: int) -> Iterator[ResultRow]:
     """Yield the figures of each case. The next program starts, up to its first call of CUDA, while one runs."""
     runs = [(case, cured) for case in cases for cured in (False, True)[: 1 + case.has_cure]]
     starts = (started(case, gpu, CURED_S if cured else RUN_S, cured=cured) for case, cured in runs)
@@ -143,7 +143,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only programs whose name contains this text")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
-    record = Recorder(asked.json, "live_diagnosis", SOURCES)
+    record = ResultRecorder(asked.json, "live_diagnosis", SOURCES)
     for row in measure([each for each in CASES if asked.only in each.id], asked.gpu):
         record.add(row)
         said = "" if row.native is None else f"said at most {row.native:.1f}"

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.record import fingerprint, machine, recorder
-from benchmarks.record.result import Row, slug
+from benchmarks.record.result import ResultRow, slug
 
 SOURCES = ("extender", "webhook", "deviceplugin", "vgpu/node", "vgpu/adapters")
 LINE = re.compile(r"(?P<fault>\S.*?) +(?P<count>\d+) +(?P<median>\d+\.\d) +(?P<worst>\d+\.\d) +(?P<failed>\d+)")
 
 
-def rows(summary: str) -> Iterator[Row]:
+def rows(summary: str) -> Iterator[ResultRow]:
     """Yield a row for each fault with an end. Raises ValueError where there is none."""
     found = [match for match in map(LINE.fullmatch, summary.splitlines()) if match]
     if not found:
@@ -30,7 +30,7 @@ def rows(summary: str) -> Iterator[Row]:
     for each in found:
         details = {"count": int(each["count"]), "failed": int(each["failed"])}
         name = slug("outage", each["fault"])
-        yield Row(id=name, value=float(each["median"]), unit="s", worst=float(each["worst"]), details=details)
+        yield ResultRow(id=name, value=float(each["median"]), unit="s", worst=float(each["worst"]), details=details)
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--commit", help="of that checkout; by default of this one")
     parser.add_argument("--json", type=Path, help="by default a file in benchmarks/results")
     asked = parser.parse_args()
-    written = recorder.Recorder(asked.json, "outages", ()).result
+    written = recorder.ResultRecorder(asked.json, "outages", ()).result
     at = datetime.fromtimestamp(asked.summary.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = replace(
         written,

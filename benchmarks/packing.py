@@ -15,12 +15,12 @@ from dataclasses import astuple
 from pathlib import Path
 
 from benchmarks.placement import baselines, simulation, traces
-from benchmarks.placement.fleet import Fleet
+from benchmarks.placement.fleet import FleetArrays
 from benchmarks.placement.traces import Trace
 from benchmarks.placement.verbs import ThroughVerbs
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import Row
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultRow
 
 CARDS = 400
 THROUGH_VERBS = ("fragmentation", "binpack", "spread", "power")  # fgd is measured as its authors published it
@@ -30,7 +30,7 @@ SOURCES = ("vgpu/placement", "benchmarks/placement")
 def main() -> None:
     """Simulate, print one line for each trace and policy, and record the figures."""
     asked = arguments()
-    record = Recorder(asked.json, "packing", SOURCES)
+    record = ResultRecorder(asked.json, "packing", SOURCES)
     for name in [asked.nodes.stem] if asked.nodes else asked.mix:
         for policy in asked.policy:
             began = time.process_time()
@@ -66,7 +66,7 @@ def arguments() -> argparse.Namespace:
 def once(asked: argparse.Namespace, mix: str, policy: str, seed: int) -> tuple[float, ...]:
     """Return the two figures of one run."""
     trace = read(asked, mix, seed)
-    fleet = Fleet(trace.machines)
+    fleet = FleetArrays(trace.machines)
     through_verbs = asked.verbs and policy in THROUGH_VERBS
     chooser = ThroughVerbs(fleet, trace, policy) if through_verbs else baselines.POLICIES[policy](fleet, trace, seed)
     return astuple(_run(trace, fleet, chooser, asked.steady, seed))
@@ -80,19 +80,19 @@ def read(asked: argparse.Namespace, mix: str, seed: int) -> Trace:
 
 
 def _run(
-    trace: Trace, fleet: Fleet, chooser: object, load: float | None, seed: int
+    trace: Trace, fleet: FleetArrays, chooser: object, load: float | None, seed: int
 ) -> simulation.Filled | simulation.Steady:
     if load is None:
         return simulation.fill(trace, fleet, chooser, seed)
     return simulation.steady(trace, fleet, chooser, load, seed)
 
 
-def row(name: str, policy: str, load: float | None, runs: Sequence[tuple[float, ...]]) -> Row:
+def row(name: str, policy: str, load: float | None, runs: Sequence[tuple[float, ...]]) -> ResultRow:
     """Return the figure of one policy on one trace, in percent of all cards."""
     kind, second = ("fill", "at-end") if load is None else (f"steady-{100 * load:.0f}", "rejected")
     allocated = tuple(round(each[0], 3) for each in runs)
     details = {second: round(median(runs, 1), 3), "seeds": len(runs)}
-    return Row(
+    return ResultRow(
         id=f"{kind}.{name}.{policy}", value=round(median(runs, 0), 3), unit="%", rounds=allocated, details=details
     )
 

@@ -25,7 +25,7 @@ from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.simulator.api import resources, server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 MEMORY_MIB: Final = 81_920
 SLICE_MIB: Final = 256
@@ -47,13 +47,13 @@ class Extender:
     ready_s: float
 
 
-def new() -> Cluster:
+def new() -> InMemoryCluster:
     """Return an empty cluster."""
     numbers = itertools.count(1)
     return server.make_cluster(lambda: datetime.now(UTC), lambda: f"00000000-0000-4000-8000-{next(numbers):012x}")
 
 
-def fill(cluster: Cluster, nodes: int, cards: int, pods: int) -> None:
+def fill(cluster: InMemoryCluster, nodes: int, cards: int, pods: int) -> None:
     """Store nodes with cards, fresh Leases, and pods of `POD_MIB` that are spread over all cards."""
     for number in range(nodes):
         put_node(cluster, number, cards)
@@ -66,7 +66,7 @@ def node_name(number: int) -> str:
     return f"gpu-pool-a-{number:05}.cluster.internal"
 
 
-def put_node(cluster: Cluster, number: int, cards: int) -> None:
+def put_node(cluster: InMemoryCluster, number: int, cards: int) -> None:
     """Store a Node, its GPUNode and its Lease."""
     name, meta = node_name(number), {"creationTimestamp": "2026-01-01T00:00:00Z"}
     amounts = {names.SLICE: str(cards * MEMORY_MIB // SLICE_MIB), names.CARD: str(cards), "cpu": "64", "pods": "500"}
@@ -93,7 +93,7 @@ def card_uuid(node: int, index: int) -> str:
     return f"GPU-{node:08x}-0000-4000-8000-{index:012x}"
 
 
-def put_pod(cluster: Cluster, number: int, node: int, index: int) -> None:
+def put_pod(cluster: InMemoryCluster, number: int, node: int, index: int) -> None:
     """Store a running pod that holds a share of one card."""
     namespace, name = f"team-{number % NAMESPACES}", f"train-{number:06}"
     grants = {"main": (Grant(card_uuid(node, index), POD_MIB, 10),)}
@@ -142,7 +142,7 @@ RUNNING: Final[Document] = {
 
 
 @asynccontextmanager
-async def extender(cluster: Cluster, folder: Path | None = None, *options: str) -> AsyncIterator[Extender]:
+async def extender(cluster: InMemoryCluster, folder: Path | None = None, *options: str) -> AsyncIterator[Extender]:
     """Serve the cluster and run an extender over it, from the checkout `folder` (None: this one), with more options."""
     verbs, rest = free_port(), free_port()
     async with server.serving(cluster) as url:

@@ -17,7 +17,7 @@ OUTSIDE: Final = 0.025  # of the samples, on each side of the interval
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class CallRound:
     """The times of the calls of one round."""
 
     healthy: Sequence[float]
@@ -44,7 +44,7 @@ def p99(times: Sequence[float]) -> float:
     return statistics.quantiles(times, n=100)[98]
 
 
-def of(rounds: Sequence[Round], seed: int = 1) -> Ratio:
+def of(rounds: Sequence[CallRound], seed: int = 1) -> Ratio:
     """Return the 99th percentile of all failing calls, divided by that of all healthy ones."""
     choose = random.Random(seed)
     samples = sorted(_ratio(choose.choices(rounds, k=len(rounds))) for _ in range(SAMPLES))
@@ -52,6 +52,6 @@ def of(rounds: Sequence[Round], seed: int = 1) -> Ratio:
     return Ratio(_ratio(rounds), samples[outside], samples[-outside - 1])
 
 
-def _ratio(rounds: Sequence[Round]) -> float:
+def _ratio(rounds: Sequence[CallRound]) -> float:
     failing = list(chain.from_iterable(each.failing for each in rounds))
     return p99(failing) / p99(list(chain.from_iterable(each.healthy for each in rounds)))

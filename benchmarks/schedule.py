@@ -21,9 +21,9 @@ from typing import Any
 
 from benchmarks import filter_latency
 from benchmarks.record import recorder, result
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 from cluster import progress, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from vgpu.domain import names
 
 Document = dict[str, Any]
@@ -36,7 +36,7 @@ _TOOK = re.compile(r"(filter|prioritize|bind) took ([\d.]+) ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class ScheduleTimes:
     """Of all pods of a kind: seconds from first to last binding, writes to the pods, processor seconds by program."""
 
     seconds: float
@@ -52,14 +52,14 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=1000, help="number of pods of each kind")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
-    with Cluster(count=0) as cluster:
+    with GpuCluster(count=0) as cluster:
         found = run(cluster, asked.nodes, asked.cards, asked.pods)
-    record = Recorder(asked.json, "schedule", recorder.SCHEDULE_SOURCES)
+    record = ResultRecorder(asked.json, "schedule", recorder.SCHEDULE_SOURCES)
     record.add(*rows(found))
     print(f"{table(found)}\n\n{record}")
 
 
-def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
+def run(cluster: GpuCluster, nodes: int, cards: int, pods: int) -> Document:
     """Create the nodes, schedule both kinds of pods, and return every figure."""
     cluster.control.controllers.stop()  # it would taint these nodes, because they have no kubelets
     cluster.extender.restart("--log-level=debug")
@@ -89,7 +89,7 @@ def run(cluster: Cluster, nodes: int, cards: int, pods: int) -> Document:
     }
 
 
-def make_nodes(cluster: Cluster, count: int, cards: int) -> None:
+def make_nodes(cluster: GpuCluster, count: int, cards: int) -> None:
     """Create Nodes, GPUNodes and Leases as kubelets and device plugins do."""
 
     def make(number: int) -> None:
@@ -121,7 +121,7 @@ def card(node: str, index: int) -> Document:
     return fields | {"memoryMiB": CARD_MIB, "healthy": True, "heldSlices": 0, "heldWhole": False}
 
 
-def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: Document) -> Timed:
+def timed(cluster: GpuCluster, namespace: str, count: int, scheduler: Any, share: Document) -> ScheduleTimes:
     """Create pods while their scheduler is stopped, start it, and measure from the first to the last binding."""
     scheduler.stop()
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
@@ -145,7 +145,7 @@ def timed(cluster: Cluster, namespace: str, count: int, scheduler: Any, share: D
     first, last = bound_between(cluster, namespace, count)
     took = {program: filter_latency.processor_s(pid) - before[program] for program, pid in pids.items()}
     progress.say(f"{namespace}: {count} pods bound in {last - first:.1f} s")
-    return Timed(last - first, writes(cluster.control.audit, read, namespace), took)
+    return ScheduleTimes(last - first, writes(cluster.control.audit, read, namespace), took)
 
 
 def writes(audit: Path, since: int, namespace: str) -> int:
@@ -155,7 +155,7 @@ def writes(audit: Path, since: int, namespace: str) -> int:
     return sum(each.get("resource") == "pods" and each.get("namespace") == namespace for each in about)
 
 
-def bound_between(cluster: Cluster, namespace: str, count: int) -> tuple[float, float]:
+def bound_between(cluster: GpuCluster, namespace: str, count: int) -> tuple[float, float]:
     """Return the times when the first and the last pod were seen bound."""
     path, first = PODS.format(namespace), 0.0
 
@@ -191,7 +191,7 @@ def stamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def rows(found: Document) -> list[result.Row]:
+def rows(found: Document) -> list[result.ResultRow]:
     """Return the rows of a result; each has the load as details."""
     load = {name: found[name] for name in ("nodes", "cards", "pods")}
     figures = {
@@ -206,7 +206,7 @@ def rows(found: Document) -> list[result.Row]:
         },
     }
     return [
-        result.Row(id=f"schedule.{name}", value=value, unit=unit, native=native, details=load)
+        result.ResultRow(id=f"schedule.{name}", value=value, unit=unit, native=native, details=load)
         for name, (value, unit, native) in figures.items()
     ]
 

@@ -4,7 +4,7 @@ import os
 import signal
 
 from cluster import accounts, images, missing, progress
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 
 _EXPLANATION = """
   {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
@@ -27,7 +27,7 @@ def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
         signal.signal(each, signal.default_int_handler)
     try:
-        with Cluster() as cluster:
+        with GpuCluster() as cluster:
             _explain(cluster)
             signal.pause()
     except missing.Missing as lacking:
@@ -36,7 +36,7 @@ def main() -> None:
         progress.say("the cluster is removed")
 
 
-def _explain(cluster: Cluster) -> None:
+def _explain(cluster: GpuCluster) -> None:
     kubeconfig = accounts.path(cluster.work, accounts.ADMIN.name)
     text = _EXPLANATION.format(work=cluster.work, base=images.BASE, kubeconfig=kubeconfig, pid=cluster.within.pid)
     os.write(1, text.encode())

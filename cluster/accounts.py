@@ -9,7 +9,7 @@ from typing import NamedTuple
 SERVER = "https://127.0.0.1:443"  # pods reach this port at 10.0.0.1, the address of the Service `kubernetes`
 
 
-class Account(NamedTuple):
+class UserAccount(NamedTuple):
     """A user the API server knows by a static token."""
 
     name: str
@@ -17,20 +17,20 @@ class Account(NamedTuple):
     groups: str = ""
 
     @classmethod
-    def of_node(cls, node: str) -> "Account":
+    def of_node(cls, node: str) -> "UserAccount":
         return cls(node, f"system:node:{node}", "system:nodes")
 
 
-ADMIN = Account("admin", "admin", "system:masters")
-SCHEDULER = Account("scheduler", "system:kube-scheduler")
-CONTROLLERS = Account("controller-manager", "system:kube-controller-manager")
+ADMIN = UserAccount("admin", "admin", "system:masters")
+SCHEDULER = UserAccount("scheduler", "system:kube-scheduler")
+CONTROLLERS = UserAccount("controller-manager", "system:kube-controller-manager")
 OPERATOR = "operator"  # an administrator with a client certificate and no token, as in kubeadm's admin.conf
-TENANT = Account("tenant", "tenant")  # rights on pods in the namespace `tenant`, by cluster/tenant.yaml
+TENANT = UserAccount("tenant", "tenant")  # rights on pods in the namespace `tenant`, by cluster/tenant.yaml
 
 
 def write(work: Path, nodes: Sequence[str]) -> None:
     """Write pki/tokens.csv and one kubeconfig for each account."""
-    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, TENANT, *map(Account.of_node, nodes)]
+    all_accounts = [ADMIN, SCHEDULER, CONTROLLERS, TENANT, *map(UserAccount.of_node, nodes)]
     tokens = {account: secrets.token_urlsafe() for account in all_accounts}
     lines = (f'{token},{account.user},{account.name},"{account.groups}"\n' for account, token in tokens.items())
     (work / "pki" / "tokens.csv").write_text("".join(lines))

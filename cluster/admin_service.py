@@ -11,7 +11,7 @@ ADDRESS = "192.0.2.1"  # the API server proxies to no loopback address
 PORT = 9871
 
 
-def install(client: api.Api, namespace: str) -> None:
+def install(client: api.ClusterApi, namespace: str) -> None:
     """Create the pod, and the Endpoints that name the pod."""
     pods, containers = f"/api/v1/namespaces/{namespace}/pods", [{"name": "extender", "image": "none"}]
     spec = {"schedulerName": "none", "containers": containers}

@@ -19,7 +19,7 @@ from vgpu.domain.formats import json_depth
 Document = dict[str, Any]
 
 
-class Refused(AssertionError):
+class RequestRefused(AssertionError):
     """The API server refused a request; has its status code and message."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -31,7 +31,7 @@ class Refused(AssertionError):
 class Transport(httpx.HTTPTransport):
     """An HTTP transport that connects inside the cluster's network namespace."""
 
-    def __init__(self, within: namespace.Namespace, verify: ssl.SSLContext | bool = True) -> None:
+    def __init__(self, within: namespace.LinuxNamespaces, verify: ssl.SSLContext | bool = True) -> None:
         super().__init__(verify=verify, retries=2)
         self._within = within
 
@@ -40,10 +40,10 @@ class Transport(httpx.HTTPTransport):
             return super().handle_request(request)
 
 
-class Api:
+class ClusterApi:
     """A client of the cluster's API server."""
 
-    def __init__(self, within: namespace.Namespace, token: str, authority: Path) -> None:
+    def __init__(self, within: namespace.LinuxNamespaces, token: str, authority: Path) -> None:
         self._authority = authority
         headers = {"Authorization": f"Bearer {token}"}
         transport = Transport(within, ssl.create_default_context(cafile=authority))
@@ -62,7 +62,7 @@ class Api:
         """Read an object; None where it does not exist."""
         try:
             return self.get(path)
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.status == httpx.codes.NOT_FOUND:
                 return None
             raise
@@ -101,7 +101,7 @@ class Api:
         if response.is_success:
             return response
         status = response.json() if "json" in response.headers.get("content-type", "") else {}
-        raise Refused(response.status_code, status.get("message", response.text))
+        raise RequestRefused(response.status_code, status.get("message", response.text))
 
     def close(self) -> None:
         self._http.close()

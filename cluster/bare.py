@@ -39,7 +39,7 @@ class BareCluster:
     def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
         self._binaries = binaries.ensure()
         self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
-        self.within = namespace.Namespace(self.work.name, self.work)
+        self.within = namespace.LinuxNamespaces(self.work.name, self.work)
         for folder in ("config", "logs"):
             (self.work / folder).mkdir()
         pki.write(self.work / "pki")
@@ -48,11 +48,11 @@ class BareCluster:
         self.control = controlplane.ControlPlane(self._binaries, self.work, self.within, tokens=self.pod_network)
         self.nodes = [self._node(index, cards, status_period) for index in range(1, count + 1)]
         token = accounts.token(self.work, accounts.ADMIN.name)
-        self.api = api.Api(self.within, token, self.work / "pki" / "ca.crt")
+        self.api = api.ClusterApi(self.within, token, self.work / "pki" / "ca.crt")
 
-    def _node(self, index: int, cards: int, status_period: str) -> nodes.Node:
+    def _node(self, index: int, cards: int, status_period: str) -> nodes.ClusterNode:
         shown = state_directory.make_cards(cards, node=nodes.name(index))
-        return nodes.Node(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
+        return nodes.ClusterNode(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
 
     def __enter__(self) -> Self:
         try:

@@ -16,14 +16,14 @@ OVERLAY = Path(__file__).parent / "overlay"
 TENANT = Path(__file__).parent / "tenant.yaml"
 
 
-class Cluster(bare.BareCluster):
+class GpuCluster(bare.BareCluster):
     """A cluster in which pods may ask for shares of a GPU."""
 
     maker: parts.Maker
-    extender: parts.Part
-    scheduler: parts.Part
-    webhook: parts.Part
-    plugins: list[parts.Part]
+    extender: parts.ClusterPart
+    scheduler: parts.ClusterPart
+    webhook: parts.ClusterPart
+    plugins: list[parts.ClusterPart]
 
     def start(self) -> None:
         """Start everything and return when pods with GPUs can run."""
@@ -64,7 +64,7 @@ class Cluster(bare.BareCluster):
                 part.start(wait_ready=False)
 
     @property
-    def parts(self) -> list[parts.Part]:
+    def parts(self) -> list[parts.ClusterPart]:
         """All parts of vgpushare and their scheduler."""
         return [self.extender, self.webhook, *self.plugins, self.scheduler]
 

@@ -30,7 +30,7 @@ _AUDIT_POLICY: dict[str, Any] = {
 class ControlPlane:
     """The control plane of one cluster, its files in `work`; with `tokens` pods get their accounts' tokens."""
 
-    def __init__(self, binaries: Path, work: Path, within: namespace.Namespace, *, tokens: bool = False) -> None:
+    def __init__(self, binaries: Path, work: Path, within: namespace.LinuxNamespaces, *, tokens: bool = False) -> None:
         self._binaries = binaries
         self._work = work
         self._within = within
@@ -49,7 +49,7 @@ class ControlPlane:
         return self._work / "logs" / AUDIT
 
     @property
-    def processes(self) -> list[process.Process]:
+    def processes(self) -> list[process.ClusterProcess]:
         return [self.etcd, self.apiserver, self.controllers, self.scheduler]
 
     def start_store(self) -> None:
@@ -70,7 +70,7 @@ class ControlPlane:
         port: int,
         host: str = "",
         program: Path | None = None,
-    ) -> process.Process:
+    ) -> process.ClusterProcess:
         """Make a kube-scheduler process with an account's kubeconfig and a KubeSchedulerConfiguration.
 
         With a `host` the process has this host name, and takes part in the election of a leader. `program` is
@@ -93,8 +93,8 @@ class ControlPlane:
         ]
         return self._process(name, program or self._binaries / "kube-scheduler", flags, host)
 
-    def _process(self, name: str, program: str | Path, flags: list[str], host: str = "") -> process.Process:
-        return process.Process(name, [program, *flags], self._within, self._work / "logs", host=host)
+    def _process(self, name: str, program: str | Path, flags: list[str], host: str = "") -> process.ClusterProcess:
+        return process.ClusterProcess(name, [program, *flags], self._within, self._work / "logs", host=host)
 
 
 def _etcd_flags(work: Path) -> list[str]:

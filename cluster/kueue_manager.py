@@ -38,7 +38,7 @@ class Kueue:
         pki.write_server(self._work / "etc" / _METRICS_CERTIFICATE)
         (self._work / "overlay").mkdir()
         self._configuration = configuration
-        self.process: process.Process | None = None
+        self.process: process.ClusterProcess | None = None
 
     def start(self) -> None:
         """Apply the manifests, start the manager and wait for its webhooks."""
@@ -72,11 +72,11 @@ class Kueue:
             client["url"] = _URL + client.pop("service")["path"]
             client["caBundle"] = base64.b64encode(self._certificate).decode()
 
-    def _process(self) -> process.Process:
+    def _process(self) -> process.ClusterProcess:
         work = self._work
         command: list[str | Path] = ["unshare", "--mount", "sh", "-c", _WITH_ETC, "sh", work / "etc", work / "overlay"]
         command += [self._built / kueue.PROGRAM, f"--config={self._settings()}", f"--kubeconfig={self._kubeconfig()}"]
-        return process.Process("kueue", command, self._cluster.within, self._cluster.work / "logs")
+        return process.ClusterProcess("kueue", command, self._cluster.within, self._cluster.work / "logs")
 
     def _settings(self) -> Path:
         added: Json = {

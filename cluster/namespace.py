@@ -39,7 +39,7 @@ rm -rf "$work"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Namespace:
+class LinuxNamespaces:
     """The namespaces of one cluster; `name` is the prefix of its cgroups, and `close` removes its folder `work`."""
 
     def __init__(self, name: str, work: Path) -> None:

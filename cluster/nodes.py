@@ -26,7 +26,7 @@ _FOLDERS = (
 )
 
 
-class Node:
+class ClusterNode:
     """One node of a cluster.
 
     Args:
@@ -43,15 +43,17 @@ class Node:
         index: int,
         binaries: Path,
         work: Path,
-        within: namespace.Namespace,
-        cards: Sequence[state_directory.Card],
+        within: namespace.LinuxNamespaces,
+        cards: Sequence[state_directory.SimulatedCard],
         driver: Path,
         status_period: str = STATUS_PERIOD,
     ) -> None:
         self.name = name(index)
         self.cards = tuple(cards)
         self.work = work / f"node{index}"
-        self.mounts = process.Process(f"node{index}-mounts", ["bash", "-c", self._mounting()], within, work / "logs")
+        self.mounts = process.ClusterProcess(
+            f"node{index}-mounts", ["bash", "-c", self._mounting()], within, work / "logs"
+        )
         self._cgroup = f"{within.name}-{index}"
         self._cluster_work = work
         self._within = within
@@ -120,10 +122,12 @@ class Node:
 
     def process(
         self, part: str, command: Sequence[str | Path], environment: dict[str, str] | None = None
-    ) -> process.Process:
+    ) -> process.ClusterProcess:
         """Make a process that sees the node's files; not yet started."""
         logs = self._cluster_work / "logs"
-        return process.Process(f"{self._label}-{part}", command, self._within, logs, environment, self.mounts.pid)
+        return process.ClusterProcess(
+            f"{self._label}-{part}", command, self._within, logs, environment, self.mounts.pid
+        )
 
     def ctr(self, *arguments: str | Path) -> None:
         """Run containerd's client `ctr`, and wait for its end."""

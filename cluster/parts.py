@@ -27,10 +27,10 @@ _DAY_S = 86400
 _READY_S = 60
 
 
-class Part:
+class ClusterPart:
     """A process and the check whether it is ready."""
 
-    def __init__(self, running: process.Process, ready: Callable[[], bool]) -> None:
+    def __init__(self, running: process.ClusterProcess, ready: Callable[[], bool]) -> None:
         self.process = running
         self._ready = ready
 
@@ -83,7 +83,7 @@ class Maker:
     def close(self) -> None:
         self._http.close()
 
-    def extender(self) -> Part:
+    def extender(self) -> ClusterPart:
         flags = [
             f"--kubeconfig={self._kubeconfig('vgpu-extender')}",
             f"--history-dir={self.history}",
@@ -92,9 +92,9 @@ class Maker:
             f"--metrics-listen=127.0.0.1:{EXTENDER_METRICS_PORT}",
         ]
         urls = f"{EXTENDER}/readyz", f"https://{ADMIN}/healthz"
-        return Part(self._process("extender", flags), lambda: all(map(self.answers, urls)))
+        return ClusterPart(self._process("extender", flags), lambda: all(map(self.answers, urls)))
 
-    def scheduler(self, name: str = "vgpu-scheduler", program: Path | None = None, host: str = "") -> Part:
+    def scheduler(self, name: str = "vgpu-scheduler", program: Path | None = None, host: str = "") -> ClusterPart:
         """The kube-scheduler beside the extender: in the extender's pod, so with its account.
 
         Args:
@@ -106,9 +106,9 @@ class Maker:
         account = self._kubeconfig("vgpu-extender").stem
         running = self._cluster.control.scheduler_of(name, account, settings, SCHEDULER_PORT, host, program)
         path = "healthz" if program else "readyz"  # the kube-scheduler of Kubernetes 1.30 has no /readyz
-        return Part(running, lambda: self.answers(f"https://127.0.0.1:{SCHEDULER_PORT}/{path}"))
+        return ClusterPart(running, lambda: self.answers(f"https://127.0.0.1:{SCHEDULER_PORT}/{path}"))
 
-    def replica(self, host: str, address: str, scheduler_port: int) -> tuple[Part, Part]:
+    def replica(self, host: str, address: str, scheduler_port: int) -> tuple[ClusterPart, ClusterPart]:
         """An extender and its kube-scheduler as one replica of the Deployment: a pod with a host name of its own.
 
         Args:
@@ -132,15 +132,15 @@ class Maker:
         control = self._cluster.control
         scheduler = control.scheduler_of(f"scheduler-{host}", kubeconfig.stem, settings, scheduler_port, host)
         return (
-            Part(extender, lambda: self.answers(f"{url}/readyz")),
-            Part(scheduler, lambda: self.answers(f"https://127.0.0.1:{scheduler_port}/healthz")),
+            ClusterPart(extender, lambda: self.answers(f"{url}/readyz")),
+            ClusterPart(scheduler, lambda: self.answers(f"https://127.0.0.1:{scheduler_port}/healthz")),
         )
 
-    def webhook(self) -> Part:
+    def webhook(self) -> ClusterPart:
         flags = [f"--kubeconfig={self._kubeconfig('vgpu-webhook')}", "--metrics-listen=127.0.0.1:9873"]
-        return Part(self._process("webhook", flags), self._mutates)
+        return ClusterPart(self._process("webhook", flags), self._mutates)
 
-    def plugin(self, node: nodes.Node, name: str = "deviceplugin") -> Part:
+    def plugin(self, node: nodes.ClusterNode, name: str = "deviceplugin") -> ClusterPart:
         """The device plugin of a node, or another copy; ready when the kubelet has published what it offers."""
         kubeconfig = self._kubeconfig("vgpu-deviceplugin", node)
         command = [
@@ -153,10 +153,10 @@ class Maker:
         ]
         environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
         running = node.process(name, command, self._environment | environment)
-        return Part(running, lambda: self._offers(node))
+        return ClusterPart(running, lambda: self._offers(node))
 
-    def _process(self, part: str, flags: Sequence[str], host: str = "") -> process.Process:
-        return process.Process(
+    def _process(self, part: str, flags: Sequence[str], host: str = "") -> process.ClusterProcess:
+        return process.ClusterProcess(
             f"{part}-{host}" if host else part,
             [sys.executable, "-m", part, *flags],
             self._cluster.within,
@@ -165,7 +165,7 @@ class Maker:
             host=host,
         )
 
-    def _kubeconfig(self, account: str, node: nodes.Node | None = None) -> Path:
+    def _kubeconfig(self, account: str, node: nodes.ClusterNode | None = None) -> Path:
         """Request a token as the kubelet does for a pod of this account, naming the node it is on."""
         spec: api.Document = {"expirationSeconds": _DAY_S}
         if node:
@@ -192,11 +192,11 @@ class Maker:
         pod = {"metadata": {"name": "is-the-webhook-there"}, "spec": {"containers": [container]}}
         try:
             created = self._cluster.api.request("POST", "/api/v1/namespaces/default/pods", pod, query={"dryRun": "All"})
-        except api.Refused:
+        except api.RequestRefused:
             return False
         return "vgpu.io/slice" in created["spec"]["containers"][0]["resources"]["limits"]
 
-    def _offers(self, node: nodes.Node) -> bool:
+    def _offers(self, node: nodes.ClusterNode) -> bool:
         status = self._cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
         offered: str = status["allocatable"].get("vgpu.io/slice", "0")
         return offered != "0"

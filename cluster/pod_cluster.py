@@ -39,7 +39,7 @@ class PodCluster(bare.BareCluster):
     def built(checkout: Path, scratch: Path) -> list[oci.Image]:
         """Build the images of a checkout; `scratch` holds their upper layer."""
         builder = build.Builder(pinned.cache() / "images", platform.machine(), project=checkout)
-        return builder.images(platform.machine(), scratch, build.Source("", _COMMIT_TIME))[0]
+        return builder.images(platform.machine(), scratch, build.ImageSource("", _COMMIT_TIME))[0]
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace, and return when its default account exists, which every pod needs."""

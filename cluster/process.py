@@ -11,7 +11,7 @@ from cluster import missing, namespace
 _TAIL_BYTES = 4000
 
 
-class Process:
+class ClusterProcess:
     """One command in the cluster's namespaces, with a log that survives restarts.
 
     Args:
@@ -30,7 +30,7 @@ class Process:
         self,
         name: str,
         command: Sequence[str | Path],
-        within: namespace.Namespace,
+        within: namespace.LinuxNamespaces,
         logs: Path,
         environment: Mapping[str, str] | None = None,
         mounts: int | None = None,

@@ -19,11 +19,11 @@ from vgpu.adapters import extras
 with extras.needed("cluster", by="deviceplugin"):
     import vgpu
     from deviceplugin import app
-    from deviceplugin.app import Clocks
-    from deviceplugin.settings import Settings
+    from deviceplugin.app import PluginClocks
+    from deviceplugin.settings import PluginSettings
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
-    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.kubernetes.client import KubernetesClient
     from vgpu.adapters.nvml.session import Nvml
     from vgpu.adapters.procfs import Procfs
     from vgpu.domain.errors import NvmlError, StateUnusable, VgpuError
@@ -39,7 +39,7 @@ log = logging.getLogger("deviceplugin")
 
 def main() -> None:
     """Run the plugin; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(Settings)
+    settings = settings_reader.read(PluginSettings)
     try:
         with _node_lock(settings.state_dir):
             if settings.remove_state:
@@ -52,13 +52,15 @@ def main() -> None:
         sys.exit(f"deviceplugin: {error}")
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: PluginSettings) -> None:
     """Serve until cancelled."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    clocks = Clocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
+    clocks = PluginClocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
     with await _retried(Nvml, NvmlError, "no NVIDIA driver yet") as driver:
         log.info("driver %s", driver.driver_version())
-        async with await Client.connect(kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}") as client:
+        async with await KubernetesClient.connect(
+            kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}"
+        ) as client:
             build = partial(app.build, settings, driver, Procfs(), client, clocks)
             plugin = await _retried(build, StateUnusable, "no card is offered")
             await plugin.run()

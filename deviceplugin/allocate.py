@@ -15,7 +15,7 @@ from deviceplugin.preferred_allocation import Preference, PreferredAllocation
 from deviceplugin.responses import Injection
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations, Holder
-from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.pods import NodePods
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +32,11 @@ class _Expected:
 _NOT_EXPECTED: Final = _Expected(None, is_doubtful=True)
 
 
-class Recorder:
+class AllocationRecorder:
     """Records allocations. `new_id` names directories and never repeats; `wall_clock` gives seconds since 1970."""
 
     def __init__(
-        self, pods: Pods, allocations: Allocations, new_id: Callable[[], str], wall_clock: Callable[[], float]
+        self, pods: NodePods, allocations: Allocations, new_id: Callable[[], str], wall_clock: Callable[[], float]
     ) -> None:
         self._pods = pods
         self._allocations = allocations
@@ -96,7 +96,7 @@ class Allocator:
     def __init__(
         self,
         preferred: PreferredAllocation,
-        recorder: Recorder,
+        recorder: AllocationRecorder,
         inventory: Inventory,
         injection: Injection,
         on_allocated: Callable[[Allocation], None],

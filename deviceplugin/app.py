@@ -9,31 +9,31 @@ from typing import Any, Final, Protocol
 
 import vgpu
 from deviceplugin import installation
-from deviceplugin.allocate import Allocator, Recorder
+from deviceplugin.allocate import AllocationRecorder, Allocator
 from deviceplugin.devices import DeviceLists
 from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.installation import Installation
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
-from deviceplugin.kubelet.registration import Registration, Stream
-from deviceplugin.kubelet.server import Server, Service
+from deviceplugin.kubelet.registration import ListAndWatchStreams, Registration
+from deviceplugin.kubelet.server import ResourceServer, Service
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.other_plugins import OtherPlugins
-from deviceplugin.plugin import Endpoint, Node, Plugin, Run, Verbs
+from deviceplugin.plugin import Plugin, PluginNode, PluginVerbs, ResourceEndpoint, Run
 from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
 from deviceplugin.prestart import Prover
 from deviceplugin.responses import DeviceList, Injection
-from deviceplugin.settings import Settings
+from deviceplugin.settings import PluginSettings
 from vgpu.adapters import metrics_server
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Registry
 from vgpu.domain import names
 from vgpu.domain.quantity import MIB
 from vgpu.node.cards import health, inventory
 from vgpu.node.cards.arbiter import Arbiter
-from vgpu.node.cards.diagnosis import Diagnosis
+from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.cards.watermarks import Watermarks
@@ -43,7 +43,7 @@ from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.node_api import NodeApi
 from vgpu.node.containers.notices import Notices
-from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode import card_reports, gpunode_spec
 from vgpu.node.gpunode.gpunode import GpuNodePublisher
@@ -53,16 +53,16 @@ from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
 from vgpu.node.processes import process_watch
-from vgpu.node.processes.process_watch import Known, Processes, ProcessWatch, Rules
+from vgpu.node.processes.process_watch import NodeKnowledge, Processes, ProcessWatch, ProcessWatchSettings
 from vgpu.node.usage import metrics_reader
-from vgpu.node.usage.metrics_reader import MetricsReader, Sources
+from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
 from vgpu.node.usage.usage_reporter import UsageReporter
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 
 
 @dataclass(frozen=True, slots=True)
-class Clocks:
+class PluginClocks:
     """Time and randomness, which only `__main__` reads.
 
     Attributes:
@@ -80,11 +80,13 @@ class Clocks:
     random: Callable[[], float]
 
 
-class Driver(health.Driver, process_watch.Driver, metrics_reader.Driver, Protocol):
+class PluginDriver(health.HealthDriver, process_watch.ProcessDriver, metrics_reader.MetricsDriver, Protocol):
     """What is asked of NVML."""
 
 
-def build(settings: Settings, driver: Driver, processes: Processes, client: Client, clocks: Clocks) -> Plugin:
+def build(
+    settings: PluginSettings, driver: PluginDriver, processes: Processes, client: KubernetesClient, clocks: PluginClocks
+) -> Plugin:
     """Build a plugin.
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
@@ -142,13 +144,13 @@ def build(settings: Settings, driver: Driver, processes: Processes, client: Clie
     )
 
 
-def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks) -> Node:
+def _node(settings: PluginSettings, files: StateFiles, client: KubernetesClient, clocks: PluginClocks) -> PluginNode:
     pod_resources_client = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
     pod_resources = PodResources(pod_resources_client, clocks.monotonic)
     allocations = Allocations(files.allocations)
     cards = Inventory(settings.slice_mib)
-    pods = Pods()
-    node = Node(
+    pods = NodePods()
+    node = PluginNode(
         files=files,
         allocations=allocations,
         inventory=cards,
@@ -162,32 +164,38 @@ def _node(settings: Settings, files: StateFiles, client: Client, clocks: Clocks)
     return node
 
 
-def _watch_of_pods(settings: Settings, client: Client, pods: Pods, clocks: Clocks) -> Reflector:
+def _watch_of_pods(
+    settings: PluginSettings, client: KubernetesClient, pods: NodePods, clocks: PluginClocks
+) -> Reflector:
     params = {"fieldSelector": f"spec.nodeName={settings.node_name}"}
     return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
 
 
-def _verbs(settings: Settings, node: Node, library: str, reporter: RefusalReporter, clocks: Clocks) -> Verbs:
+def _verbs(
+    settings: PluginSettings, node: PluginNode, library: str, reporter: RefusalReporter, clocks: PluginClocks
+) -> PluginVerbs:
     injection = Injection(node.files, library, DeviceList(settings.device_list), settings.cdi_kind)
     preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources)
-    recorder = Recorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
+    recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
     holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
     writer = LimitsWriter(node.allocations, node.files)
-    return Verbs(
+    return PluginVerbs(
         preferred,
         Allocator(preferred, recorder, node.inventory, injection, node.allocated),
         Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
     )
 
 
-def _endpoint(settings: Settings, resource: str, devices: DeviceLists, verbs: Verbs) -> Endpoint:
+def _endpoint(settings: PluginSettings, resource: str, devices: DeviceLists, verbs: PluginVerbs) -> ResourceEndpoint:
     directory, socket = settings.kubelet_dir / "device-plugins", Path("vgpushare") / _SOCKETS[resource]
-    stream = Stream()
-    server = Server(directory / socket, Service(resource, devices, verbs, stream))
-    return Endpoint(stream, server, Registration(directory, resource, str(socket), stream, server.ensure))
+    stream = ListAndWatchStreams()
+    server = ResourceServer(directory / socket, Service(resource, devices, verbs, stream))
+    return ResourceEndpoint(stream, server, Registration(directory, resource, str(socket), stream, server.ensure))
 
 
-def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoint], clocks: Clocks) -> Heartbeat:
+def _heartbeat(
+    settings: PluginSettings, client: KubernetesClient, endpoints: Collection[ResourceEndpoint], clocks: PluginClocks
+) -> Heartbeat:
     lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
     heartbeat = Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
     for each in endpoints:
@@ -195,11 +203,13 @@ def _heartbeat(settings: Settings, client: Client, endpoints: Collection[Endpoin
     return heartbeat
 
 
-def _health(settings: Settings, node: Node, driver: Driver, limiter: Installation, clocks: Clocks) -> Health:
+def _health(
+    settings: PluginSettings, node: PluginNode, driver: PluginDriver, limiter: Installation, clocks: PluginClocks
+) -> Health:
     return Health(
         driver,
         node.inventory,
-        Diagnosis(settings.xid_quarantine, settings.recovery_polls),
+        CardDiagnosis(settings.xid_quarantine, settings.recovery_polls),
         node_fault=limiter.fault,
         offers=OtherPlugins(node.client).offers,
         poll_s=settings.health_period,
@@ -207,27 +217,29 @@ def _health(settings: Settings, node: Node, driver: Driver, limiter: Installatio
     )
 
 
-def _process_watch(settings: Settings, node: Node, driver: Driver, processes: Processes, library: str) -> ProcessWatch:
-    rules = Rules(
+def _process_watch(
+    settings: PluginSettings, node: PluginNode, driver: PluginDriver, processes: Processes, library: str
+) -> ProcessWatch:
+    rules = ProcessWatchSettings(
         allowed=settings.allowed_commands,
         period_s=settings.health_period,
         tolerance_bytes=settings.memory_tolerance_mib * MIB,
         evicts=settings.evicting_reasons,
         tells_files_apart=processes.tells_files_apart(node.files.libraries.library(library)),
     )
-    known = Known(node.inventory.gpus, node.pods.all, node.occupancy.held, node.proven)
+    known = NodeKnowledge(node.inventory.gpus, node.pods.all, node.occupancy.held, node.proven)
     return ProcessWatch(driver, processes, known, node.files, rules, os.getpid())
 
 
 def _publisher(
-    node: Node,
+    node: PluginNode,
     reporter: RefusalReporter,
     watching: ProcessWatch,
     used: UsageReporter,
-    endpoints: Collection[Endpoint],
+    endpoints: Collection[ResourceEndpoint],
     heartbeat: Heartbeat,
     spec: SpecHandler,
-    clocks: Clocks,
+    clocks: PluginClocks,
 ) -> GpuNodePublisher:
 
     def counted(nodes: int) -> None:
@@ -250,12 +262,12 @@ def _publisher(
     return publisher
 
 
-def _idle_warning(pods: Pods, uid: str) -> str:
+def _idle_warning(pods: NodePods, uid: str) -> str:
     pod = pods.get(uid)
     return pod.idle_warning if pod else ""
 
 
-def _of_unhealthy_cards(node: Node) -> list[dict[str, Any]]:
+def _of_unhealthy_cards(node: PluginNode) -> list[dict[str, Any]]:
     """Return the reports about pods that hold unhealthy cards."""
     state = node.inventory.state
     of_node = (inventory.MIG, installation.FAULT)
@@ -265,7 +277,9 @@ def _of_unhealthy_cards(node: Node) -> list[dict[str, Any]]:
     return card_reports.reports(faults, state.gpus, node.occupancy.held(), node.pods.all())
 
 
-def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePublisher, clocks: Clocks) -> Reflector:
+def _watch_of_gpunode(
+    settings: PluginSettings, client: KubernetesClient, publisher: GpuNodePublisher, clocks: PluginClocks
+) -> Reflector:
     return Reflector(
         client,
         names.GPUNODES_PATH,
@@ -277,18 +291,18 @@ def _watch_of_gpunode(settings: Settings, client: Client, publisher: GpuNodePubl
 
 
 def _metrics(
-    settings: Settings,
-    node: Node,
-    driver: Driver,
+    settings: PluginSettings,
+    node: PluginNode,
+    driver: PluginDriver,
     processes: Processes,
     watching: ProcessWatch,
     card_health: Health,
     arbiter: Arbiter | None,
     reporter: RefusalReporter,
-    endpoints: Collection[Endpoint],
-    clocks: Clocks,
+    endpoints: Collection[ResourceEndpoint],
+    clocks: PluginClocks,
 ) -> MetricsReader:
-    sources = Sources(
+    sources = NodeSources(
         cards=lambda: node.inventory.state,
         allocations=node.proven,
         groups=lambda: watching.groups,
@@ -312,7 +326,7 @@ def _metrics(
     )
 
 
-def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[Run, ...]:
+def _served(settings: PluginSettings, reader: MetricsReader, clocks: PluginClocks) -> tuple[Run, ...]:
     """Return what serves the metrics; nothing where they are not served."""
     address = settings.metrics_listen
     if address is None:
@@ -322,7 +336,9 @@ def _served(settings: Settings, reader: MetricsReader, clocks: Clocks) -> tuple[
     return (lambda: metrics_server.serve(registry, address, clocks.monotonic, blocks=True),)
 
 
-def _turns(settings: Settings, files: StateFiles, clocks: Clocks) -> tuple[Arbiter | None, Watermarks | None]:
+def _turns(
+    settings: PluginSettings, files: StateFiles, clocks: PluginClocks
+) -> tuple[Arbiter | None, Watermarks | None]:
     """Return what gives containers turns on a card: the arbiter, and the receiver of its watermarks."""
     if not settings.turns:
         return None, None

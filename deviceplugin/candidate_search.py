@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from deviceplugin import candidates
-from deviceplugin.candidates import Candidate
+from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.kubelet.messages import Listing
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.node_api import PodReader
-from vgpu.node.containers.pods import PodKey, Pods
+from vgpu.node.containers.pods import NodePods, PodKey
 
 DEADLINE_S: Final = 5.0
 _WATCH_LAG_S: Final = 0.05
@@ -31,17 +31,17 @@ List = Callable[[], Awaitable[Listing]]
 class CandidateSearch:
     """One search. `list_pods` lists pod-resources, which only GetPreferredAllocation may do at this moment."""
 
-    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, list_pods: List) -> None:
+    def __init__(self, pods: NodePods, allocations: Allocations, reader: PodReader, list_pods: List) -> None:
         self._pods = pods
         self._was_allocated = allocations.was_allocated
         self._reader = reader
         self._list_pods = list_pods
         self._fetched: set[PodKey] = set()
-        self._best: Candidate | None = None
+        self._best: AdmissionCandidate | None = None
         self._listing: Listing = {}
         self._vain_lists = 0
 
-    async def find(self, resource: str, size: int) -> tuple[Candidate | None, Listing]:
+    async def find(self, resource: str, size: int) -> tuple[AdmissionCandidate | None, Listing]:
         """Return the best candidate that can be found in time, and the last listing."""
         try:
             async with asyncio.timeout(DEADLINE_S):

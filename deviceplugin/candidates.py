@@ -16,7 +16,7 @@ WasAllocated = Callable[[str, str], bool]  # of a pod's UID and a container's na
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class AdmissionCandidate:
     """A container that waits for device IDs; `is_doubtful` where another one may be meant."""
 
     pod: BoundPod
@@ -26,7 +26,7 @@ class Candidate:
 
 def choose(
     resource: str, size: int, pods: Iterable[BoundPod], listing: Listing, was_allocated: WasAllocated
-) -> Candidate | None:
+) -> AdmissionCandidate | None:
     """Return the container that a request for `size` IDs of `resource` is for; None where no container waits for any.
 
     `was_allocated` tells which init containers have their IDs, because no listing shows init containers.
@@ -38,7 +38,7 @@ def choose(
         return None
     likely = min(left, key=lambda candidate: (candidate.device_request.amount != size, candidate.pod.order))
     is_doubtful = len(left) > 1 or not not_admitted or likely.device_request.amount != size
-    return Candidate(likely.pod, likely.device_request, is_doubtful)
+    return AdmissionCandidate(likely.pod, likely.device_request, is_doubtful)
 
 
 def unknown_pods(pods: Iterable[BoundPod], listing: Listing) -> frozenset[PodKey]:
@@ -48,13 +48,13 @@ def unknown_pods(pods: Iterable[BoundPod], listing: Listing) -> frozenset[PodKey
 
 def _waiting(
     resource: str, pods: Iterable[BoundPod], listing: Listing, was_allocated: WasAllocated
-) -> Iterator[Candidate]:
+) -> Iterator[AdmissionCandidate]:
     for pod in pods:
         if pod.is_terminal or pod.key not in listing:
             continue
         request = _next_request(resource, pod, listing[pod.key], was_allocated)
         if request is not None:
-            yield Candidate(pod, request)
+            yield AdmissionCandidate(pod, request)
 
 
 def _next_request(

@@ -9,7 +9,7 @@ from vgpu.domain import names
 from vgpu.domain.errors import UnusableSetting
 from vgpu.domain.quantity import MIB
 from vgpu.node.cards import device_ids
-from vgpu.node.cards.inventory import Inventory, State
+from vgpu.node.cards.inventory import Inventory, InventoryState
 
 MAX_LIST_BYTES: Final = 4 * MIB  # the kubelet's limit of a gRPC message
 
@@ -33,7 +33,7 @@ class DeviceLists:
         """Return when the inventory has changed since the call."""
         await self._inventory.wait()
 
-    def _derive(self, state: State) -> dict[str, tuple[Device, ...]]:
+    def _derive(self, state: InventoryState) -> dict[str, tuple[Device, ...]]:
         return {
             resource: advertised(resource, state.gpus, self._inventory.slice_mib, state.faults)
             for resource in names.KUBELET_RESOURCES

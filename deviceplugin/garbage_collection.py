@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from deviceplugin.kubelet.messages import Listing
-from deviceplugin.pod_resources import PodResources, Snapshot
+from deviceplugin.pod_resources import PodResources, PodResourcesListing
 from vgpu.node.containers.allocations import Allocation, Allocations
-from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
@@ -50,7 +50,7 @@ class GarbageCollector:
 
     def __init__(
         self,
-        pods: Pods,
+        pods: NodePods,
         pod_resources: PodResources,
         allocations: Allocations,
         files: StateFiles,
@@ -67,7 +67,7 @@ class GarbageCollector:
         self._library = library
         self._synced = synced
         self._wall_clock = wall_clock
-        self._earlier = Snapshot()
+        self._earlier = PodResourcesListing()
         self._torn_since: dict[str, float] = {}
 
     async def run(self) -> None:

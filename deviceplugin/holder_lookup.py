@@ -17,8 +17,8 @@ from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.node.containers.allocations import Allocations, Holder
 from vgpu.node.containers.node_api import PodReader
-from vgpu.node.containers.pods import BoundPod, PodKey, Pods
-from vgpu.node.containers.refusal import NodeReason, Refusal
+from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
+from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 _LIST_WAIT_S: Final = 10.0  # the kubelet gives PreStartContainer 30 s
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHolder:
     """A pod that holds the IDs. `listed` is the container that pod-resources names, None for an init container."""
 
     key: PodKey
@@ -34,7 +34,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class PodHolding:
     """A pod that holds IDs, the allocations of those IDs, and the listed container (None: an init container)."""
 
     pod: BoundPod
@@ -45,24 +45,32 @@ class Holding:
 class HolderLookup:
     """Asks the kubelet, the watch and the API server."""
 
-    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, pod_resources: PodResources) -> None:
+    def __init__(
+        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources
+    ) -> None:
         self._pods = pods
         self._allocations = allocations
         self._reader = reader
         self._pod_resources = pod_resources
 
-    async def find(self, resource: str, ids: frozenset[str]) -> Holding | Refusal:
+    async def find(self, resource: str, ids: frozenset[str]) -> PodHolding | ContainerRefusal:
         """Return who holds the IDs, or why that is not known for certain."""
         chains = self._allocations.chains(resource, ids)
         if not chains:
-            return Refusal(NodeReason.ALLOCATION_LOST, "this node has no record of these devices; delete the pod")
+            return ContainerRefusal(
+                NodeReason.ALLOCATION_LOST, "this node has no record of these devices; delete the pod"
+            )
         found = await self._find(resource, ids, chains)
         if found is None:
-            return Refusal(NodeReason.HOLDER_UNKNOWN, "the kubelet does not say which pod holds these devices")
+            return ContainerRefusal(NodeReason.HOLDER_UNKNOWN, "the kubelet does not say which pod holds these devices")
         pod = await self._pod(found.key, chains)
-        return pod if isinstance(pod, Refusal) else Holding(pod, init_chains.chain_of(pod, chains), found.listed)
+        return (
+            pod
+            if isinstance(pod, ContainerRefusal)
+            else PodHolding(pod, init_chains.chain_of(pod, chains), found.listed)
+        )
 
-    async def earlier_holder(self, resource: str, ids: frozenset[str], holding: Holding) -> BoundPod | None:
+    async def earlier_holder(self, resource: str, ids: frozenset[str], holding: PodHolding) -> BoundPod | None:
         """Return another pod that was given any of the IDs earlier and still holds them: the first record wins."""
         for each in self._allocations.overlapping(resource, ids):
             if each.holder is None or each.holder.uid == holding.pod.uid or each.sequence > holding.chain[0].sequence:
@@ -74,7 +82,7 @@ class HolderLookup:
                 return other
         return None
 
-    async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> Found | None:
+    async def _find(self, resource: str, ids: frozenset[str], chains: Sequence[Chain]) -> FoundHolder | None:
         """Get the remembered holders first; wait for a listing where that finds none."""
         unlisted = []
         for holder, is_doubtful in self._remembered(chains) if chains[0][-1].holder else ():
@@ -83,7 +91,7 @@ class HolderLookup:
             if found is not None and (found.listed or kinds.get(holder.container) is ContainerKind.INIT):
                 return found
             if set(kinds.values()) == {ContainerKind.INIT}:
-                unlisted.append(Found(holder.key, None))
+                unlisted.append(FoundHolder(holder.key, None))
                 if not is_doubtful:
                     return unlisted[-1]
         listing = (await self._pod_resources.fresh(_LIST_WAIT_S)).listing
@@ -93,7 +101,7 @@ class HolderLookup:
         seen.sort(key=lambda found: (found.listed is None, found.key in known))
         return next(iter(seen + unlisted), None)
 
-    async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | Refusal:
+    async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | ContainerRefusal:
         """Return the pod of a name. A quorum read decides where several pods had the name, or the watch may lag."""
         named = self._pods.named(key)
         uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
@@ -102,9 +110,9 @@ class HolderLookup:
         try:
             pod = await self._reader.pod(key)
         except KubernetesError as error:
-            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
+            return ContainerRefusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} cannot be read: {error}")
         if pod is None:
-            return Refusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
+            return ContainerRefusal(NodeReason.HOLDER_UNKNOWN, f"pod {key[1]} is not bound to this node")
         self._pods.upsert(pod)
         return pod
 
@@ -131,7 +139,7 @@ class HolderLookup:
         return {each.container: each.kind for each in requests if each.resource == resource}
 
 
-def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str]) -> Found | None:
+def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str]) -> FoundHolder | None:
     """Return which container holds exactly the IDs, or None where no container of the pod holds any of them.
 
     Where containers hold a part of them only, an init container has handed them on: `listed` is None.
@@ -139,4 +147,4 @@ def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str])
     held = {name: each.get(resource, frozenset()) for name, each in holdings.items()}
     exact = next((name for name, theirs in held.items() if theirs == ids), None)
     is_touched = any(not ids.isdisjoint(theirs) for theirs in held.values())
-    return Found(key, exact) if is_touched else None
+    return FoundHolder(key, exact) if is_touched else None

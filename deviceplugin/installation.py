@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from deviceplugin.settings import Settings
+from deviceplugin.settings import PluginSettings
 from vgpu.domain.errors import StateUnusable
 from vgpu.node.containers import labels
 from vgpu.node.containers.state_files import StateFiles
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class Installation:
     """The packaged limiter and the state directory."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PluginSettings) -> None:
         """Read the packaged library. Raises OSError."""
         is_selinux = labels.is_selinux(Path("/proc/filesystems").read_text())
         self.files = StateFiles(

@@ -15,8 +15,8 @@ from vgpu.node.containers import allocations as records
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod, Pods
-from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.pods import BoundPod, NodePods
+from vgpu.node.containers.refusal import ContainerRefusal
 
 _IN_FLIGHT_S: Final = 5.0  # a younger allocation without a known holder counts as held: it may not be listed yet
 
@@ -26,7 +26,7 @@ class Occupancy:
 
     def __init__(
         self,
-        pods: Pods,
+        pods: NodePods,
         pod_resources: PodResources,
         allocations: Allocations,
         inventory: Inventory,
@@ -80,7 +80,7 @@ class Occupancy:
         """Return what a pod takes of each card by its assignment; nothing where that is not trusted."""
         assignment = proof.assignment_of(pod)
         request = pod.parsed.request
-        if isinstance(assignment, Refusal) or request is None:
+        if isinstance(assignment, ContainerRefusal) or request is None:
             return {}
         return usage.on_node(self._inventory.node(), [(request, assignment)])
 

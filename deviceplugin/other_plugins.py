@@ -9,7 +9,7 @@ from vgpu.domain.errors import KubeletError
 log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class OffersClient(Protocol):
     """A client of the kubelet's pod-resources."""
 
     async def offered(self) -> Mapping[str, Collection[str]]:
@@ -19,7 +19,7 @@ class Client(Protocol):
 class OtherPlugins:
     """Asks the kubelet; while it does not answer, its last answer counts."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: OffersClient) -> None:
         self._client = client
         self._last: Mapping[str, Collection[str]] = {}
 

@@ -14,8 +14,8 @@ from deviceplugin.allocate import Allocator
 from deviceplugin.devices import refuse_long_list
 from deviceplugin.kubelet.messages import ContainerResponse
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
-from deviceplugin.kubelet.registration import Registration, Stream
-from deviceplugin.kubelet.server import Server
+from deviceplugin.kubelet.registration import ListAndWatchStreams, Registration
+from deviceplugin.kubelet.server import ResourceServer
 from deviceplugin.occupancy import Occupancy
 from deviceplugin.pod_resources import PodResources
 from deviceplugin.preferred_allocation import PreferredAllocation
@@ -27,7 +27,7 @@ from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers import allocations as records
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.node_api import NodeApi
-from vgpu.node.containers.pods import Pods
+from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.presence.heartbeat import Heartbeat
 
@@ -39,13 +39,13 @@ Run = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class PluginNode:
     """What the plugin knows about its node, shared by all of its parts."""
 
     files: StateFiles
     allocations: Allocations
     inventory: Inventory
-    pods: Pods
+    pods: NodePods
     client: PodResourcesClient
     pod_resources: PodResources
     occupancy: Occupancy
@@ -67,7 +67,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Verbs:
+class PluginVerbs:
     """The kubelet's three questions."""
 
     preferred: PreferredAllocation
@@ -88,11 +88,11 @@ class Verbs:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ResourceEndpoint:
     """One resource's socket, and its registration with the kubelet."""
 
-    stream: Stream
-    server: Server
+    stream: ListAndWatchStreams
+    server: ResourceServer
     registration: Registration
 
 
@@ -110,10 +110,10 @@ class Plugin:
         late: what runs once the watch has had its time.
     """
 
-    node: Node
+    node: PluginNode
     health: Health
     watch: Reflector
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ResourceEndpoint, ...]
     heartbeat: Heartbeat
     early: tuple[Run, ...]
     late: tuple[Run, ...]

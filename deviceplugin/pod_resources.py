@@ -26,7 +26,7 @@ _POLL_S: Final = 0.01
 log = logging.getLogger(__name__)
 
 
-class Client(Protocol):
+class HoldingsClient(Protocol):
     """A client of the kubelet's pod-resources."""
 
     async def list(self) -> Listing:
@@ -45,7 +45,7 @@ class _InFlight:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class PodResourcesListing:
     """A listing. `started` is when it was asked for, by the clock; `number` counts from 1, and 0 is no listing yet."""
 
     listing: Listing = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Snapshot:
 class PodResources:
     """The last listing, renewed by `run` while no container is being admitted."""
 
-    def __init__(self, client: Client, clock: Callable[[], float]) -> None:
+    def __init__(self, client: HoldingsClient, clock: Callable[[], float]) -> None:
         """`clock` is monotonic, in seconds."""
         self._client = client
         self._clock = clock
@@ -66,7 +66,7 @@ class PodResources:
         self._get_at = 0.0
         self._wanted = asyncio.Event()
         self._listed = asyncio.Condition()
-        self.snapshot = Snapshot()
+        self.snapshot = PodResourcesListing()
 
     @asynccontextmanager
     async def admitting(self) -> AsyncIterator[Callable[[], Awaitable[Listing]]]:
@@ -89,7 +89,7 @@ class PodResources:
         """List as soon as that is allowed: a pod has released its devices."""
         self._wanted.set()
 
-    async def fresh(self, timeout: float) -> Snapshot:
+    async def fresh(self, timeout: float) -> PodResourcesListing:
         """Return a listing that was asked for after this call, or the last one after `timeout` seconds."""
         now = self._clock()
         self.refresh_soon()
@@ -143,6 +143,6 @@ class PodResources:
         started = self._clock()
         listing = await self._client.list()
         async with self._listed:
-            self.snapshot = Snapshot(listing, started, self.snapshot.number + 1)
+            self.snapshot = PodResourcesListing(listing, started, self.snapshot.number + 1)
             self._listed.notify_all()
         return listing

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from deviceplugin import responses
 from deviceplugin.candidate_search import CandidateSearch
-from deviceplugin.candidates import Candidate
+from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.pod_resources import PodResources
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.node_api import PodReader
-from vgpu.node.containers.pods import Pods
-from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.pods import NodePods
+from vgpu.node.containers.refusal import ContainerRefusal
 
 log = logging.getLogger(__name__)
 
@@ -24,14 +24,16 @@ log = logging.getLogger(__name__)
 class Preference:
     """An answer to GetPreferredAllocation: the IDs, and the container that they are for (None: not found)."""
 
-    candidate: Candidate | None
+    candidate: AdmissionCandidate | None
     ids: frozenset[str]
 
 
 class PreferredAllocation:
     """Answers the kubelet, which admits one container at a time."""
 
-    def __init__(self, pods: Pods, allocations: Allocations, reader: PodReader, pod_resources: PodResources) -> None:
+    def __init__(
+        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources
+    ) -> None:
         self._pods = pods
         self._allocations = allocations
         self._reader = reader
@@ -54,16 +56,16 @@ class PreferredAllocation:
         return self._last.pop(resource, None)
 
 
-def _assigned_gpus(candidate: Candidate | None) -> list[str]:
+def _assigned_gpus(candidate: AdmissionCandidate | None) -> list[str]:
     if candidate is None:
         return []
     assignment = proof.assignment_of(candidate.pod)
-    if isinstance(assignment, Refusal):
+    if isinstance(assignment, ContainerRefusal):
         return []
     return [grant.gpu for grant in assignment.containers.get(candidate.device_request.container, ())]
 
 
-def _log_candidate(resource: str, size: int, candidate: Candidate | None) -> None:
+def _log_candidate(resource: str, size: int, candidate: AdmissionCandidate | None) -> None:
     if candidate is None:
         log.warning("no container waits for %d of %s", size, resource)
     elif candidate.is_doubtful:

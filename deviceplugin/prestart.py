@@ -7,7 +7,7 @@ that is proven gets a fresh region and its limits. Any other is refused; the kub
 from collections.abc import Callable, Sequence
 
 from deviceplugin import init_chains
-from deviceplugin.holder_lookup import HolderLookup, Holding
+from deviceplugin.holder_lookup import HolderLookup, PodHolding
 from deviceplugin.occupancy import Occupancy
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.grants.assignment import Assignment
@@ -16,9 +16,9 @@ from vgpu.node.containers import guard, proof
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.containers.refusal import NodeReason, Refusal
+from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
-Report = Callable[[BoundPod, Refusal], None]
+Report = Callable[[BoundPod, ContainerRefusal], None]
 
 
 class Prover:
@@ -33,27 +33,27 @@ class Prover:
         self._writer = writer
         self._report = report
 
-    async def prove(self, resource: str, ids: frozenset[str]) -> Refusal | None:
+    async def prove(self, resource: str, ids: frozenset[str]) -> ContainerRefusal | None:
         """Make everything ready for the container that holds these IDs; or return why it may not start."""
         holding = await self._holders.find(resource, ids)
-        if isinstance(holding, Refusal):
+        if isinstance(holding, ContainerRefusal):
             return holding
         refusal = await self._earlier_holder(resource, ids, holding) or self._admit(holding)
         if refusal is not None:
             self._report(holding.pod, refusal)
         return refusal
 
-    async def _earlier_holder(self, resource: str, ids: frozenset[str], holding: Holding) -> Refusal | None:
+    async def _earlier_holder(self, resource: str, ids: frozenset[str], holding: PodHolding) -> ContainerRefusal | None:
         other = await self._holders.earlier_holder(resource, ids, holding)
         if other is None:
             return None
-        return Refusal(NodeReason.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
+        return ContainerRefusal(NodeReason.HELD_TWICE, f"pod {other.namespace}/{other.name} holds the same devices")
 
-    def _admit(self, holding: Holding) -> Refusal | None:
+    def _admit(self, holding: PodHolding) -> ContainerRefusal | None:
         """Check and write in one step without awaiting, so that two starts at once see each other's usage."""
         pod = holding.pod
         assignment = proof.assignment_of(pod)
-        if isinstance(assignment, Refusal):
+        if isinstance(assignment, ContainerRefusal):
             return assignment
         containers = init_chains.members(pod, holding.chain, holding.listed)
         allocations = list(zip(holding.chain, containers, strict=True))
@@ -65,12 +65,12 @@ class Prover:
         try:
             self._writer.write(pod, assignment, allocations)
         except (OSError, StateUnusable) as error:
-            return Refusal(NodeReason.FILES_FAILED, str(error))
+            return ContainerRefusal(NodeReason.FILES_FAILED, str(error))
         return None
 
     def _mismatch(
         self, pod: BoundPod, assignment: Assignment, allocations: Sequence[tuple[Allocation, str]]
-    ) -> Refusal | None:
+    ) -> ContainerRefusal | None:
         request = pod.parsed.request
         if request is None:
             return None
@@ -78,6 +78,6 @@ class Prover:
         checks = (proof.card_mismatch(request, assignment, name, each.ids, slice_mib) for each, name in allocations)
         return next((refusal for refusal in checks if refusal is not None), None)
 
-    def _no_room(self, pod: BoundPod) -> Refusal | None:
+    def _no_room(self, pod: BoundPod) -> ContainerRefusal | None:
         tenants, wanted = self._occupancy.tenants(but=pod.uid), self._occupancy.usage(pod)
         return guard.check(self._inventory.gpus(), self._inventory.slice_mib, tenants, wanted)

@@ -15,7 +15,7 @@ from vgpu.node.containers.libraries import LIBRARY
 _ARBITER = "vgpu-arbiter"
 
 
-class Settings(BaseSettings):
+class PluginSettings(BaseSettings):
     """Device plugin of vgpushare: advertises the cards of one node and hands shares of them to containers."""
 
     model_config = SettingsConfigDict(

@@ -19,21 +19,21 @@ with extras.needed("cluster", by="extender"):
     import vgpu
     from extender import admin_service, assembly
     from extender.admin.exchange.process import AdminProcess
-    from extender.app import Verbs, app
+    from extender.app import SchedulerVerbs, app
     from extender.assembly import Observers, Run
     from extender.clocks import Clocks
     from extender.history import process as history
     from extender.history.process import DrainProcess
-    from extender.history.recording.recorder import Recorder
+    from extender.history.recording.recorder import HistoryRecorder
     from extender.lead.leadership import Leadership
     from extender.lead.scheduler_lease import SchedulerLease
     from extender.protocol import client_names
-    from extender.settings import Settings
+    from extender.settings import ExtenderSettings
     from extender.shutdown import shut_down
     from extender.state import demand
     from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
-    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.kubernetes.client import KubernetesClient
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
 # Without a free descriptor asyncio tries accept as many times a second as the backlog says, and logs each failure.
@@ -45,11 +45,11 @@ log = logging.getLogger("extender")
 
 def main() -> None:
     """Run the extender; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(Settings)
+    settings = settings_reader.read(ExtenderSettings)
     process.run("extender", settings.log_level, lambda: serve(settings))
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: ExtenderSettings) -> None:
     """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease."""
     clocks = Clocks(time.monotonic, _now)
     replica = f"{settings.identity or socket.gethostname()}_{uuid.uuid4()}"
@@ -58,9 +58,9 @@ async def serve(settings: Settings) -> None:
         await _serve(settings, clocks, recorder, replica)
 
 
-async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica: str) -> None:
+async def _serve(settings: ExtenderSettings, clocks: Clocks, recorder: HistoryRecorder, replica: str) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    async with await Client.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
+    async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
         seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
         log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
@@ -76,7 +76,7 @@ async def _serve(settings: Settings, clocks: Clocks, recorder: Recorder, replica
         admin = _admin_process(seen, leadership, recorder)
         administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
-        server = process.Server(_config(settings, acting.verbs, seen))
+        server = process.HttpServer(_config(settings, acting.verbs, seen))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
         await server.serve_until_cancelled()
         administering.cancel()
@@ -105,7 +105,7 @@ def _leadership(seen: Observers, scheduler: SchedulerLease, identity: str) -> Le
     )
 
 
-def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config:
+def _config(settings: ExtenderSettings, verbs: SchedulerVerbs, seen: Observers) -> uvicorn.Config:
     tls: dict[str, Any] = {}
     if settings.client_ca is not None:
         tls = {
@@ -129,7 +129,7 @@ def _config(settings: Settings, verbs: Verbs, seen: Observers) -> uvicorn.Config
     )
 
 
-def _admin_process(seen: Observers, leadership: Leadership, recorder: Recorder) -> AdminProcess | None:
+def _admin_process(seen: Observers, leadership: Leadership, recorder: HistoryRecorder) -> AdminProcess | None:
     agent = f"vgpu-admin/{vgpu.__version__}"
     return admin_service.admin_process(seen, leadership, recorder, lambda: str(uuid.uuid4()), agent)
 

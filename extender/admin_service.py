@@ -5,15 +5,15 @@ from datetime import datetime
 from pathlib import Path
 
 from extender.admin.exchange.answering import Answers
-from extender.admin.exchange.messages import Listener, Start
+from extender.admin.exchange.messages import Listener, StartMessage
 from extender.admin.exchange.process import AdminProcess
 from extender.admin.exchange.snapshots import Shown, Snapshots
 from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
-from extender.history.recording.recorder import Recorder
+from extender.history.recording.recorder import HistoryRecorder
 from extender.lead.leader import Leader
-from extender.settings import Settings, is_loopback
+from extender.settings import ExtenderSettings, is_loopback
 from extender.verbs.filter import Filter
 from vgpu.domain.errors import UnusableSetting
 
@@ -21,7 +21,7 @@ MIN_TOKEN = 16  # characters
 
 
 def admin_process(
-    seen: Observers, leader: Leader, recorder: Recorder, new_id: Callable[[], str], user_agent: str
+    seen: Observers, leader: Leader, recorder: HistoryRecorder, new_id: Callable[[], str], user_agent: str
 ) -> AdminProcess | None:
     """Return the admin's process, which is not started yet; None where it is off.
 
@@ -51,9 +51,9 @@ def admin_process(
     )
 
 
-def _start(settings: Settings, address: tuple[str, int], user_agent: str) -> Start:
+def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str) -> StartMessage:
     host, port = address
-    return Start(
+    return StartMessage(
         listener=Listener(host, port, is_loopback(host), settings.admin_tls_cert, settings.admin_tls_key),
         token=_token(settings.admin_token_file),
         has_reviews=settings.admin_auth == "kubernetes",
@@ -66,7 +66,7 @@ def _start(settings: Settings, address: tuple[str, int], user_agent: str) -> Sta
     )
 
 
-def _as_event(made: admin_audit.AdminAction, id_: str) -> AdminAction:
+def _as_event(made: admin_audit.AuditedAction, id_: str) -> AdminAction:
     at_ms = int(datetime.fromisoformat(made.at).timestamp() * 1000)
     return AdminAction(id_, at_ms, made.user, made.action, made.node, made.gpu, made.outcome)
 

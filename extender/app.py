@@ -16,14 +16,14 @@ from extender.explain.explanations import Explanations
 from extender.explain.last_decisions import LastDecisions
 from extender.gangs.book import GangBook
 from extender.history.recording.feed import Feed
-from extender.index.answer import Answer
+from extender.index.answer import IndexAnswer
 from extender.metrics import VerbMetrics
 from extender.protocol import asgi, wire
-from extender.protocol.asgi import Reply, Request, Route
+from extender.protocol.asgi import HttpRequest, Reply, Route
 from extender.protocol.wire import MalformedCall
 from extender.state import gang_members, objects
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import Preemption
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Verbs:
+class SchedulerVerbs:
     """The verbs, bytes to bytes, with what they use."""
 
     cluster: Cluster
@@ -70,7 +70,7 @@ class Verbs:
         awaited = self.preemption.awaited_node(pod) if refused else ""
         return wire.filter_result(answer.fitting(), answer.refused(), awaited, call.full)
 
-    def _unplaced(self, pod: Pod, answer: Answer) -> None:
+    def _unplaced(self, pod: WatchedPod, answer: IndexAnswer) -> None:
         """Count a pod that no node can take, let it preempt, and have its owner told why it waits.
 
         A member of a gang that the watch has not shown yet is explained when kube-scheduler has marked it: until then
@@ -108,7 +108,7 @@ class Verbs:
         return wire.error(refusal)
 
 
-def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> ASGIApp:
+def app(verbs: SchedulerVerbs, watches: Synced, clock: Callable[[], float]) -> ASGIApp:
     """Build the application: the verbs, `/healthz` (the process answers) and `/readyz` (every watch has its list).
 
     `clock` (monotonic, in seconds) times each call, for the metrics and for the log at level debug.
@@ -126,12 +126,12 @@ def app(verbs: Verbs, watches: Synced, clock: Callable[[], float]) -> ASGIApp:
     return asgi.application(routes)
 
 
-async def _healthy(_: Request) -> Reply:
+async def _healthy(_: HttpRequest) -> Reply:
     return Reply(b"ok", asgi.TEXT)
 
 
-def _readiness(watches: Synced) -> Callable[[Request], Awaitable[Reply]]:
-    async def readiness(_: Request) -> Reply:
+def _readiness(watches: Synced) -> Callable[[HttpRequest], Awaitable[Reply]]:
+    async def readiness(_: HttpRequest) -> Reply:
         if watches.is_synced:
             return Reply(b"ok", asgi.TEXT)
         return Reply(NOT_READY.encode(), asgi.TEXT, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -151,12 +151,12 @@ def _timed(name: str, handle: Handle, clock: Callable[[], float], metrics: VerbM
     return timed
 
 
-def _verb(watches: Synced, handle: Handle, failed: Callable[[str], None]) -> Callable[[Request], Awaitable[Reply]]:
+def _verb(watches: Synced, handle: Handle, failed: Callable[[str], None]) -> Callable[[HttpRequest], Awaitable[Reply]]:
     def refused(reason: str, message: str, status: HTTPStatus) -> Reply:
         failed(reason)
         return Reply(wire.error(message), status=status)
 
-    async def verb(request: Request) -> Reply:
+    async def verb(request: HttpRequest) -> Reply:
         if not watches.is_synced:
             return refused("not_ready", NOT_READY, HTTPStatus.SERVICE_UNAVAILABLE)
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from extender import metrics
-from extender.app import Verbs
+from extender.app import SchedulerVerbs
 from extender.clocks import Clocks
 from extender.effects.event_recorder import EventRecorder
 from extender.effects.evictor import Evictor
@@ -24,15 +24,15 @@ from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.deadlines import GangDeadlines
 from extender.gangs.gate import GangGate
-from extender.gangs.holding import Holding, HoldTimes
+from extender.gangs.holding import HoldTimes, RoomHolding
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
-from extender.gangs.records import Times
+from extender.gangs.records import GangTimes
 from extender.history import lag
 from extender.history.lag import Lag
 from extender.history.recording import feed
 from extender.history.recording.feed import Feed
-from extender.history.recording.recorder import NO_RECORDER, Recorder
+from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder
 from extender.idle import actions as idle_actions
 from extender.idle.actions import Means
 from extender.idle.namespaces import Namespaces
@@ -40,17 +40,17 @@ from extender.idle.sizes import Sizes
 from extender.idle.watcher import IdleWatcher
 from extender.lead.leader import Leader
 from extender.metrics import VerbMetrics
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from extender.state import weights_file
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
-from extender.state.room import Room
+from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import Preemption
 from extender.watch import watches as watching
 from extender.watch.watches import Watches
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.metrics import Registry
 
 Run = Callable[[], Coroutine[Any, Any, None]]
@@ -64,8 +64,8 @@ log = logging.getLogger(__name__)
 class Observers:
     """The state of the cluster, and everything else that the watches feed."""
 
-    client: Client
-    settings: Settings
+    client: KubernetesClient
+    settings: ExtenderSettings
     clocks: Clocks
     cluster: Cluster
     recorder: EventRecorder
@@ -114,11 +114,11 @@ class Observers:
 
 
 def observers(
-    client: Client,
-    settings: Settings,
+    client: KubernetesClient,
+    settings: ExtenderSettings,
     clocks: Clocks,
     jitter: Callable[[], float],
-    history: Recorder = NO_RECORDER,
+    history: HistoryRecorder = NO_RECORDER,
     replica: str = "",
 ) -> Observers:
     """Connect the watches with what they feed.
@@ -131,7 +131,7 @@ def observers(
     cluster = Cluster(settings.slice_mib, clocks.monotonic, weights_file.read(settings.packing_weights))
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
     waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
-    gangs = GangBook(cluster, waker, Times(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
+    gangs = GangBook(cluster, waker, GangTimes(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
     unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic, gangs)
     budgets = Budgets()
@@ -196,14 +196,14 @@ def observers(
 class Actors:
     """The verbs, and the tasks that change the cluster as long as the leader may."""
 
-    verbs: Verbs
+    verbs: SchedulerVerbs
     tasks: tuple[Run, ...]
 
 
 def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
     defaults, clocks = seen.settings.defaults, seen.clocks
-    room = Room(seen.cluster, defaults)
+    room = ClusterRoom(seen.cluster, defaults)
     candidates = Candidates(seen.cluster, room, defaults)
     planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
     node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
@@ -212,11 +212,11 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
-    holding = Holding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
+    holding = RoomHolding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
     deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep, holding)
     preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
-    verbs = Verbs(
+    verbs = SchedulerVerbs(
         cluster=seen.cluster,
         node_filter=node_filter,
         defaults=defaults,
@@ -247,9 +247,9 @@ async def _handle_idle(seen: Observers, leader: Leader) -> None:
     await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
 
-def _sources(seen: Observers, leader: Leader, holding: Holding) -> metrics.Sources:
+def _sources(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.ExtenderSources:
     objects, watches = seen.cluster.objects, seen.watches
-    return metrics.Sources(
+    return metrics.ExtenderSources(
         leads=lambda: not leader.refusal(),
         objects=lambda: {
             "pods": len(objects.pods),

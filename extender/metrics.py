@@ -10,79 +10,85 @@ from typing import Final
 import vgpu
 from extender.history.lag import Lag
 from vgpu.adapters.kubernetes.reflector import Reflector
-from vgpu.adapters.metrics import Family, Kind, Metric, Registry
+from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.domain.cards.reasons import Reason
 
-VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", Kind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
+VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", MetricKind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
 FAILURES: Final = Metric(
     "vgpu_extender_verb_failures_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Calls without an answer, by verb and reason: not_ready, malformed, too_long, disconnected",
     ("verb", "reason"),
 )
 UNPLACED: Final = Metric(
     "vgpu_extender_unplaced_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Filter calls for which no node fits, once for each reason that refused a node",
     ("reason",),
 )
-BINDS: Final = Metric("vgpu_extender_binds_total", Kind.COUNTER, "Bind calls, by result: bound, refused", ("result",))
-INFO: Final = Metric("vgpu_extender_info", Kind.GAUGE, "1, with the version of the extender", ("version",))
-LEADER: Final = Metric("vgpu_extender_leader", Kind.GAUGE, "1 while this replica binds")
-OBJECTS: Final = Metric("vgpu_extender_objects", Kind.GAUGE, "Objects in memory, by kind", ("kind",))
-RESERVATIONS: Final = Metric("vgpu_extender_reservations", Kind.GAUGE, "Pods whose Binding is in flight")
+BINDS: Final = Metric(
+    "vgpu_extender_binds_total", MetricKind.COUNTER, "Bind calls, by result: bound, refused", ("result",)
+)
+INFO: Final = Metric("vgpu_extender_info", MetricKind.GAUGE, "1, with the version of the extender", ("version",))
+LEADER: Final = Metric("vgpu_extender_leader", MetricKind.GAUGE, "1 while this replica binds")
+OBJECTS: Final = Metric("vgpu_extender_objects", MetricKind.GAUGE, "Objects in memory, by kind", ("kind",))
+RESERVATIONS: Final = Metric("vgpu_extender_reservations", MetricKind.GAUGE, "Pods whose Binding is in flight")
 GANGS: Final = Metric(
     "vgpu_extender_gangs",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Gangs by state: waiting, planned (cards are reserved), partial (some pods are bound), started",
     ("state",),
 )
 GANG_PLANS: Final = Metric(
     "vgpu_extender_gang_plans_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Plans of gangs that ended, by outcome: started, dropped (a pod went, or the cards no longer suffice), expired (a "
     "pod did not come before the deadline), evicted (some pods were bound without the others)",
     ("outcome",),
 )
 HELD_CARDS: Final = Metric(
-    "vgpu_extender_gang_held_cards", Kind.GAUGE, "Cards on which room is kept free for a gang that has waited for long"
+    "vgpu_extender_gang_held_cards",
+    MetricKind.GAUGE,
+    "Cards on which room is kept free for a gang that has waited for long",
 )
 HOLDS: Final = Metric(
     "vgpu_extender_gang_holds_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Times that room was kept free for a gang, by how it ended: planned, expired (other pods did not leave in time), "
     "dropped (a pod went, or this replica no longer leads), impossible (the gang does not fit the empty cluster)",
     ("outcome",),
 )
-SYNCED: Final = Metric("vgpu_extender_watch_synced", Kind.GAUGE, "1 after the first list of a watch", ("watch",))
+SYNCED: Final = Metric("vgpu_extender_watch_synced", MetricKind.GAUGE, "1 after the first list of a watch", ("watch",))
 AGE: Final = Metric(
     "vgpu_extender_watch_age_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Time since a watch last heard of the API server, which sends a bookmark about each minute",
     ("watch",),
 )
 UNREADABLE: Final = Metric(
-    "vgpu_extender_unreadable_objects_total", Kind.COUNTER, "Objects that a watch has skipped", ("watch",)
+    "vgpu_extender_unreadable_objects_total", MetricKind.COUNTER, "Objects that a watch has skipped", ("watch",)
 )
-WAITING: Final = Metric("vgpu_extender_queue_length", Kind.GAUGE, "Entries that are not done yet, by queue", ("queue",))
+WAITING: Final = Metric(
+    "vgpu_extender_queue_length", MetricKind.GAUGE, "Entries that are not done yet, by queue", ("queue",)
+)
 HISTORY_WAITING: Final = Metric(
     "vgpu_extender_history_waiting_records",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Records of the history that are not in the database yet: in memory, or on disk",
     ("where",),
 )
 HISTORY_LOST: Final = Metric(
     "vgpu_extender_history_lost_records_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Records of the history that are lost, by cause: dropped (no room), unreadable, refused (by the database)",
     ("cause",),
 )
 HISTORY_UP: Final = Metric(
-    "vgpu_extender_history_up", Kind.GAUGE, "1 while the disk and the database of the history take records"
+    "vgpu_extender_history_up", MetricKind.GAUGE, "1 while the disk and the database of the history take records"
 )
 IDLE: Final = Metric(
     "vgpu_extender_idle_actions_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Reports of idle pods, by the action that was asked for and its outcome: warned, done, refused, error",
     ("action", "outcome"),
 )
@@ -143,7 +149,7 @@ class VerbMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class ExtenderSources:
     """What the extender's parts know now; the functions are called in the event loop.
 
     Attributes:
@@ -171,31 +177,31 @@ class Sources:
     history: Callable[[], Lag | None]
 
 
-def families(sources: Sources, now: float) -> Iterable[Family]:
+def families(sources: ExtenderSources, now: float) -> Iterable[MetricFamily]:
     """Return the values of the gauges; `now` is the event loop's time in seconds."""
     watches = sources.watches.items()
-    yield Family(INFO, [((vgpu.__version__,), 1)])
-    yield Family(LEADER, [((), sources.leads())])
-    yield Family(OBJECTS, _by_label(sources.objects()))
-    yield Family(RESERVATIONS, [((), sources.reservations())])
-    yield Family(GANGS, _by_label(sources.gangs()))
-    yield Family(GANG_PLANS, _by_label(sources.gang_plans()))
-    yield Family(HELD_CARDS, [((), sources.held_cards())])
-    yield Family(HOLDS, _by_label(sources.gang_holds()))
-    yield Family(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
-    yield Family(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
-    yield Family(UNREADABLE, [((name,), each.unreadable) for name, each in watches])
-    yield Family(WAITING, _by_label(sources.queues()))
+    yield MetricFamily(INFO, [((vgpu.__version__,), 1)])
+    yield MetricFamily(LEADER, [((), sources.leads())])
+    yield MetricFamily(OBJECTS, _by_label(sources.objects()))
+    yield MetricFamily(RESERVATIONS, [((), sources.reservations())])
+    yield MetricFamily(GANGS, _by_label(sources.gangs()))
+    yield MetricFamily(GANG_PLANS, _by_label(sources.gang_plans()))
+    yield MetricFamily(HELD_CARDS, [((), sources.held_cards())])
+    yield MetricFamily(HOLDS, _by_label(sources.gang_holds()))
+    yield MetricFamily(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
+    yield MetricFamily(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
+    yield MetricFamily(UNREADABLE, [((name,), each.unreadable) for name, each in watches])
+    yield MetricFamily(WAITING, _by_label(sources.queues()))
     yield from history_families(sources.history())
 
 
-def history_families(lag: Lag | None) -> Iterable[Family]:
+def history_families(lag: Lag | None) -> Iterable[MetricFamily]:
     """Return how far the history's database is behind; without values where no history is kept."""
     waiting = {"memory": lag.queued, "disk": lag.waiting} if lag else {}
     lost = {"dropped": lag.dropped, "unreadable": lag.unreadable, "refused": lag.refused} if lag else {}
-    yield Family(HISTORY_WAITING, _by_label(waiting))
-    yield Family(HISTORY_LOST, _by_label(lost))
-    yield Family(HISTORY_UP, [((), not lag.error)] if lag else [])
+    yield MetricFamily(HISTORY_WAITING, _by_label(waiting))
+    yield MetricFamily(HISTORY_LOST, _by_label(lost))
+    yield MetricFamily(HISTORY_UP, [((), not lag.error)] if lag else [])
 
 
 def _by_label(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:

@@ -18,7 +18,7 @@ Policy = Literal[  # for an enum the command line would take the member's name
 ]
 
 
-class Settings(Listening):
+class ExtenderSettings(Listening):
     """Scheduler extender of vgpushare: answers kube-scheduler's filter, prioritize and bind."""
 
     model_config = SettingsConfigDict(

@@ -59,11 +59,11 @@ def _build(arguments: argparse.Namespace) -> None:
         (arguments.out / f"vgpushare-{debian.ARCHITECTURES[architecture]}.cdx.json").write_text(materials)
 
 
-def _source() -> build.Source:
+def _source() -> build.ImageSource:
     """Return the commit of the checkout; SOURCE_DATE_EPOCH, a convention of reproducible builds, replaces its time."""
     time = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct") or 0)
     revision = _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    return build.Source(revision, datetime.fromtimestamp(time, UTC))
+    return build.ImageSource(revision, datetime.fromtimestamp(time, UTC))
 
 
 def _scheduler(arguments: argparse.Namespace) -> None:

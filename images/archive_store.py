@@ -14,14 +14,14 @@ from images import layers
 from images.debian import Package
 
 
-class Source(Protocol):
+class PackageSource(Protocol):
     """Where packages come from."""
 
     def download(self, packages: Sequence[Package]) -> list[Path]:
         """Download packages and check their digests."""
 
 
-def fetch(packages: Sequence[Package], store: Path, connect: Callable[[], Source]) -> list[Path]:
+def fetch(packages: Sequence[Package], store: Path, connect: Callable[[], PackageSource]) -> list[Path]:
     """Return the files of packages, in their order; `connect` is called only if the store lacks one of them."""
     lacking = [each for each in packages if _kept(each, store) is None]
     if lacking:

@@ -42,13 +42,13 @@ class IncompleteImage(Exception):
 class Stored:
     """A layer in the cache; `tree` are its files where they are kept, `distributions` Python's packages in it."""
 
-    layer: layers.Layer
+    layer: layers.ImageLayer
     tree: Path
     distributions: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImageSource:
     """What images are built from: the commit, empty where it is not known, and its time."""
 
     revision: str
@@ -88,7 +88,7 @@ class Builder:
         key = _key(architecture, debian.LOCK, self._requirements, *sources)
         return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)
 
-    def images(self, architecture: str, folder: Path, source: Source) -> tuple[list[oci.Image], str]:
+    def images(self, architecture: str, folder: Path, source: ImageSource) -> tuple[list[oci.Image], str]:
         """Build the images of all parts, their upper layer in `folder`; return them with their bill of materials."""
         upper, materials = self._application(architecture, folder, source)
         stack = [self.base(architecture).layer, self.dependencies(architecture).layer, upper]
@@ -97,7 +97,7 @@ class Builder:
         made = [oci.Image(each.reference, name, each.settings(source.revision), stack, created) for each in parts.PARTS]
         return made, materials
 
-    def _application(self, architecture: str, folder: Path, source: Source) -> tuple[layers.Layer, str]:
+    def _application(self, architecture: str, folder: Path, source: ImageSource) -> tuple[layers.ImageLayer, str]:
         locked = self.dependencies(architecture)
         tree = folder / "tree"
         wheels.install_wheel(wheels.build(self._project, architecture, folder), architecture, tree)
@@ -132,7 +132,7 @@ class Builder:
         if not folder.exists():
             self._store(folder, make, keeps_tree=keeps_tree)
         found = json.loads((folder / "layer.json").read_text())
-        layer = layers.Layer(folder / "layer.tar.gz", found["digest"], found["size"], found["diff_id"])
+        layer = layers.ImageLayer(folder / "layer.tar.gz", found["digest"], found["size"], found["diff_id"])
         return Stored(layer, folder / "tree", found["distributions"])
 
     def _store(self, folder: Path, make: Callable[[Path], None], *, keeps_tree: bool) -> None:

@@ -14,7 +14,7 @@ _STICKY: Final = "tmp"  # /tmp is writable by every user
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class ImageLayer:
     """A packed layer: its file, that file's digest and size in bytes, and the digest of the tar file in it."""
 
     path: Path
@@ -23,14 +23,14 @@ class Layer:
     diff_id: str
 
 
-def pack(tree: Path, target: Path, level: int = 6) -> Layer:
+def pack(tree: Path, target: Path, level: int = 6) -> ImageLayer:
     """Write the contents of the folder `tree` to `target`; `level` is gzip's."""
     with target.open("wb") as raw, gzip.GzipFile("", "wb", level, raw, mtime=0) as packed:
         content = _Hashing(packed)
         with tarfile.open(fileobj=cast("IO[bytes]", content), mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for path in sorted(tree.iterdir()):
                 archive.add(path, path.name, filter=normalized)
-    return Layer(target, digest(target), target.stat().st_size, f"sha256:{content.hash.hexdigest()}")
+    return ImageLayer(target, digest(target), target.stat().st_size, f"sha256:{content.hash.hexdigest()}")
 
 
 def normalized(entry: tarfile.TarInfo) -> tarfile.TarInfo:

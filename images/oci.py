@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from images.layers import Layer
+from images.layers import ImageLayer
 
 _TYPE = "application/vnd.oci.image."
 
@@ -34,7 +34,7 @@ class Image:
     reference: str
     architecture: str
     settings: Mapping[str, Any]
-    layers: Sequence[Layer]
+    layers: Sequence[ImageLayer]
     created: str = ""
 
     @property
@@ -111,7 +111,7 @@ def _descriptor(kind: str, blob: bytes) -> Document:
     return {"mediaType": _TYPE + kind, "digest": _digest(blob), "size": len(blob)}
 
 
-def _layer_descriptor(layer: Layer) -> Document:
+def _layer_descriptor(layer: ImageLayer) -> Document:
     return {"mediaType": f"{_TYPE}layer.v1.tar+gzip", "digest": layer.digest, "size": layer.size}
 
 

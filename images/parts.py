@@ -19,7 +19,7 @@ _ENVIRONMENT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ImagePart:
     """A part of vgpushare, run by `python -m NAME`."""
 
     name: str
@@ -43,9 +43,9 @@ class Part:
 
 
 PARTS: Final = (
-    Part("extender", "Scheduler extender of vgpushare, which runs beside kube-scheduler"),
-    Part("webhook", "Admission webhook of vgpushare"),
-    Part("deviceplugin", "Device plugin of vgpushare, which runs on every GPU node", user="0:0"),
+    ImagePart("extender", "Scheduler extender of vgpushare, which runs beside kube-scheduler"),
+    ImagePart("webhook", "Admission webhook of vgpushare"),
+    ImagePart("deviceplugin", "Device plugin of vgpushare, which runs on every GPU node", user="0:0"),
 )
 
 

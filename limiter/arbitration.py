@@ -18,7 +18,7 @@ ACCEPTED, OTHER_VERSION, NO_SUCH_CARD, TOO_MANY = range(4)  # results
 ANY: Final = 2**64 - 1  # a budget or a depth without a limit
 
 
-class Page(ctypes.Structure):
+class ClientPage(ctypes.Structure):
     """A client's page, which the arbiter writes."""
 
     _fields_ = (

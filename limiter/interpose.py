@@ -19,7 +19,7 @@ from typing import Final
 from limiter import launch, local_keeper
 from limiter.host import Host
 from limiter.installation import LIBRARY, LimiterError, installed, library_path
-from limiter.local_state import Allocation
+from limiter.local_state import LocalAllocation
 from vgpu.domain.formats.limits import Limits
 
 _CUDA: Final = "libcuda.so.1"
@@ -100,7 +100,7 @@ def load_proxy(soname: str, real: Path, folder: Path) -> None:
     ctypes.CDLL(str(folder / names.name))
 
 
-def _remove(allocation: Allocation, owner: int) -> None:
+def _remove(allocation: LocalAllocation, owner: int) -> None:
     """Remove the files when the process that created them ends; a forked child that ends earlier leaves them."""
     if os.getpid() == owner:
         local_keeper.release(allocation)

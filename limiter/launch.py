@@ -10,7 +10,7 @@ from typing import Final
 from limiter import local_arbiter, local_keeper, local_state
 from limiter.host import Host
 from limiter.installation import LimiterError, library_path, refuse_unloadable
-from limiter.local_state import Allocation
+from limiter.local_state import LocalAllocation
 from vgpu.domain import quantity
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.domain.formats import limits
@@ -64,7 +64,7 @@ def environment(
         local_keeper.release(allocation)
 
 
-def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str], host: Host) -> Allocation:
+def allocate(wanted: Limits, env: Mapping[str, str], command: Sequence[str], host: Host) -> LocalAllocation:
     """Create the files of a program that is started with `env`, and have an arbiter serve it. Raises LimiterError."""
     home = local_state.state_directory(env)
     local_state.ensure(home)

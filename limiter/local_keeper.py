@@ -15,7 +15,7 @@ from typing import Final
 from limiter import local_processes, local_state
 from limiter.host import Host
 from limiter.local_arbiter import DETACHED
-from limiter.local_state import Allocation
+from limiter.local_state import LocalAllocation
 
 _POLL_S: Final = 5.0
 _KEEP: Final = """
@@ -27,7 +27,7 @@ local_keeper.keep(Path(sys.argv[1]), limiter.this_host())
 """
 
 
-def release(allocation: Allocation) -> None:
+def release(allocation: LocalAllocation) -> None:
     """Remove an allocation of this process: now, or when the last process that uses it has ended."""
     os.close(allocation.owner)
     if local_state.in_use(allocation.folder):

@@ -42,7 +42,7 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class LocalAllocation:
     """The files of one program and its children. `owner` is the file descriptor whose lock keeps them."""
 
     folder: Path
@@ -85,7 +85,7 @@ def distrust(state: Path) -> str:
     return "may be written by others" if status.st_mode & _OTHERS_WRITE else ""
 
 
-def add(state: Path, wanted: Limits, command: Sequence[str], host: Host) -> Allocation:
+def add(state: Path, wanted: Limits, command: Sequence[str], host: Host) -> LocalAllocation:
     """Create an allocation, which this process owns until it ends; remove those whose processes have all ended.
 
     Raises LimiterError where the files cannot be written, or another process holds the lock for 5 s.
@@ -139,11 +139,11 @@ def is_owned(folder: Path) -> bool:
     return False
 
 
-def _create(state: Path, wanted: Limits, command: Sequence[str], name: str) -> Allocation:
+def _create(state: Path, wanted: Limits, command: Sequence[str], name: str) -> LocalAllocation:
     """Create an allocation in `fresh` and rename it, so that no reader sees a part of it."""
     fresh = state / _FRESH / name
     fresh.mkdir(mode=0o700)
-    made = Allocation(fresh, os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600))
+    made = LocalAllocation(fresh, os.open(fresh / OWNER, os.O_RDONLY | os.O_CREAT, 0o600))
     try:
         fcntl.flock(made.owner, fcntl.LOCK_EX)
         write_allocation(fresh, wanted)

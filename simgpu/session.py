@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ProbeSession:
     """A running process to which each line is an expression: ``session("alloc(4096)")`` returns its value."""
 
     process: subprocess.Popen[str]

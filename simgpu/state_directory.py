@@ -18,7 +18,7 @@ _NAMESPACE = uuid.UUID("4a3b8a1e-6f0c-4c53-9d0e-2f5d6b1c7a90")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
+class SimulatedCard:
     """One simulated card.
 
     Attributes:
@@ -65,11 +65,13 @@ def card_uuid(node: str, index: int) -> str:
     return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"
 
 
-def make_cards(count: int, *, node: str = "node", memory_mib: int = 81920, reserved_mib: int = 0) -> tuple[Card, ...]:
+def make_cards(
+    count: int, *, node: str = "node", memory_mib: int = 81920, reserved_mib: int = 0
+) -> tuple[SimulatedCard, ...]:
     """Return equal cards, all linked by NVLink, the first half on NUMA node 0 and the rest on 1."""
     uuids = [card_uuid(node, index) for index in range(count)]
     return tuple(
-        Card(
+        SimulatedCard(
             uuid=uuids[index],
             index=index,
             memory_mib=memory_mib,
@@ -81,7 +83,7 @@ def make_cards(count: int, *, node: str = "node", memory_mib: int = 81920, reser
     )
 
 
-def write_cards(directory: Path, cards: Sequence[Card]) -> None:
+def write_cards(directory: Path, cards: Sequence[SimulatedCard]) -> None:
     """Write or replace the file `cards`; running processes see the change at their next call.
 
     Creates the directory, and the ledger's files, which processes of any user may write. Raises ValueError for more

@@ -21,7 +21,7 @@ _CARD_SIZE = _HEAD.size + _QUEUES * _QUEUE_SIZE
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Run:
+class BusyPeriod:
     """Work of one context without a break.
 
     Attributes:
@@ -35,7 +35,7 @@ class Run:
     length: int
 
 
-def runs(state: Path, card: int = 0) -> list[Run]:
+def runs(state: Path, card: int = 0) -> list[BusyPeriod]:
     """Return the last runs of all contexts on a card, by time; `card` counts in the order of first use."""
     with (state / "state").open("rb") as file:
         file.seek(CARD_TIMES + card * _CARD_SIZE)
@@ -44,13 +44,13 @@ def runs(state: Path, card: int = 0) -> list[Run]:
     return sorted(run for queue in range(1, queues_used) for run in _runs_of(raw, queue))
 
 
-def _runs_of(raw: bytes, queue: int) -> list[Run]:
+def _runs_of(raw: bytes, queue: int) -> list[BusyPeriod]:
     start = _HEAD.size + queue * _QUEUE_SIZE
     *_, done, _, _, count = _QUEUE.unpack_from(raw, start)
     numbers = range(max(0, count - _RUNS), count)
     begun = [_RUN.unpack_from(raw, start + _QUEUE.size + number % _RUNS * _RUN.size) for number in numbers]
     ends = [*(position for position, _ in begun[1:]), done]
-    return [Run(at, queue, end - position) for (position, at), end in zip(begun, ends, strict=True)]
+    return [BusyPeriod(at, queue, end - position) for (position, at), end in zip(begun, ends, strict=True)]
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from simgpu import build, state_directory, usage
-from simgpu.session import Session
-from simgpu.state_directory import Card
+from simgpu.session import ProbeSession
+from simgpu.state_directory import SimulatedCard
 
 PROBE_TIMEOUT_S = 30
 _TWO_CARDS = state_directory.make_cards(2)
@@ -32,7 +32,7 @@ class World:
 
     bin: Path
     state: Path
-    cards: tuple[Card, ...]
+    cards: tuple[SimulatedCard, ...]
     session_module: str
     processes: list[subprocess.Popen[str]]
 
@@ -74,15 +74,15 @@ class World:
             assert json.loads(process.stdout.readline())["result"] == 0
         return process
 
-    def session(self, **more: str) -> Session:
+    def session(self, **more: str) -> ProbeSession:
         """Start a process that evaluates expressions."""
         environment = {"PYTHONPATH": str(build.ROOT), **more}
-        return Session(self.start(sys.executable, "-m", self.session_module, **environment))
+        return ProbeSession(self.start(sys.executable, "-m", self.session_module, **environment))
 
-    def only_session(self) -> Session:
+    def only_session(self) -> ProbeSession:
         """Return the first session, with CUDA initialized; starts it at the first call."""
         if self.processes:
-            return Session(self.processes[0])
+            return ProbeSession(self.processes[0])
         session = self.session()
         assert session("start()") == 0
         return session
@@ -96,7 +96,7 @@ def worlds(state: Path, session_module: str = "") -> Iterator[Callable[..., Worl
     """
     started: list[subprocess.Popen[str]] = []
 
-    def make(cards: tuple[Card, ...] = _TWO_CARDS) -> World:
+    def make(cards: tuple[SimulatedCard, ...] = _TWO_CARDS) -> World:
         state_directory.write_cards(state, cards)
         return World(build.ensure(), state, cards, session_module, started)
 

@@ -19,7 +19,7 @@ with extras.needed("cluster", by="webhook"):
     import vgpu
     from vgpu.adapters import metrics_server, process
     from vgpu.adapters import settings as settings_reader
-    from vgpu.adapters.kubernetes.client import Client
+    from vgpu.adapters.kubernetes.client import KubernetesClient
     from vgpu.adapters.kubernetes.reflector import Reflector
     from vgpu.adapters.metrics import Registry
     from vgpu.domain import names
@@ -29,8 +29,8 @@ with extras.needed("cluster", by="webhook"):
     from webhook.certificates.renewal import CertificateSource, KeyPairFiles, MountedFiles, OwnCa
     from webhook.cluster_cards import ClusterCards
     from webhook.metrics import ReviewMetrics
-    from webhook.rules import Rules
-    from webhook.settings import Settings
+    from webhook.rules import AdmissionSettings
+    from webhook.settings import WebhookSettings
 
 GRACE_S: Final = 5  # for reviews in flight at the end
 KEEP_ALIVE_S: Final = 300  # longer than the API server's 90 s: a connection that closes during a POST fails the call
@@ -40,19 +40,19 @@ log = logging.getLogger("webhook")
 
 def main() -> None:
     """Run the webhook; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(Settings)
+    settings = settings_reader.read(WebhookSettings)
     process.run("webhook", settings.log_level, lambda: serve(settings))
 
 
-async def serve(settings: Settings) -> None:
+async def serve(settings: WebhookSettings) -> None:
     """Serve until cancelled; then answer the reviews in flight."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
-    async with await Client.connect(kubeconfig, user_agent=f"vgpu-webhook/{vgpu.__version__}") as client:
+    async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-webhook/{vgpu.__version__}") as client:
         with tempfile.TemporaryDirectory(prefix="vgpu-webhook-") as folder:
             await _serve(settings, client, Path(folder))
 
 
-async def _serve(settings: Settings, client: Client, folder: Path) -> None:
+async def _serve(settings: WebhookSettings, client: KubernetesClient, folder: Path) -> None:
     cards = ClusterCards()
     watch = Reflector(client, names.GPUNODES_PATH, cards, jitter=random.random, decode=cluster_cards.decode)
     key_pair, certificates = _certificates(settings, client, folder)
@@ -66,18 +66,20 @@ async def _serve(settings: Settings, client: Client, folder: Path) -> None:
         config = _config(settings, application, key_pair)
         keeping = group.create_task(renewal.renew_forever(certificates, key_pair, _context(config)))
         log.info("listening on https://%s", settings.listen)
-        await process.Server(config).serve_until_cancelled()
+        await process.HttpServer(config).serve_until_cancelled()
         watching.cancel()
         keeping.cancel()
         measuring.cancel()
 
 
-async def _serve_metrics(settings: Settings, registry: Registry) -> None:
+async def _serve_metrics(settings: WebhookSettings, registry: Registry) -> None:
     if settings.metrics_listen:
         await metrics_server.serve(registry, settings.metrics_listen, time.monotonic)
 
 
-def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[KeyPairFiles, CertificateSource]:
+def _certificates(
+    settings: WebhookSettings, client: KubernetesClient, folder: Path
+) -> tuple[KeyPairFiles, CertificateSource]:
     if settings.certificates == "files":
         key_pair = KeyPairFiles(settings.tls_cert, settings.tls_key)
         return key_pair, MountedFiles(key_pair)
@@ -94,8 +96,8 @@ def _certificates(settings: Settings, client: Client, folder: Path) -> tuple[Key
     return key_pair, own
 
 
-def _rules(settings: Settings, cards: ClusterCards) -> Rules:
-    return Rules(
+def _rules(settings: WebhookSettings, cards: ClusterCards) -> AdmissionSettings:
+    return AdmissionSettings(
         cards=cards.cards,
         slice_mib=settings.slice_mib,
         scheduler=settings.scheduler_name,
@@ -103,7 +105,7 @@ def _rules(settings: Settings, cards: ClusterCards) -> Rules:
     )
 
 
-def _config(settings: Settings, application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
+def _config(settings: WebhookSettings, application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
     config = uvicorn.Config(
         application,
         host=settings.host,

@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from vgpu.domain.problem import Problem
 from webhook import advice, mutate, pods, validate, wire
-from webhook.rules import Rules
+from webhook.rules import AdmissionSettings
 
 
-class Outcome(StrEnum):
+class ReviewOutcome(StrEnum):
     """How a review was answered."""
 
     ALLOWED = "allowed"
@@ -19,14 +19,14 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewAnswer:
     """The answer to a review, and what it says in one word."""
 
     body: bytes
-    outcome: Outcome
+    outcome: ReviewOutcome
 
 
-def mutating(review: wire.Request, rules: Rules) -> Answer:
+def mutating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAnswer:
     """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs."""
     pod, old = review.object, review.old_object
     if pod is None or pods.is_mirror(pod, review.user.groups):
@@ -38,20 +38,20 @@ def mutating(review: wire.Request, rules: Rules) -> Answer:
     return _allow(review)
 
 
-def validating(review: wire.Request, rules: Rules) -> Answer:
+def validating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAnswer:
     """Answer `/validate`: allow, or deny with every problem."""
     problems = _problems(review, rules)
     if problems:
-        return Answer(wire.deny(review.uid, validate.message(problems)), Outcome.DENIED)
+        return ReviewAnswer(wire.deny(review.uid, validate.message(problems)), ReviewOutcome.DENIED)
     warnings = advice.warnings(review.object) if review.object and review.operation == "CREATE" else ()
-    return Answer(wire.allow(review.uid, warnings=warnings), Outcome.ALLOWED)
+    return ReviewAnswer(wire.allow(review.uid, warnings=warnings), ReviewOutcome.ALLOWED)
 
 
-def _allow(review: wire.Request, patch: Sequence[wire.Operation] = ()) -> Answer:
-    return Answer(wire.allow(review.uid, patch), Outcome.CHANGED if patch else Outcome.ALLOWED)
+def _allow(review: wire.ReviewRequest, patch: Sequence[wire.Operation] = ()) -> ReviewAnswer:
+    return ReviewAnswer(wire.allow(review.uid, patch), ReviewOutcome.CHANGED if patch else ReviewOutcome.ALLOWED)
 
 
-def _problems(review: wire.Request, rules: Rules) -> list[Problem]:
+def _problems(review: wire.ReviewRequest, rules: AdmissionSettings) -> list[Problem]:
     pod, old = review.object, review.old_object
     if pod is None:
         return []

@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect
 
 from vgpu.adapters import deep_json, http_body
 from webhook import admission, wire
-from webhook.admission import Answer, Outcome
+from webhook.admission import ReviewAnswer, ReviewOutcome
 from webhook.metrics import ReviewMetrics
-from webhook.rules import Rules
+from webhook.rules import AdmissionSettings
 
 MAX_BODY: Final = 8 << 20  # the API server limits an object to 3 MiB, and UPDATE sends two objects
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _JSON: Final = "application/json"
 _TEXT: Final = "text/plain"
 
 
-def create(rules: Rules, is_ready: Callable[[], bool], metrics: ReviewMetrics) -> FastAPI:
+def create(rules: AdmissionSettings, is_ready: Callable[[], bool], metrics: ReviewMetrics) -> FastAPI:
     """Build the application; `is_ready` says whether the cluster's cards are known."""
     app = FastAPI(title="vgpushare webhook", docs_url=None, redoc_url=None, openapi_url=None)
 
@@ -46,7 +46,10 @@ def create(rules: Rules, is_ready: Callable[[], bool], metrics: ReviewMetrics) -
 
 
 async def _answer(
-    request: Request, rules: Rules, decide: Callable[[wire.Request, Rules], Answer], metrics: ReviewMetrics
+    request: Request,
+    rules: AdmissionSettings,
+    decide: Callable[[wire.ReviewRequest, AdmissionSettings], ReviewAnswer],
+    metrics: ReviewMetrics,
 ) -> Response:
     """Answer a review; a review that cannot be read is denied, for failurePolicy Ignore would let the pod in."""
     try:
@@ -54,21 +57,25 @@ async def _answer(
         answer = _decided(review, rules, decide)
     except wire.UnreadableReview as error:
         log.warning("denied review %s: %s", error.uid, error)
-        answer = Answer(wire.deny(error.uid, str(error)), Outcome.UNREADABLE)
+        answer = ReviewAnswer(wire.deny(error.uid, str(error)), ReviewOutcome.UNREADABLE)
     except ClientDisconnect:  # no answer can arrive, and the API server asks again
         return Response(status_code=400)
     metrics.count(answer.outcome)
     return Response(answer.body, media_type=_JSON)
 
 
-async def _review(request: Request) -> wire.Request:
+async def _review(request: Request) -> wire.ReviewRequest:
     body = await http_body.read(request.stream(), MAX_BODY, request.headers.get("content-length"))
     if body.is_too_long:
         raise wire.UnreadableReview(wire.uid_in(body.data), f"the pod is longer than {MAX_BODY >> 20} MiB of JSON")
     return await deep_json.decode(wire.decode, body.data)
 
 
-def _decided(review: wire.Request, rules: Rules, decide: Callable[[wire.Request, Rules], Answer]) -> Answer:
+def _decided(
+    review: wire.ReviewRequest,
+    rules: AdmissionSettings,
+    decide: Callable[[wire.ReviewRequest, AdmissionSettings], ReviewAnswer],
+) -> ReviewAnswer:
     try:
         return decide(review, rules)
     except Exception as error:

@@ -12,7 +12,7 @@ class _CardSpec(msgspec.Struct):
     mode: CardMode = CardMode.SHARED
 
 
-class _Spec(msgspec.Struct):
+class _GpuNodeSpec(msgspec.Struct):
     cards: list[_CardSpec] = []
 
 
@@ -23,20 +23,20 @@ class _CardStatus(msgspec.Struct):
     memory_mib: int = msgspec.field(name="memoryMiB", default=0)
 
 
-class _Status(msgspec.Struct):
+class _GpuNodeStatus(msgspec.Struct):
     cards: list[_CardStatus] = []
 
 
-class _Metadata(msgspec.Struct):
+class _GpuNodeMetadata(msgspec.Struct):
     name: str
 
 
-class GpuNode(msgspec.Struct):
+class GpuNodeCards(msgspec.Struct):
     """The part of a GPUNode that says which cards there are and how they may be used."""
 
-    metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
+    metadata: _GpuNodeMetadata
+    spec: _GpuNodeSpec = msgspec.field(default_factory=_GpuNodeSpec)
+    status: _GpuNodeStatus = msgspec.field(default_factory=_GpuNodeStatus)
 
     def cards(self) -> tuple[Card, ...]:
         """Return the node's cards."""
@@ -47,7 +47,7 @@ class GpuNode(msgspec.Struct):
         )
 
 
-decode = msgspec.json.Decoder(GpuNode).decode
+decode = msgspec.json.Decoder(GpuNodeCards).decode
 
 
 class ClusterCards:
@@ -64,10 +64,10 @@ class ClusterCards:
         """Take all GPUNodes that exist now."""
         self._nodes = {node.metadata.name: node.cards() for node in objects}
 
-    def upsert(self, obj: GpuNode) -> None:
+    def upsert(self, obj: GpuNodeCards) -> None:
         """Take a GPUNode that is new or changed."""
         self._nodes[obj.metadata.name] = obj.cards()
 
-    def delete(self, obj: GpuNode) -> None:
+    def delete(self, obj: GpuNodeCards) -> None:
         """Take a GPUNode's deletion."""
         self._nodes.pop(obj.metadata.name, None)

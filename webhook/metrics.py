@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
-from vgpu.adapters.metrics import Kind, Metric, Registry
-from webhook.admission import Outcome
+from vgpu.adapters.metrics import Metric, MetricKind, Registry
+from webhook.admission import ReviewOutcome
 
 T = TypeVar("T")
 
 REVIEW_SECONDS: Final = Metric(
-    "vgpu_webhook_review_seconds", Kind.HISTOGRAM, "Time of a review, by path: mutate, validate", ("path",)
+    "vgpu_webhook_review_seconds", MetricKind.HISTOGRAM, "Time of a review, by path: mutate, validate", ("path",)
 )
 REVIEWS: Final = Metric(
     "vgpu_webhook_reviews_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Reviews by outcome: allowed, changed (allowed with a patch), denied, unreadable (denied)",
     ("outcome",),
 )
@@ -28,7 +28,7 @@ class ReviewMetrics:
     def __init__(self, registry: Registry, clock: Callable[[], float]) -> None:
         seconds, reviews = registry.histogram(REVIEW_SECONDS, BUCKETS), registry.counter(REVIEWS)
         self._seconds = {path: seconds(path) for path in PATHS}
-        self._reviews = {outcome: reviews(str(outcome)) for outcome in Outcome}
+        self._reviews = {outcome: reviews(str(outcome)) for outcome in ReviewOutcome}
         self._clock = clock
 
     async def timed(self, path: str, answering: Awaitable[T]) -> T:
@@ -39,6 +39,6 @@ class ReviewMetrics:
         finally:
             self._seconds[path].observe(self._clock() - began)
 
-    def count(self, outcome: Outcome) -> None:
+    def count(self, outcome: ReviewOutcome) -> None:
         """Count a review."""
         self._reviews[outcome].inc()

@@ -10,14 +10,14 @@ from vgpu.domain import names
 from vgpu.domain.asks import aliases, manifest, policy, request, translate
 from vgpu.domain.asks.request import ContainerRequest, Json, PodRequest
 from webhook import limit_ranges, pods
-from webhook.rules import Rules
+from webhook.rules import AdmissionSettings
 from webhook.wire import Operation
 
 NO_CARDS = {pods.VISIBLE_DEVICES: "void"}
 _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 
-def mutate(pod: Json, rules: Rules) -> Json:
+def mutate(pod: Json, rules: AdmissionSettings) -> Json:
     """Return the completed pod; where it asks for no GPU or has problems, only a LimitRange's defaults are undone.
 
     `validate` reports the problems, after all other webhooks have changed the pod.

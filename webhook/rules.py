@@ -9,7 +9,7 @@ from vgpu.domain.cards.device import Card
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AdmissionSettings:
     """What decisions depend on.
 
     Attributes:

@@ -12,7 +12,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import aliases
 
 
-class Settings(Listening):
+class WebhookSettings(Listening):
     """Admission webhook of vgpushare: refuses, translates and completes pods that ask for GPUs."""
 
     model_config = SettingsConfigDict(

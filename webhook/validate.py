@@ -13,7 +13,7 @@ from vgpu.domain.asks.request import Json
 from vgpu.domain.formats import container_paths
 from vgpu.domain.problem import Problem
 from webhook import pods
-from webhook.rules import Rules
+from webhook.rules import AdmissionSettings
 
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
@@ -21,7 +21,7 @@ _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
 _KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS))
 
 
-def on_create(pod: Json, rules: Rules) -> list[Problem]:
+def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
     """Return the problems of a new pod, after all mutation."""
     problems = forged(pod)
     if not manifest.wants_gpu(pod):

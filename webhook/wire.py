@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vgpu.adapters.kubernetes.pod_json import Pod
+from vgpu.adapters.kubernetes.pod_json import PodJson
 from vgpu.domain.errors import MalformedError
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -36,7 +36,7 @@ class User(msgspec.Struct):
     groups: list[str] = []
 
 
-class Request(msgspec.Struct):
+class ReviewRequest(msgspec.Struct):
     """The request under review, with the part of the pods that the webhook reads."""
 
     uid: str
@@ -52,8 +52,8 @@ class _Request(msgspec.Struct, rename="camel"):
     operation: str
     sub_resource: str = ""
     user_info: User = msgspec.field(default_factory=User)
-    object: Pod | None = None
-    old_object: Pod | None = None
+    object: PodJson | None = None
+    old_object: PodJson | None = None
 
 
 class _Review(msgspec.Struct, rename="camel"):
@@ -66,7 +66,7 @@ _decode = msgspec.json.Decoder(_Review).decode
 _UID: Final = re.compile(rb'"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes) -> ReviewRequest:
     """Read a review of a pod.
 
     Raises:
@@ -81,10 +81,10 @@ def decode(body: bytes) -> Request:
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         raise UnreadableReview(asked.uid, f"{review.api_version} {review.kind} is not {API_VERSION} {KIND}")
     found = (_with_spec(asked.object), _with_spec(asked.old_object))
-    return Request(asked.uid, asked.operation, asked.sub_resource, asked.user_info, *found)
+    return ReviewRequest(asked.uid, asked.operation, asked.sub_resource, asked.user_info, *found)
 
 
-def _with_spec(pod: Pod | None) -> Json | None:
+def _with_spec(pod: PodJson | None) -> Json | None:
     return None if pod is None else {"metadata": {}, "spec": {}, **pod}
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.applications.phases import Phase, serve
+from benchmarks.applications.phases import LoadPhase, serve
 
 torch: Any = importlib.import_module("torch")  # not installed where types are checked
 functional = torch.nn.functional
@@ -22,7 +22,7 @@ HEAD = WIDTH // HEADS
 TOKENS, PER_SECOND = 8, 12
 
 
-class Layer:
+class DecodeLayer:
     """One layer's weights and its cache of keys and values."""
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class Layer:
         return x + functional.linear(functional.gelu(functional.linear(normed, self.up)), self.down)
 
 
-class Model:
+class DecodeModel:
     """The transformer, and one CUDA graph of a token."""
 
     def __init__(self) -> None:
-        self.layers = [Layer() for _ in range(LAYERS)]
+        self.layers = [DecodeLayer() for _ in range(LAYERS)]
         self.words = _weight(VOCABULARY, WIDTH)
         self.token = torch.zeros(BATCH, device="cuda", dtype=torch.int64)
         self.position = torch.zeros(1, device="cuda", dtype=torch.int64)
@@ -80,7 +80,7 @@ def _weight(*shape: int) -> Any:
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16) * 0.02
 
 
-def tokens(step: Callable[[], None], model: Model, phase: Phase) -> None:
+def tokens(step: Callable[[], None], model: DecodeModel, phase: LoadPhase) -> None:
     """Decode token by token until the phase ends."""
     while not phase.is_over():
         begun = time.monotonic_ns()
@@ -89,7 +89,7 @@ def tokens(step: Callable[[], None], model: Model, phase: Phase) -> None:
         phase.add(begun)
 
 
-def requests(step: Callable[[], None], model: Model, phase: Phase) -> None:
+def requests(step: Callable[[], None], model: DecodeModel, phase: LoadPhase) -> None:
     """Serve requests in the order of their arrival, by a seeded random process."""
     arrivals = random.Random(1)
     at = time.monotonic_ns()
@@ -106,7 +106,7 @@ def requests(step: Callable[[], None], model: Model, phase: Phase) -> None:
 def main() -> None:
     """Build the model and serve phases."""
     with torch.inference_mode():
-        model = Model()
+        model = DecodeModel()
         replay = model.captured()
         serve(
             {

@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from benchmarks.applications.phases import Phase, serve
+from benchmarks.applications.phases import LoadPhase, serve
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read by JAX when it is imported
 jax: Any = importlib.import_module("jax")  # not installed where types are checked
@@ -31,7 +31,7 @@ def update(weights: list[Any], batch: Any) -> list[Any]:
     return [weight - RATE * slope for weight, slope in zip(weights, jax.grad(loss)(weights, batch), strict=True)]
 
 
-def steps(weights: list[Any], batch: Any, phase: Phase) -> None:
+def steps(weights: list[Any], batch: Any, phase: LoadPhase) -> None:
     """Train until the phase ends; the host is one step ahead of the card."""
     former = weights
     while not phase.is_over():

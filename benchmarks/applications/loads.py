@@ -10,17 +10,17 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, SelfLaunching, Timed, of_alone_percent, run_together, sleep_until
-from benchmarks.compute.node import Env, Place, gpu_seconds
+from benchmarks.compute.load import FeederLoad, SelfLaunching, TimedLoad, of_alone_percent, run_together, sleep_until
+from benchmarks.compute.node import Env, LaunchPlace, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
 REQUEST_US, LONG_US, SHORT_US = 460, 700_000, 500
-RESTING = Timed("rest", REQUEST_US)  # two kernels, a wait for them, then 8 ms of sleep
-BURNER = Load("work", REQUEST_US)
-EAGER = Timed("eager", 4)  # 360 kernels of 4 us, with 11 us of host work for each
+RESTING = TimedLoad("rest", REQUEST_US)  # two kernels, a wait for them, then 8 ms of sleep
+BURNER = FeederLoad("work", REQUEST_US)
+EAGER = TimedLoad("eager", 4)  # 360 kernels of 4 us, with 11 us of host work for each
 SELF_LAUNCHING = SelfLaunching(500, rounds=20)  # 10 ms a launch by the host
-COPIES = Load("copy", 500)
+COPIES = FeederLoad("copy", 500)
 LONG_SECONDS = 20.0  # 0.7 s are 3.5 % of this time
 
 
@@ -34,10 +34,10 @@ def scenarios(seconds: float) -> list[Scenario]:
     ]
 
 
-def _beside_burner(name: str, load: Timed, bounds: tuple[float, float, float], seconds: float) -> Scenario:
+def _beside_burner(name: str, load: TimedLoad, bounds: tuple[float, float, float], seconds: float) -> Scenario:
     """Return a load at burst 40 beside a best-effort burner; `bounds` of p50 and p99 over alone, and of the burner."""
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(40, "burst"), place.container(None, "best-effort")]
         used: list[float] = []
         pieces, burner = run_together(
@@ -63,7 +63,7 @@ def _used(env: Env, begin_ns: int, seconds: float) -> float:
     return 100 * (gpu_seconds(env) - before) / (time.monotonic() - begun)
 
 
-def _alone(load: Timed, seconds: float) -> tuple[float, float]:
+def _alone(load: TimedLoad, seconds: float) -> tuple[float, float]:
     return _percentiles(run_together([(load, native_env())], seconds)[0]["times_us"])
 
 
@@ -73,9 +73,9 @@ def _percentiles(times_us: Sequence[int]) -> tuple[float, float]:
 
 
 def _long() -> Scenario:
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(30), place.container(60)]
-        loads = [Timed("steady", SHORT_US), Timed("steady", LONG_US)]
+        loads = [TimedLoad("steady", SHORT_US), TimedLoad("steady", LONG_US)]
         answers = run_together(list(zip(loads, envs, strict=True)), LONG_SECONDS)
         return {
             f"fixed {cores} %": share(each, load.us) for cores, each, load in zip((30, 60), answers, loads, strict=True)
@@ -90,9 +90,9 @@ def _beside_copies(seconds: float) -> Scenario:
 
     A share of the graph is of what it does natively alone, because the card does nothing else between two rounds.
     """
-    loads: dict[str, Load | SelfLaunching] = {"graph, of alone %": SELF_LAUNCHING, "copies, of alone %": COPIES}
+    loads: dict[str, FeederLoad | SelfLaunching] = {"graph, of alone %": SELF_LAUNCHING, "copies, of alone %": COPIES}
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         answers = run_together([(load, place.container(40)) for load in loads.values()], seconds)
         done = zip(loads.items(), answers, strict=True)
         return {name: 100 * answer["count"] / _count_alone(load, seconds) for (name, load), answer in done}
@@ -102,7 +102,7 @@ def _beside_copies(seconds: float) -> Scenario:
 
 
 @functools.cache
-def _count_alone(load: Load | SelfLaunching, seconds: float) -> int:
+def _count_alone(load: FeederLoad | SelfLaunching, seconds: float) -> int:
     return int(run_together([(load, native_env())], seconds)[0]["count"])
 
 

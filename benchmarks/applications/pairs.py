@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from benchmarks.applications.application import Application, together
-from benchmarks.compute.node import Env, Node, cards_of
-from benchmarks.compute.scenario import SHOWN, Goal, Measurement, at_least, at_most
+from benchmarks.compute.node import BenchmarkNode, Env, cards_of
+from benchmarks.compute.scenario import SHOWN, Goal, ScenarioFigure, at_least, at_most
 from benchmarks.container import native_env
 from vgpu.domain.formats import region
 
@@ -104,7 +104,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class PairRound:
     """Figures of a pair that were measured one after the other: of each alone, of the native pair, and of ours."""
 
     alone: Sequence[Side]
@@ -113,7 +113,7 @@ class Round:
 
 
 @dataclass(slots=True)
-class Stage:
+class PairStage:
     """The processes of a part. `nodes` are ended with it."""
 
     stack: ExitStack
@@ -135,7 +135,7 @@ class Stage:
         key = tenants(pair)
         if key in self.ours:
             return
-        node = self.stack.enter_context(Node())
+        node = self.stack.enter_context(BenchmarkNode())
         envs = [node.container(cores, policy) for _, (cores, policy) in key]
         self.ours[key] = ([self._application(name, env) for (name, _), env in zip(key, envs, strict=True)], envs)
 
@@ -163,12 +163,12 @@ class Stage:
         sides = [Side.of(answer) for answer in together(work, seconds)]
         return sides, _per_second(before, [_use(env) for env in envs], time.monotonic() - begun)
 
-    def round(self, pair: Pair, seconds: float) -> Round:
+    def round(self, pair: Pair, seconds: float) -> PairRound:
         """Measure everything once."""
         alone = [self.alone_of(pair, place, seconds) for place in range(len(pair.work))]
         native = figures(alone, self.native_pair(pair, seconds))
         sides, counters = self.our_pair(pair, seconds)
-        return Round(alone, native, figures(alone, sides) | counters)
+        return PairRound(alone, native, figures(alone, sides) | counters)
 
 
 def modules(pair: Pair) -> tuple[str, ...]:
@@ -230,10 +230,10 @@ def goals(pair: Pair, native: Mapping[str, float]) -> dict[str, Goal]:
     }
 
 
-def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> Iterator[Measurement]:
+def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> Iterator[ScenarioFigure]:
     """Measure each pair and yield its figures."""
     with ExitStack() as stack:
-        stage = Stage(stack)
+        stage = PairStage(stack)
         stage.start(pairs)
         for pair in pairs:
             every = [stage.round(pair, seconds) for _ in range(rounds)]
@@ -243,14 +243,14 @@ def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> It
             for name in every[0].ours:
                 values = [each.ours[name] for each in every]
                 goal = wanted.get(name, SHOWN)
-                yield Measurement(part, pair.name, name, goal, native.get(name), values, seconds, 0.0)
+                yield ScenarioFigure(part, pair.name, name, goal, native.get(name), values, seconds, 0.0)
 
 
-def _alone_rows(part: str, pair: Pair, rounds: Sequence[Sequence[Side]]) -> Iterator[Measurement]:
+def _alone_rows(part: str, pair: Pair, rounds: Sequence[Sequence[Side]]) -> Iterator[ScenarioFigure]:
     named = {
         "alone p50 ms": [first.p50 for first, _ in rounds],
         "alone p99 ms": [first.p99 for first, _ in rounds],
         "second alone p50 ms": [second.p50 for _, second in rounds],
     }
     for name, values in named.items():
-        yield Measurement(part, pair.name, name, SHOWN, None, values, 0.0, 0.0)
+        yield ScenarioFigure(part, pair.name, name, SHOWN, None, values, 0.0, 0.0)

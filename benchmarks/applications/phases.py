@@ -14,7 +14,7 @@ from typing import Any
 
 
 @dataclass(slots=True)
-class Phase:
+class LoadPhase:
     """One phase: what to do, and when things ended.
 
     Attributes:
@@ -48,11 +48,11 @@ class Phase:
         return {"times_ms": self.times_ms, "per_second": (len(self.ends_ns) - 1) / span if span else 0.0}
 
 
-def serve(kinds: dict[str, Callable[[Phase], None]]) -> None:
+def serve(kinds: dict[str, Callable[[LoadPhase], None]]) -> None:
     """Print that the application is ready, then run each phase that is asked for, until the input ends."""
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        phase = Phase(asked["kind"], asked["begin_ns"], asked["begin_ns"] + int(asked["seconds"] * 1e9))
+        phase = LoadPhase(asked["kind"], asked["begin_ns"], asked["begin_ns"] + int(asked["seconds"] * 1e9))
         kinds[phase.kind](phase)
         print(json.dumps(phase.answer()), flush=True)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.applications.phases import Phase, serve
+from benchmarks.applications.phases import LoadPhase, serve
 
 torch: Any = importlib.import_module("torch")  # not installed where types are checked
 nn: Any = torch.nn
@@ -22,7 +22,7 @@ LAYERS, WIDTH, HEADS, BATCH, LENGTH, WORKERS = 12, 2048, 16, 4, 512, 4
 AHEAD = 2
 
 
-class Block(nn.Module):  # type: ignore[misc]  # torch is untyped here
+class TrainerBlock(nn.Module):  # type: ignore[misc]  # torch is untyped here
     """One layer."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Trainer:
     """The model and its optimizer."""
 
     def __init__(self) -> None:
-        self.model = nn.Sequential(*[Block() for _ in range(LAYERS)]).to("cuda", torch.bfloat16)
+        self.model = nn.Sequential(*[TrainerBlock() for _ in range(LAYERS)]).to("cuda", torch.bfloat16)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
         for _, batch in zip(range(3), on_card(), strict=False):
             self.step(batch)
@@ -74,7 +74,7 @@ class Trainer:
         (self.model(batch) - batch).square().mean().backward()
         self.optimizer.step()
 
-    def run(self, batches: Iterator[Any], phase: Phase) -> None:
+    def run(self, batches: Iterator[Any], phase: LoadPhase) -> None:
         """Train until the phase ends."""
         flying: collections.deque[tuple[Any, int]] = collections.deque()
         while not phase.is_over():

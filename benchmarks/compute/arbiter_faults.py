@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.compute.load import feed_together, sleep_until
-from benchmarks.compute.node import Node, Place
+from benchmarks.compute.node import BenchmarkNode, LaunchPlace
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, near
 from benchmarks.compute.several_containers import LONGEST, WORK
 from limiter import local_state
@@ -18,7 +18,7 @@ POINTS = 3.0
 CONTAINERS, CLIENTS = 2, 300
 SOON_S, LATER_S = 0.3, 0.9
 
-Fault = Callable[[Node, int], None]
+Fault = Callable[[BenchmarkNode, int], None]
 
 
 def faults(seconds: float) -> list[Scenario]:
@@ -36,15 +36,15 @@ def faults(seconds: float) -> list[Scenario]:
     ]
 
 
-def _nothing(_node: Node, _begin_ns: int) -> None:
+def _nothing(_node: BenchmarkNode, _begin_ns: int) -> None:
     """Do nothing."""
 
 
 def _scenario(
     name: str, seconds: float, happens: Fault = _nothing, attack: tuple[str, int, int] | None = None
 ) -> Scenario:
-    def measure(place: Place) -> Figures:
-        assert isinstance(place, Node)
+    def measure(place: LaunchPlace) -> Figures:
+        assert isinstance(place, BenchmarkNode)
         envs = [place.container(cores) for cores in CORES]
         hostile = _start_hostile(place, *attack) if attack else []
         try:
@@ -60,7 +60,7 @@ def _scenario(
     return Scenario("arbiter", name, {**goals, LONGEST: SHOWN}, measure, has_native=False)
 
 
-def _start_hostile(node: Node, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
+def _start_hostile(node: BenchmarkNode, kind: str, containers: int, clients: int) -> list[subprocess.Popen[bytes]]:
     sockets = [local_state.socket_of(node.allocate(HOSTILE_CORES)) for _ in range(containers)]
     return [_hostile_client(kind, socket, clients // containers) for socket in sockets]
 
@@ -81,23 +81,23 @@ def _after(begin_ns: int, seconds: float) -> None:
     sleep_until(begin_ns + round(seconds * 1e9))
 
 
-def _killed(node: Node, begin_ns: int) -> None:
+def _killed(node: BenchmarkNode, begin_ns: int) -> None:
     _after(begin_ns, SOON_S)
     node.signal_arbiter(signal.SIGKILL)
 
 
-def _restarted(node: Node, begin_ns: int) -> None:
+def _restarted(node: BenchmarkNode, begin_ns: int) -> None:
     _killed(node, begin_ns)
     _after(begin_ns, LATER_S)
     node.start_arbiter()
 
 
-def _stopped(node: Node, begin_ns: int) -> None:
+def _stopped(node: BenchmarkNode, begin_ns: int) -> None:
     _after(begin_ns, SOON_S)
     node.signal_arbiter(signal.SIGSTOP)
 
 
-def _resumed(node: Node, begin_ns: int) -> None:
+def _resumed(node: BenchmarkNode, begin_ns: int) -> None:
     _stopped(node, begin_ns)
     _after(begin_ns, LATER_S)
     node.signal_arbiter(signal.SIGCONT)

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 
@@ -37,7 +37,7 @@ POINTS = 0.05  # tolerance: shares are measured for a short time
 GLOBAL_MODE, NON_BLOCKING = 0, 1
 
 
-class Program:
+class HazardProgram:
     """CUDA in this process, and a kernel of 0.5 ms."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Program:
         return count * KERNEL_S / (time.monotonic() - begun)
 
 
-def streams_end(program: Program) -> str:
+def streams_end(program: HazardProgram) -> str:
     """Streams are destroyed while their launches are in flight."""
     for _ in range(300):
         stream = program.stream()
@@ -103,7 +103,7 @@ def streams_end(program: Program) -> str:
     return ""
 
 
-def contexts_end(program: Program) -> str:
+def contexts_end(program: HazardProgram) -> str:
     """Contexts are destroyed while their launches are in flight."""
     for _ in range(4):
         other = ctypes.c_void_p()
@@ -120,7 +120,7 @@ def contexts_end(program: Program) -> str:
     return "" if abs(share - SHARE) < POINTS else f"afterwards {share:.3f}"
 
 
-def forks(program: Program) -> str:
+def forks(program: HazardProgram) -> str:
     """The process forks during a turn; the child ends, and the parent goes on."""
     program.feed(0.1)
     program.launch(None)
@@ -132,7 +132,7 @@ def forks(program: Program) -> str:
     return "" if status == 0 and abs(share - SHARE) < POINTS else f"child {status}, afterwards {share:.3f}"
 
 
-def threads(program: Program) -> str:
+def threads(program: HazardProgram) -> str:
     """Eight threads launch, each into its per-thread default stream."""
     shares: list[float] = []
 
@@ -148,7 +148,7 @@ def threads(program: Program) -> str:
     return "" if len(shares) == THREADS else f"{len(shares)} threads ended well"
 
 
-def captures(program: Program) -> str:
+def captures(program: HazardProgram) -> str:
     """One thread captures in global mode, which forbids unsafe calls in all threads, while another thread launches."""
     stop = threading.Event()
 
@@ -175,7 +175,7 @@ def captures(program: Program) -> str:
     return ""
 
 
-def changes(program: Program) -> str:
+def changes(program: HazardProgram) -> str:
     """The share is changed while the program runs, to no limit and back."""
     shares = {}
     for cores in (30, 80, 100, 20):
@@ -197,7 +197,7 @@ def set_share(cores: int) -> None:
             file.flush()
 
 
-def holders_die(program: Program) -> str:
+def holders_die(program: HazardProgram) -> str:
     """Other processes of the container are stopped or killed during their turns."""
     longest = 0.0
     for number in range(6):
@@ -214,7 +214,7 @@ def holders_die(program: Program) -> str:
     return "" if longest < STALL_S else f"a launch waited {longest * 1000:.0f} ms, share {share:.2f}"
 
 
-HAZARDS: dict[str, Callable[[Program], str]] = {
+HAZARDS: dict[str, Callable[[HazardProgram], str]] = {
     each.__name__: each for each in (streams_end, contexts_end, forks, threads, captures, changes, holders_die)
 }
 
@@ -222,7 +222,7 @@ HAZARDS: dict[str, Callable[[Program], str]] = {
 def passes(name: str) -> bool:
     """Run one in a new container and print the outcome; return whether there was no fault."""
     begun = time.monotonic()
-    with Container("64GiB", round(100 * SHARE)) as container:
+    with LimitedContainer("64GiB", round(100 * SHARE)) as container:
         command = [sys.executable, "-m", "benchmarks.compute.hazards", "--inside", name]
         try:
             done = subprocess.run(
@@ -240,10 +240,10 @@ def passes(name: str) -> bool:
 def main() -> int:
     """Run the hazards named, all by default; with --inside, be one; with --feed, be another process of a container."""
     if sys.argv[1:2] == ["--feed"]:
-        Program().feed(DEADLINE_S)
+        HazardProgram().feed(DEADLINE_S)
         return 0
     if sys.argv[1:2] == ["--inside"]:
-        fault = HAZARDS[sys.argv[2]](Program())
+        fault = HAZARDS[sys.argv[2]](HazardProgram())
         print(fault)
         return 1 if fault else 0
     good = [passes(name) for name in sys.argv[1:] or HAZARDS]

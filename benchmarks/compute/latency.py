@@ -5,14 +5,17 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.compute.load import Load, Timed, of_alone_percent, run_together
-from benchmarks.compute.node import Place
+from benchmarks.compute.load import FeederLoad, TimedLoad, of_alone_percent, run_together
+from benchmarks.compute.node import LaunchPlace
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_least, at_most
 from benchmarks.compute.several_containers import WORK
 from benchmarks.container import native_env
 
-REGULAR, ODD = Timed("regular", 450), Timed("infer", 450)  # two kernels every 10 ms: exactly, or with a random jitter
-SHORT = Load("work", 100)
+REGULAR, ODD = (
+    TimedLoad("regular", 450),
+    TimedLoad("infer", 450),
+)  # two kernels every 10 ms: exactly, or with a random jitter
+SHORT = FeederLoad("work", 100)
 P50, P99 = 1.25, 2.0  # goals, divided by the latency alone on the card
 BURNER = 85.0
 TAKEN_MS, GIVEN_MS = 100.0, 20.0
@@ -42,9 +45,9 @@ def returns() -> list[Scenario]:
 
 
 def _inference(
-    name: str, infer: Timed, asked: Sequence[tuple[int | None, str]], burner: Load, seconds: float
+    name: str, infer: TimedLoad, asked: Sequence[tuple[int | None, str]], burner: FeederLoad, seconds: float
 ) -> Scenario:
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(*each) for each in asked]
         inferences, burner_work = run_together([(infer, envs[0]), (burner, envs[1])], seconds)
         p50, p99 = _percentiles(inferences["times_us"])
@@ -65,7 +68,7 @@ def _inference(
 
 
 @functools.cache
-def _alone(infer: Timed, seconds: float) -> tuple[float, float]:
+def _alone(infer: TimedLoad, seconds: float) -> tuple[float, float]:
     """Return the lower of two measurements: noise only adds."""
     times = [run_together([(infer, native_env())], seconds)[0]["times_us"] for _ in range(2)]
     p50, p99 = zip(*map(_percentiles, times), strict=True)
@@ -79,9 +82,9 @@ def _percentiles(times_us: Sequence[int]) -> tuple[float, float]:
 
 
 def _return(us: int) -> Scenario:
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(50, "burst") for _ in range(2)]
-        stays, returns = run_together([(Timed("steady", us), envs[0]), (Timed("pause", us), envs[1])], PAUSE_S)
+        stays, returns = run_together([(TimedLoad("steady", us), envs[0]), (TimedLoad("pause", us), envs[1])], PAUSE_S)
         return {
             "idle share taken within ms": taken_ms(stays, returns, us),
             "first kernel back within ms": first_ms(returns, us),

@@ -3,20 +3,20 @@
 import os
 
 from benchmarks.comparison import Cost, cost_of, interleave
-from benchmarks.compute.load import Feeder, Load
-from benchmarks.compute.node import Env, Place
+from benchmarks.compute.load import Feeder, FeederLoad
+from benchmarks.compute.node import Env, LaunchPlace
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, at_most
 from benchmarks.container import native_env
 
 GOAL = 1.03
-LOAD = Load("launch", 1)
+LOAD = FeederLoad("launch", 1)
 QUICK, FULL = 20, 100  # pairs
 
 
 def costs(*, quick: bool) -> list[Scenario]:
     """One container alone on the card. The native figure is native on both sides: the noise of the ratio."""
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         cost = _compare(native_env(), place.container(None, "burst"), QUICK if quick else FULL)
         return {"ratio": cost.ratio, "ns": cost.limited_ns}
 

@@ -21,7 +21,7 @@ ALONE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class FeederLoad:
     """The work of one process of `feed.c`.
 
     Attributes:
@@ -43,7 +43,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedLoad:
     """The work of one process of `timed.c`, which measures the time of each piece of work."""
 
     kind: str
@@ -74,7 +74,7 @@ class SelfLaunching:
         return [str(program), str(self.us), str(self.rounds), str(seconds)]
 
 
-class Work(Protocol):
+class FeederWork(Protocol):
     """What a program does that `Feeder` starts."""
 
     def command(self, seconds: float) -> list[str]:
@@ -93,7 +93,7 @@ class Fed:
 class Feeder:
     """A running program of a load, which starts and waits for a line. Raises RuntimeError when it reports a failure."""
 
-    def __init__(self, load: Work, seconds: float, env: Mapping[str, str]) -> None:
+    def __init__(self, load: FeederWork, seconds: float, env: Mapping[str, str]) -> None:
         command = load.command(seconds)
         self._process = subprocess.Popen(
             command, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -141,7 +141,7 @@ class Feeder:
             self._process.communicate()
 
 
-def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
+def feed(load: FeederLoad, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
     """Run the load in one process, or in several of one container, whose shares are added."""
     if processes > 1:
         each = feed_together([(load, env)] * processes, seconds)
@@ -157,7 +157,7 @@ def feed(load: Load, seconds: float, env: Mapping[str, str], processes: int = 1)
 
 
 @functools.cache
-def alone_share(load: Load) -> float:
+def alone_share(load: FeederLoad) -> float:
     """Return the share of the time that a load's kernels take natively, alone on the card, by their nominal duration.
 
     It is below 1: there are gaps between kernels, of 2 us each, and the calibration is right within 1 %.
@@ -166,7 +166,7 @@ def alone_share(load: Load) -> float:
 
 
 def feed_together(
-    loads: Sequence[tuple[Load, Mapping[str, str]]],
+    loads: Sequence[tuple[FeederLoad, Mapping[str, str]]],
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
 ) -> list[Fed]:
@@ -176,7 +176,7 @@ def feed_together(
 
 
 def run_together(
-    loads: Sequence[tuple[Work, Mapping[str, str]]],
+    loads: Sequence[tuple[FeederWork, Mapping[str, str]]],
     seconds: float,
     meanwhile: Callable[[int], None] = lambda _begin_ns: None,
 ) -> list[dict[str, Any]]:
@@ -200,16 +200,16 @@ def sleep_until(ns: int) -> None:
     time.sleep(max(0.0, (ns - time.monotonic_ns()) / 1e9))
 
 
-def _calibrated(load: Work, env: Mapping[str, str]) -> Mapping[str, str]:
+def _calibrated(load: FeederWork, env: Mapping[str, str]) -> Mapping[str, str]:
     """Pass the calibration of working kernels on, because a program cannot calibrate beside others."""
-    if isinstance(load, Load) and load.kind != "work":
+    if isinstance(load, FeederLoad) and load.kind != "work":
         return env
-    of_a_ms = SelfLaunching(1000) if isinstance(load, SelfLaunching) else Load("work", 1000)
+    of_a_ms = SelfLaunching(1000) if isinstance(load, SelfLaunching) else FeederLoad("work", 1000)
     return {**env, "BENCH_LOOPS": str(loops_per_ms(of_a_ms))}
 
 
 @functools.cache
-def loops_per_ms(load: Load | SelfLaunching) -> float:
+def loops_per_ms(load: FeederLoad | SelfLaunching) -> float:
     """Return how many iterations of its loop the working kernel of a load of 1 ms does, alone on the card."""
     feeder = Feeder(load, 0, native_env())
     loops = float(feeder.await_start()["loops"])
@@ -217,14 +217,14 @@ def loops_per_ms(load: Load | SelfLaunching) -> float:
     return loops
 
 
-def of_alone_percent(load: Load, answer: Mapping[str, Any]) -> float:
+def of_alone_percent(load: FeederLoad, answer: Mapping[str, Any]) -> float:
     """Return what a load did beside others, by its last answer, in percent of what it does natively alone."""
     return 100 * _share(load, answer) / alone_share(load)
 
 
-def _share(load: Load, answer: Mapping[str, Any]) -> float:
+def _share(load: FeederLoad, answer: Mapping[str, Any]) -> float:
     return float(answer["count"] * load.us * 1000 / answer["ns"])
 
 
-def _fed(load: Load, answer: Mapping[str, Any], seconds: float) -> Fed:
+def _fed(load: FeederLoad, answer: Mapping[str, Any], seconds: float) -> Fed:
     return Fed(_share(load, answer), answer["longest_ns"] / 1e6, seconds)

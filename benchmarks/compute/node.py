@@ -18,7 +18,7 @@ SOCKET_S = 2.0
 Env = Mapping[str, str]
 
 
-class Place(Protocol):
+class LaunchPlace(Protocol):
     """A node, or native."""
 
     native: bool
@@ -43,14 +43,14 @@ class Native:
         return native_env()
 
 
-class Node:
+class BenchmarkNode:
     """A directory of allocations, and the arbiter that serves it."""
 
     native = False
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="vb-", dir=local_state.shared_memory()))
-        self._allocations: list[local_state.Allocation] = []
+        self._allocations: list[local_state.LocalAllocation] = []
         self.arbiter: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

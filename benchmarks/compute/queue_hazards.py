@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import limiter
-from benchmarks.compute.load import Feeder, Timed, run_together, sleep_until
-from benchmarks.compute.node import Env, Node, Place, cards_of
-from benchmarks.compute.scenario import SHOWN, Figures, Goal, Measurement, Scenario, at_least, at_most, table
+from benchmarks.compute.load import Feeder, TimedLoad, run_together, sleep_until
+from benchmarks.compute.node import BenchmarkNode, Env, LaunchPlace, cards_of
+from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, ScenarioFigure, at_least, at_most, table
 
 TENANT = (40, "burst")
 BEST_EFFORT = "best-effort"
 NEIGHBOURS = {BEST_EFFORT: (None, BEST_EFFORT), "burst 60": (60, "burst")}
-STEADY = Timed("steady", 500)
+STEADY = TimedLoad("steady", 500)
 SECONDS = 5.0  # of the neighbour; a hazard takes less
 ODD_S = (0.2, 0.237, 0.213, 0.251, 0.309)  # times of work after which programs are killed or stopped
 SOON_S, STOPPED_S, LATER_S = 0.4, 0.4, 0.5
@@ -50,7 +50,7 @@ class Hazard:
     """
 
     programs: Sequence[tuple[str, Env]]
-    happens: Callable[[Place, Sequence[Feeder]], Figures]
+    happens: Callable[[LaunchPlace, Sequence[Feeder]], Figures]
     goals: dict[str, Goal] = field(default_factory=dict)
     has_native: bool = True
 
@@ -76,13 +76,13 @@ def _finish(tenant: Feeder) -> Figures:
     return {PULSE: answer["longest_ms"], WRONG: answer["wrong"]}
 
 
-def _undisturbed(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _undisturbed(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     tenants[0].go()
     time.sleep(2 * LATER_S)
     return _finish(tenants[0])
 
 
-def _killed(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _killed(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     """Kill each program after another time of work, and the last one idle."""
     *working, idle = tenants
     took = []
@@ -100,7 +100,7 @@ def _kill(tenant: Feeder) -> float:
     return _ms_since(begun)
 
 
-def _stopped(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _stopped(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     """Stop the program several times; after the last time let it complete its work."""
     (tenant,) = tenants
     tenant.go()
@@ -113,7 +113,7 @@ def _stopped(_place: Place, tenants: Sequence[Feeder]) -> Figures:
     return {WRONG: _finish(tenant)[WRONG], GOES_ON: _ms_since(begun)}
 
 
-def _exits(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _exits(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     return {f"{kind} ms": _exit(tenant) for kind, tenant in zip(EXITS, tenants, strict=True)}
 
 
@@ -127,7 +127,7 @@ def _exit(tenant: Feeder) -> float:
     return _ms_since(begun)
 
 
-def _forks(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _forks(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     (tenant,) = tenants
     tenant.go()
     time.sleep(SOON_S)
@@ -136,7 +136,7 @@ def _forks(_place: Place, tenants: Sequence[Feeder]) -> Figures:
     return {"two children ms": answer["children_ms"], "failed children": answer["failed"], WRONG: answer["wrong"]}
 
 
-def _streams(_place: Place, tenants: Sequence[Feeder]) -> Figures:
+def _streams(_place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
     figures: dict[str, float] = {WRONG: 0}
     for connections, tenant in zip(CONNECTIONS, tenants, strict=True):
         begun = time.monotonic()
@@ -145,11 +145,11 @@ def _streams(_place: Place, tenants: Sequence[Feeder]) -> Figures:
     return figures
 
 
-def _arbiter(*steps: Callable[[Node], None]) -> Callable[[Place, Sequence[Feeder]], Figures]:
+def _arbiter(*steps: Callable[[BenchmarkNode], None]) -> Callable[[LaunchPlace, Sequence[Feeder]], Figures]:
     """Return what happens when the arbiter goes through the steps, one each LATER_S."""
 
-    def happens(place: Place, tenants: Sequence[Feeder]) -> Figures:
-        assert isinstance(place, Node)
+    def happens(place: LaunchPlace, tenants: Sequence[Feeder]) -> Figures:
+        assert isinstance(place, BenchmarkNode)
         tenants[0].go()
         for step in steps:
             time.sleep(LATER_S)
@@ -160,11 +160,11 @@ def _arbiter(*steps: Callable[[Node], None]) -> Callable[[Place, Sequence[Feeder
     return happens
 
 
-def _kill_arbiter(node: Node) -> None:
+def _kill_arbiter(node: BenchmarkNode) -> None:
     node.signal_arbiter(signal.SIGKILL)
 
 
-def _stop_arbiter(node: Node) -> None:
+def _stop_arbiter(node: BenchmarkNode) -> None:
     node.signal_arbiter(signal.SIGSTOP)
 
 
@@ -185,7 +185,7 @@ HAZARDS = {
     "queued_forks": Hazard([("forks", {})], _forks, FORKED),
     "arbiter_killed": Hazard(ONE, _arbiter(_kill_arbiter), GOES, has_native=False),
     "arbiter_stopped": Hazard(ONE, _arbiter(_stop_arbiter), GOES, has_native=False),
-    "arbiter_restarted": Hazard(ONE, _arbiter(_kill_arbiter, Node.start_arbiter), GOES, has_native=False),
+    "arbiter_restarted": Hazard(ONE, _arbiter(_kill_arbiter, BenchmarkNode.start_arbiter), GOES, has_native=False),
     "streams": Hazard([("streams", {"CUDA_DEVICE_MAX_CONNECTIONS": each}) for each in CONNECTIONS], _streams, STREAMS),
 }
 
@@ -194,7 +194,7 @@ def _scenario(name: str, neighbour: str) -> Scenario:
     """Return a hazard beside a neighbour. Natively there are no policies, so one neighbour is enough."""
     hazard = HAZARDS[name]
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         tenant, other = place.container(*TENANT), place.container(*NEIGHBOURS[neighbour])
         programs = [Feeder(Queued(kind), 0, {**tenant, **more}) for kind, more in hazard.programs]
         try:
@@ -249,7 +249,7 @@ def main() -> int:
     limiter.arbiter_path()  # raises at once when it is not built
     scenarios = [_scenario(name, neighbour) for name in asked.names or HAZARDS for neighbour in NEIGHBOURS]
     rows = list(table(scenarios, asked.rounds))
-    waits = [row for row in rows if isinstance(row, Measurement) and row.figure == OUTSIDE]
+    waits = [row for row in rows if isinstance(row, ScenarioFigure) and row.figure == OUTSIDE]
     for longest in sorted(waits, key=lambda row: row.worst)[-1:]:
         print(f"the longest wait of anybody outside: {longest.worst:.1f} ms, {longest.part} {longest.name}")
     return 1 if any(row.fault for row in rows) else 0

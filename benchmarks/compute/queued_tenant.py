@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from benchmarks.compute.hazards import Program
+from benchmarks.compute.hazards import HazardProgram
 
 # Each kernel waits for its time and then computes word = word * FACTOR + number, so that each order of launches has a
 # result of its own. The simulated driver computes nothing.
@@ -44,7 +44,7 @@ class Chain:
     """Kernels that must run in the order in which they were launched, and the word in which they compute."""
 
     def __init__(self) -> None:
-        self.program = Program()
+        self.program = HazardProgram()
         self.function = self.program.load(CHAIN, "chain", KERNEL_US)
         self.stream = self.program.stream()
         self.word = self.words(1)[0]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.compute.node import Place
+from benchmarks.compute.node import LaunchPlace
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, SkippedError, at_least
 from benchmarks.container import native_env
 
@@ -33,17 +33,17 @@ def same() -> list[Scenario]:
     ]
 
 
-def _training(place: Place) -> Figures:
+def _training(place: LaunchPlace) -> Figures:
     (first,), (second,) = (last_lines([TRAINING], [env]) for env in (place.container(CORES), native_env()))
     return {"equal": float(first["digest"] == second["digest"]), "step ms": first["step_ms"]}
 
 
-def _profile(place: Place) -> Figures:
+def _profile(place: LaunchPlace) -> Figures:
     (ours,), (native,) = (last_lines([PROFILE], [env]) for env in (place.container(CORES), native_env()))
     return {"equal": float(ours["seen"] == native["seen"]), "kernels and copies": sum(ours["seen"].values())}
 
 
-def _ranks(place: Place, backend: str) -> Figures:
+def _ranks(place: LaunchPlace, backend: str) -> Figures:
     envs = [
         {**place.container(CORES), "RANK": str(rank), "WORLD_SIZE": str(WORLD), "MASTER_ADDR": "127.0.0.1"}
         for rank in range(WORLD)

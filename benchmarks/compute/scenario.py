@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.compute.host_lateness import Lateness
-from benchmarks.compute.node import Native, Node, Place
+from benchmarks.compute.node import BenchmarkNode, LaunchPlace, Native
 from benchmarks.record import result
 
 Figures = Mapping[str, float]
@@ -70,12 +70,12 @@ class Scenario:
     part: str
     name: str
     goals: Mapping[str, Goal]
-    measure: Callable[[Place], Figures]
+    measure: Callable[[LaunchPlace], Figures]
     has_native: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class ScenarioFigure:
     """One figure: natively, in each round with the limiter, and how late the host was meanwhile."""
 
     part: str
@@ -111,9 +111,9 @@ class Measurement:
             f"{what}| {self.median:.2f} | {self.worst:.2f} | {fault} | {self.host_late_ms:.0f} | {self.seconds:.0f} |"
         )
 
-    def as_row(self) -> result.Row:
+    def as_row(self) -> result.ResultRow:
         """Return the row of a result: the median of the rounds."""
-        return result.Row(
+        return result.ResultRow(
             id=result.slug(self.part, self.name, self.figure),
             value=self.median,
             unit=UNITS.get(self.figure.rpartition(" ")[2].rstrip(","), ""),
@@ -137,16 +137,16 @@ class Failure:
     name: str
     fault: str
 
-    def as_row(self) -> result.Row:
+    def as_row(self) -> result.ResultRow:
         """Return the row of a result, without a value."""
         words = self.fault.replace("\n", " ")[:1000]
-        return result.Row(id=result.slug(self.part, self.name), value=None, unit="", fault=words)
+        return result.ResultRow(id=result.slug(self.part, self.name), value=None, unit="", fault=words)
 
 
 HEAD = "| part | what | figure | goal | native | median | worst | fault | host late ms | s |\n" + "|---" * 10 + "|"
 
 
-def table(scenarios: Sequence[Scenario], rounds: int, *, has_head: bool = True) -> Iterator[Measurement | Failure]:
+def table(scenarios: Sequence[Scenario], rounds: int, *, has_head: bool = True) -> Iterator[ScenarioFigure | Failure]:
     """Print and yield each row as soon as it is measured. A skipped scenario is printed with its reason."""
     if has_head:
         print(HEAD, flush=True)
@@ -162,7 +162,7 @@ def table(scenarios: Sequence[Scenario], rounds: int, *, has_head: bool = True) 
             yield Failure(scenario.part, scenario.name, str(error))
 
 
-def rows(scenario: Scenario, rounds: int) -> list[Measurement]:
+def rows(scenario: Scenario, rounds: int) -> list[ScenarioFigure]:
     """Measure a scenario natively and in each round; `seconds` of a row are those of all rounds."""
     begun = time.monotonic()
     with Native() as place:
@@ -170,11 +170,11 @@ def rows(scenario: Scenario, rounds: int) -> list[Measurement]:
     ours = []
     with Lateness() as late:
         for _ in range(rounds):
-            with Node() as place:
+            with BenchmarkNode() as place:
                 ours.append(scenario.measure(place))
     seconds = time.monotonic() - begun
     return [
-        Measurement(
+        ScenarioFigure(
             scenario.part,
             scenario.name,
             name,

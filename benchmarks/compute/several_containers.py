@@ -7,12 +7,12 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.compute.load import Feeder, Load, feed, feed_together
-from benchmarks.compute.node import Place
+from benchmarks.compute.load import Feeder, FeederLoad, feed, feed_together
+from benchmarks.compute.node import LaunchPlace
 from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
-WORK = Load("work", 500)
+WORK = FeederLoad("work", 500)
 POINTS = 1.5
 EIGHT_MS = 50.0
 SUM = 98.0  # of what one alone does
@@ -20,33 +20,33 @@ LONGEST = "longest launch ms"
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class ShareTenant:
     """A container and the goal of its share. Without a load it has a context and is idle."""
 
     cores: int | None
     policy: str = "fixed"
     goal: Goal = SHOWN
-    load: Load | None = WORK
+    load: FeederLoad | None = WORK
 
 
-def fixed(cores: int, points: float = POINTS) -> Tenant:
+def fixed(cores: int, points: float = POINTS) -> ShareTenant:
     """Return a container with policy fixed: it gets its share and no more."""
-    return Tenant(cores, goal=near(cores, points))
+    return ShareTenant(cores, goal=near(cores, points))
 
 
-def burst(cores: int) -> Tenant:
+def burst(cores: int) -> ShareTenant:
     """Return a container with policy burst: it gets its share while the others use the rest."""
-    return Tenant(cores, "burst", near(cores, POINTS))
+    return ShareTenant(cores, "burst", near(cores, POINTS))
 
 
 EIGHT = (fixed(12),) * 8
-TENANTS: dict[str, Sequence[Tenant]] = {
+TENANTS: dict[str, Sequence[ShareTenant]] = {
     "30 and 60": (fixed(30), fixed(60)),
     "10, 20, 30 and 35": (fixed(10), fixed(20), fixed(30), fixed(35)),
     "eight of 12": EIGHT,
-    "burst 50 and 50 beside an idle third": (burst(50), burst(50), Tenant(None, "burst", load=None)),
-    "fixed 30 beside one without a share": (fixed(30), Tenant(None, "burst")),
-    "fixed 40 beside best-effort": (fixed(40), Tenant(None, "best-effort")),
+    "burst 50 and 50 beside an idle third": (burst(50), burst(50), ShareTenant(None, "burst", load=None)),
+    "fixed 30 beside one without a share": (fixed(30), ShareTenant(None, "burst")),
+    "fixed 40 beside best-effort": (fixed(40), ShareTenant(None, "best-effort")),
 }
 
 
@@ -60,7 +60,7 @@ def tenants(seconds: float, *, quick: bool) -> list[Scenario]:
 def halves(seconds: float) -> list[Scenario]:
     """Two compute-bound containers with policy burst: the work of both, divided by that of one alone."""
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(50, "burst") for _ in range(2)]
         shares = [fed.share for fed in feed_together([(WORK, env) for env in envs], seconds)]
         alone = feed_alone(WORK, seconds)
@@ -75,12 +75,12 @@ def eight(seconds: float) -> list[Scenario]:
     return [scenario("tenants", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
 
 
-def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longest: Goal = SHOWN) -> Scenario:
+def scenario(part: str, name: str, each: Sequence[ShareTenant], seconds: float, longest: Goal = SHOWN) -> Scenario:
     """Return the scenario of these containers together, with a figure for each that has a load."""
     working = [tenant for tenant in each if tenant.load]
     labels = [f"{number}: {tenant.policy} {tenant.cores or 0} %" for number, tenant in enumerate(working, 1)]
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         envs = [place.container(tenant.cores, tenant.policy) for tenant in each]
         idle = [Feeder(WORK, 0, env) for tenant, env in zip(each, envs, strict=True) if tenant.load is None]
         for feeder in idle:
@@ -97,6 +97,6 @@ def scenario(part: str, name: str, each: Sequence[Tenant], seconds: float, longe
 
 
 @functools.cache
-def feed_alone(load: Load, seconds: float) -> float:
+def feed_alone(load: FeederLoad, seconds: float) -> float:
     """Return the share of the time that a load takes natively and alone; the higher of two measurements."""
     return max(feed(load, seconds, native_env()).share for _ in range(2))

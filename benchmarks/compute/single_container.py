@@ -6,12 +6,12 @@ Kernels spin for a fixed time of the card's own clock, so the share is measured 
 import functools
 from dataclasses import dataclass
 
-from benchmarks.compute.load import Fed, Load, feed
-from benchmarks.compute.node import Place, gpu_seconds
+from benchmarks.compute.load import Fed, FeederLoad, feed
+from benchmarks.compute.node import LaunchPlace, gpu_seconds
 from benchmarks.compute.scenario import SHOWN, Figures, Goal, Scenario, at_least, at_most, near
 from benchmarks.container import native_env
 
-HALF_MS = Load("kernel", 500)
+HALF_MS = FeederLoad("kernel", 500)
 ASKED = (5, 10, 20, 30, 50, 80, 95)
 QUICK = (10, 50)
 STALL_MS = 20.0  # goal for kernels of at most 1 ms and shares of at least 10 %
@@ -23,11 +23,11 @@ OF_NATIVE, LONGEST = "of native %", "longest launch ms"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LoadCase:
     """A load under a share. The share it gets may differ from `cores` by `points` percent of the card."""
 
     name: str
-    load: Load
+    load: FeederLoad
     cores: int = 30
     processes: int = 1
     points: float = 2.0
@@ -47,25 +47,25 @@ class Case:
 
 
 SHAPES = (
-    Case("10 us kernels", Load("kernel", 10)),
-    Case("100 us kernels", Load("kernel", 100)),
-    Case("5 ms kernels", Load("kernel", 5000)),
-    Case("23 ms kernels", Load("kernel", 23000)),
-    Case("100 ms kernels", Load("kernel", 100000), long=True),
-    Case("16 streams", Load("kernel", 500, 16)),
-    Case("cooperative", Load("cooperative", 500)),
-    Case("graphs of 1,000 kernels", Load("graph", 10000)),
-    Case("per-thread stream", Load("thread", 500)),
-    Case("each waited for", Load("sync", 500)),
-    Case("8 processes", HALF_MS, processes=8),
-    Case("at leisure, half of 60 %", Load("sync", 500, idle_us=1000), cores=60, paced=True),
+    LoadCase("10 us kernels", FeederLoad("kernel", 10)),
+    LoadCase("100 us kernels", FeederLoad("kernel", 100)),
+    LoadCase("5 ms kernels", FeederLoad("kernel", 5000)),
+    LoadCase("23 ms kernels", FeederLoad("kernel", 23000)),
+    LoadCase("100 ms kernels", FeederLoad("kernel", 100000), long=True),
+    LoadCase("16 streams", FeederLoad("kernel", 500, 16)),
+    LoadCase("cooperative", FeederLoad("cooperative", 500)),
+    LoadCase("graphs of 1,000 kernels", FeederLoad("graph", 10000)),
+    LoadCase("per-thread stream", FeederLoad("thread", 500)),
+    LoadCase("each waited for", FeederLoad("sync", 500)),
+    LoadCase("8 processes", HALF_MS, processes=8),
+    LoadCase("at leisure, half of 60 %", FeederLoad("sync", 500, idle_us=1000), cores=60, paced=True),
 )
 
 
 def curve(seconds: float, *, quick: bool) -> list[Scenario]:
     """0.5 ms kernels at every share."""
     asked = QUICK if quick else ASKED
-    cases = [Case(f"0.5 ms kernels at {cores} %", HALF_MS, cores, points=1.5) for cores in asked]
+    cases = [LoadCase(f"0.5 ms kernels at {cores} %", HALF_MS, cores, points=1.5) for cores in asked]
     return [_scenario("curve", case, seconds) for case in cases]
 
 
@@ -76,14 +76,14 @@ def shapes(seconds: float) -> list[Scenario]:
 
 def stalls(seconds: float) -> list[Scenario]:
     """The longest launch, for the longest kernels that have a goal."""
-    cases = [Case(f"1 ms kernels at {cores} %, alone", Load("kernel", SHORT_US), cores) for cores in STALLS]
+    cases = [LoadCase(f"1 ms kernels at {cores} %, alone", FeederLoad("kernel", SHORT_US), cores) for cores in STALLS]
     return [_scenario("stall", case, seconds) for case in cases]
 
 
-def _scenario(part: str, case: Case, seconds: float) -> Scenario:
+def _scenario(part: str, case: LoadCase, seconds: float) -> Scenario:
     span = max(seconds, LONG_S) if case.long else seconds
 
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         native = _natively(case.load, span)
         if place.native:
             return {"share %": 100 * native.share, OF_NATIVE: 100.0, LONGEST: native.longest_ms}
@@ -98,5 +98,5 @@ def _scenario(part: str, case: Case, seconds: float) -> Scenario:
 
 
 @functools.cache
-def _natively(load: Load, seconds: float) -> Fed:
+def _natively(load: FeederLoad, seconds: float) -> Fed:
     return feed(load, seconds, native_env())

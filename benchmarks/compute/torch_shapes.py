@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks.compute.node import Place, gpu_seconds
+from benchmarks.compute.node import LaunchPlace, gpu_seconds
 from benchmarks.compute.reproducibility import last_lines
 from benchmarks.compute.scenario import SHOWN, Figures, Scenario, near
 
@@ -17,7 +17,7 @@ def shapes(seconds: float) -> list[Scenario]:
 
 
 def _scenario(kind: str, seconds: float) -> Scenario:
-    def measure(place: Place) -> Figures:
+    def measure(place: LaunchPlace) -> Figures:
         env = place.container(CORES)
         answer: dict[str, Any] = last_lines([("benchmarks.compute.torch_load", kind, str(seconds))], [env])[0]
         return {"share %": 100 * answer["share"], "one ms": answer["each_ms"], "counted s": gpu_seconds(env)}

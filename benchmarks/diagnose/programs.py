@@ -59,7 +59,7 @@ def perceptron(width: int, layers: int) -> Any:
     return nn.Sequential(*(each for _ in range(layers) for each in (nn.Linear(width, width), nn.ReLU()))).cuda()
 
 
-class Block(nn.Module):  # type: ignore[misc]
+class DecoderBlock(nn.Module):  # type: ignore[misc]
     """One block of a decoder."""
 
     def __init__(self, width: int, heads: int) -> None:
@@ -83,7 +83,7 @@ class Block(nn.Module):  # type: ignore[misc]
 
 def decoder(width: int = 768, layers: int = 8) -> Any:
     """Return a decoder for bf16, without embeddings."""
-    return nn.Sequential(*(Block(width, width // 64) for _ in range(layers))).cuda().bfloat16()
+    return nn.Sequential(*(DecoderBlock(width, width // 64) for _ in range(layers))).cuda().bfloat16()
 
 
 def train(model: Any, batches: Callable[[], Any], after: Callable[[int, Any], object] = lambda _, __: None) -> Steps:

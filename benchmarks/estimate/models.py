@@ -24,7 +24,7 @@ def perceptron(sizes: Sequence[int]) -> Any:
     return nn.Sequential(*layers[:-1])
 
 
-class Block(nn.Module):  # type: ignore[misc]
+class GptBlock(nn.Module):  # type: ignore[misc]
     """A block of GPT-2, with or without the matrix of scores in memory."""
 
     def __init__(self, hidden: int, heads: int, *, eager: bool) -> None:
@@ -82,7 +82,7 @@ class Gpt(nn.Module):  # type: ignore[misc]
         hidden = shape["n_embd"]
         self.checkpointing = checkpointing
         self.tokens, self.positions = nn.Embedding(VOCABULARY, hidden), nn.Embedding(POSITIONS, hidden)
-        self.blocks = nn.ModuleList(Block(hidden, shape["n_head"], eager=eager) for _ in range(shape["n_layer"]))
+        self.blocks = nn.ModuleList(GptBlock(hidden, shape["n_head"], eager=eager) for _ in range(shape["n_layer"]))
         self.norm = nn.LayerNorm(hidden)
 
     def forward(self, tokens: Any) -> Any:

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from benchmarks.comparison import Cost, cost_of, interleave
-from benchmarks.container import Container, native_env
+from benchmarks.container import LimitedContainer, native_env
 from benchmarks.memory.leaks import assert_limited
 from benchmarks.memory.worker import MIB, Worker
 from benchmarks.programs import build
-from benchmarks.programs.process import Program
+from benchmarks.programs.process import CompiledProgram
 
 CALLS = {  # figure: goal for its ratio to native, None = no goal
     "launch": 1.03,
@@ -58,7 +58,7 @@ def _limited() -> Iterator[Mapping[str, str]]:
     """Yield an environment with a limit of the whole card, which refuses nothing."""
     with Worker(native_env()) as worker:
         whole_mib = worker.ask("info")["whole"] // MIB
-    with Container(str(whole_mib)) as container:
+    with LimitedContainer(str(whole_mib)) as container:
         with Worker(container.env) as worker:
             assert_limited(worker, whole_mib * MIB)
         yield container.env
@@ -75,7 +75,7 @@ def _on_one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _measure(servers: Sequence[Program], figure: str, side: int) -> float:
+def _measure(servers: Sequence[CompiledProgram], figure: str, side: int) -> float:
     answer = servers[side].ask(figure)
     if answer["result"]:
         raise RuntimeError(f"{figure}: {answer}")
@@ -84,7 +84,7 @@ def _measure(servers: Sequence[Program], figure: str, side: int) -> float:
 
 def _calls(envs: Sequence[Mapping[str, str]], pairs: int) -> Iterator[Cost]:
     with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(Program(env, "cost")) for env in envs]
+        servers = [stack.enter_context(CompiledProgram(env, "cost")) for env in envs]
         for figure, goal in CALLS.items():
             found = interleave(partial(_measure, servers, figure), pairs + 2)
             yield replace(cost_of(figure, found[2:]), goal=goal)  # the first round warms up

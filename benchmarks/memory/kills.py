@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.container import Container, native_env
+from benchmarks.container import LimitedContainer, native_env
 from benchmarks.memory import driver_time
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.outcome import LONGEST_NS, START_MIB, Outcome, charged_to_living
+from benchmarks.memory.outcome import LONGEST_NS, START_MIB, TrialOutcome, charged_to_living
 from benchmarks.memory.worker import MIB
-from benchmarks.programs.process import Program
+from benchmarks.programs.process import CompiledProgram
 
 EACH_ROOM = 48 * MIB
 NEAR = 16 * MIB  # contexts grow a little while they work
@@ -18,7 +18,7 @@ REPORT_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class KillCampaign:
     """A campaign.
 
     Attributes:
@@ -36,18 +36,18 @@ class Plan:
     seed: int
 
 
-def kill(watcher: Watcher, plan: Plan) -> Outcome:
+def kill(watcher: Watcher, plan: KillCampaign) -> TrialOutcome:
     """Kill workers at random instants, and compare what living workers hold with what they are charged.
 
     The driver itself makes all processes wait while it cleans up after a dead one. So the goal is for the time that a
     call spends outside the driver's own functions.
     """
-    outcome = Outcome(f"{plan.kills} kills among {plan.workers}")
+    outcome = TrialOutcome(f"{plan.kills} kills among {plan.workers}")
     watcher.await_free_memory()
     with (
-        Container(str(START_MIB)) as container,
+        LimitedContainer(str(START_MIB)) as container,
         driver_time.measured(container.env) as env,
-        Program(env, "kills", plan.workers, plan.seed) as program,
+        CompiledProgram(env, "kills", plan.workers, plan.seed) as program,
     ):
         program.read()
         container.limit(container.used() + plan.workers * EACH_ROOM)
@@ -62,10 +62,10 @@ def kill(watcher: Watcher, plan: Plan) -> Outcome:
     return outcome
 
 
-def kill_natively(plan: Plan) -> Outcome:
+def kill_natively(plan: KillCampaign) -> TrialOutcome:
     """Kill workers without limits, to measure the waits that the driver causes."""
-    outcome = Outcome(f"{plan.kills} kills among {plan.workers}, natively")
-    with driver_time.measured(native_env()) as env, Program(env, "kills", plan.workers, plan.seed) as program:
+    outcome = TrialOutcome(f"{plan.kills} kills among {plan.workers}, natively")
+    with driver_time.measured(native_env()) as env, CompiledProgram(env, "kills", plan.workers, plan.seed) as program:
         program.read()
         for killed in _kill(program, plan, outcome):
             outcome.figures = {"kills": killed, **program.ask("hold")}
@@ -73,7 +73,7 @@ def kill_natively(plan: Plan) -> Outcome:
     return outcome
 
 
-def _kill(program: Program, plan: Plan, outcome: Outcome) -> Iterator[int]:
+def _kill(program: CompiledProgram, plan: KillCampaign, outcome: TrialOutcome) -> Iterator[int]:
     """Yield the number of kills so far at each look; the last look is at the end."""
     begun = reported = time.monotonic()
     killed = 0
@@ -88,7 +88,7 @@ def _kill(program: Program, plan: Plan, outcome: Outcome) -> Iterator[int]:
     outcome.check(killed == plan.kills, f"{killed} kills in {plan.seconds:.0f} s")
 
 
-def _look(container: Container, program: Program, outcome: Outcome) -> None:
+def _look(container: LimitedContainer, program: CompiledProgram, outcome: TrialOutcome) -> None:
     """Compare charges while the workers pause: the difference between holding their memory and having freed it."""
     held = program.ask("hold")
     container.limit(START_MIB * MIB)
@@ -100,7 +100,7 @@ def _look(container: Container, program: Program, outcome: Outcome) -> None:
     outcome.check(abs(charged - held["held"]) <= NEAR, f"{at}: {held['held']} bytes held, {charged} charged")
 
 
-def _judge(outcome: Outcome) -> None:
+def _judge(outcome: TrialOutcome) -> None:
     wrong, longest = outcome.figures["wrong"], outcome.figures["longest_outside_ns"]
     outcome.check(wrong == 0, f"{wrong} wrong codes or deaths")
     outcome.check(longest < LONGEST_NS, f"waited {longest / 1e6:.1f} ms outside the driver")

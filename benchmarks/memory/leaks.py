@@ -1,9 +1,9 @@
 """One class of allocation under a limit: what fits succeeds, the rest is refused, and the program can go on."""
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from benchmarks.memory.native_costs import NEVER_CHARGED, SLACK, STEP, TRIED, NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.trial import Findings, Trial
+from benchmarks.memory.trial import Findings, MemoryTrial
 from benchmarks.memory.worker import MIB, Worker
 
 
@@ -11,13 +11,13 @@ def measure(watcher: Watcher, native: NativeCost, limit: int, start_cost: int) -
     """Test one class in a new process of a new container."""
     watcher.await_free_memory()
     row = Findings(native.name)
-    with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
+    with LimitedContainer(str(limit // MIB)) as container, Worker(container.env) as worker:
         assert_limited(worker, limit)
         row.start_free = worker.free()
         if native.name in NEVER_CHARGED:
             _check_host_memory(worker, row, limit)
         else:
-            Trial(worker, row, native).run()
+            MemoryTrial(worker, row, native).run()
         row.peak = watcher.peak()
         tried = row.tried if native.name in TRIED else 0
         if row.peak > limit + uncharged(row.start_free, limit, start_cost) + tried:

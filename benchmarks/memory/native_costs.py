@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.container import native_env
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.worker import MIB, MISSING, Answer, Worker
+from benchmarks.memory.worker import MIB, MISSING, CommandOutcome, Worker
 
 STEP = 64 * MIB
 SMALL = 2 * MIB
@@ -41,7 +41,7 @@ class NativeCost:
     """
 
     name: str
-    answer: Answer
+    answer: CommandOutcome
     cost: int
     first: int
     kept: int

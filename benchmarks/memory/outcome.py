@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from benchmarks.memory.worker import MIB, Worker
 from benchmarks.record import result
 
@@ -12,7 +12,7 @@ SLACK = 48 * MIB  # of NVML's figures: memory that the driver takes for a moment
 
 
 @dataclass(slots=True)
-class Outcome:
+class TrialOutcome:
     """Figures by name, sizes in bytes; and what was wrong, in words."""
 
     name: str
@@ -24,16 +24,16 @@ class Outcome:
         if not holds:
             self.faults.append(otherwise)
 
-    def as_row(self, campaign: str) -> result.Row:
+    def as_row(self, campaign: str) -> result.ResultRow:
         """Return the row of a result: the number of faults, with the figures as details."""
         words = "; ".join(self.faults)[:1000]
         row_id = result.slug("races", campaign, self.name)
-        return result.Row(
+        return result.ResultRow(
             id=row_id, value=len(self.faults), unit="faults", goal="<= 0", fault=words, details=asdict(self)
         )
 
 
-def charged_to_living(container: Container, outcome: Outcome) -> int:
+def charged_to_living(container: LimitedContainer, outcome: TrialOutcome) -> int:
     """Return the bytes charged to living processes.
 
     A new process asks for more than the limit, which makes the limiter clear the accounts of dead processes.

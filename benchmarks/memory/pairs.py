@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from benchmarks.memory import leaks
 from benchmarks.memory.native_costs import KEEPING, NEVER_CHARGED, SLACK, SMALL, STEP, TRIED, WHOLE_CONTEXTS, NativeCost
 from benchmarks.memory.nvml_watcher import Watcher
@@ -24,7 +24,7 @@ def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, st
     NVML may show more than the limit for a moment where a class of TRIED allocates before its size is known.
     """
     watcher.await_free_memory()
-    with Container(str(limit // MIB)) as container, Worker(container.env) as worker:
+    with LimitedContainer(str(limit // MIB)) as container, Worker(container.env) as worker:
         leaks.assert_limited(worker, limit)
         start = worker.free()
         found = {}

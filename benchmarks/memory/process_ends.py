@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterable
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.outcome import LONGEST_NS, SLACK, START_MIB, Outcome, charged_to_living
-from benchmarks.memory.worker import MIB, MISSING, Answer, Worker
-from benchmarks.programs.process import Program
+from benchmarks.memory.outcome import LONGEST_NS, SLACK, START_MIB, TrialOutcome, charged_to_living
+from benchmarks.memory.worker import MIB, MISSING, CommandOutcome, Worker
+from benchmarks.programs.process import CompiledProgram
 
 LIMIT_MIB = 2048
 SHARED = 512 * MIB
@@ -18,15 +18,15 @@ VIEW_S = 0.2  # dead processes are in the limiter's figures for up to 100 ms
 WAYS = {"ipc": "plain", "fd": "vmm handle", "pool": "shareable pool"}  # way of sharing: class of the shared memory
 
 
-def inside_the_lock(end: str, steps: Iterable[int]) -> Outcome:
+def inside_the_lock(end: str, steps: Iterable[int]) -> TrialOutcome:
     """Kill or stop a process at single instructions inside the region's lock, while a survivor allocates.
 
     The steps end where the process releases the lock. A killed process's account is cleared each time. A stopped
     process goes on to its end; its account stays until it is cleared, which must delay no process either.
     """
-    outcome = Outcome(f"{end} inside the lock")
+    outcome = TrialOutcome(f"{end} inside the lock")
     answers = []
-    with Container(str(START_MIB)) as container, Worker(container.env) as survivor:
+    with LimitedContainer(str(START_MIB)) as container, Worker(container.env) as survivor:
         for step in steps:
             answer = _end_at(step, end, container, survivor, outcome)
             if answer is None:
@@ -43,12 +43,14 @@ def inside_the_lock(end: str, steps: Iterable[int]) -> Outcome:
     return outcome
 
 
-def _end_at(step: int, end: str, container: Container, survivor: Worker, outcome: Outcome) -> Answer | None:
+def _end_at(
+    step: int, end: str, container: LimitedContainer, survivor: Worker, outcome: TrialOutcome
+) -> CommandOutcome | None:
     """Return the survivor's answer; None when the lock was released before that instruction.
 
     While the holder is stopped, a refusal is allowed; when it is dead, the allocation must succeed.
     """
-    with Program(container.env, "lock_holder", step, end) as program:
+    with CompiledProgram(container.env, "lock_holder", step, end) as program:
         if not program.read()["inside"]:
             return None
         answer = survivor.take(ASKED, "plain")
@@ -65,11 +67,15 @@ def _end_at(step: int, end: str, container: Container, survivor: Worker, outcome
     return answer
 
 
-def exporter_killed(watcher: Watcher, how: str) -> Outcome:
+def exporter_killed(watcher: Watcher, how: str) -> TrialOutcome:
     """Kill the process whose memory another one has opened: the memory stays on the card and must stay charged."""
-    outcome = Outcome(f"exporter killed, {how}")
+    outcome = TrialOutcome(f"exporter killed, {how}")
     watcher.await_free_memory()
-    with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
+    with (
+        LimitedContainer(str(LIMIT_MIB)) as container,
+        Worker(container.env) as exporter,
+        Worker(container.env) as importer,
+    ):
         before, own = container.used(), container.held_by(importer.pid)
         _, opened = _share(exporter, importer, how, outcome)
         if opened.result:
@@ -87,11 +93,15 @@ def exporter_killed(watcher: Watcher, how: str) -> Outcome:
     return outcome
 
 
-def exporter_frees(watcher: Watcher) -> Outcome:
+def exporter_frees(watcher: Watcher) -> TrialOutcome:
     """Free and trim exported memory of a pool: it stays on the card and charged until the exporter ends."""
-    outcome = Outcome("exporter frees, pool")
+    outcome = TrialOutcome("exporter frees, pool")
     watcher.await_free_memory()
-    with Container(str(LIMIT_MIB)) as container, Worker(container.env) as exporter, Worker(container.env) as importer:
+    with (
+        LimitedContainer(str(LIMIT_MIB)) as container,
+        Worker(container.env) as exporter,
+        Worker(container.env) as importer,
+    ):
         before, own = container.used(), container.held_by(importer.pid)
         held, opened = _share(exporter, importer, "pool", outcome)
         if opened.result:
@@ -108,7 +118,9 @@ def exporter_frees(watcher: Watcher) -> Outcome:
     return outcome
 
 
-def _share(exporter: Worker, importer: Worker, how: str, outcome: Outcome) -> tuple[Answer, Answer]:
+def _share(
+    exporter: Worker, importer: Worker, how: str, outcome: TrialOutcome
+) -> tuple[CommandOutcome, CommandOutcome]:
     """Return the answers to the exporter's allocation and to the importer's open, which may be MISSING here."""
     held = exporter.take(SHARED, WAYS[how])
     opened = held if held.result else importer.open(exporter, held.id, SHARED, how)
@@ -122,10 +134,10 @@ def _refresh(process: Worker) -> None:
     process.free()
 
 
-def exec_without_cuda() -> Outcome:
+def exec_without_cuda() -> TrialOutcome:
     """Let a process that holds memory exec a program without CUDA: its memory is free again."""
-    outcome = Outcome("exec")
-    with Container(str(LIMIT_MIB)) as container, Worker(container.env) as process:
+    outcome = TrialOutcome("exec")
+    with LimitedContainer(str(LIMIT_MIB)) as container, Worker(container.env) as process:
         process.take(SHARED, "plain")
         process.exec("/bin/sleep", "60")
         begun = time.monotonic()

@@ -1,21 +1,21 @@
 """Many processes of one container that race for the last bytes."""
 
-from benchmarks.container import Container
+from benchmarks.container import LimitedContainer
 from benchmarks.memory.nvml_watcher import Watcher
-from benchmarks.memory.outcome import SLACK, START_MIB, Outcome
+from benchmarks.memory.outcome import SLACK, START_MIB, TrialOutcome
 from benchmarks.memory.worker import MIB
-from benchmarks.programs.process import Program
+from benchmarks.programs.process import CompiledProgram
 
 ROOM = 256 * MIB
 SMALLEST = 2 * MIB
 
 
-def race(watcher: Watcher, processes: int, rounds: int, seconds: int, seed: int) -> Outcome:
+def race(watcher: Watcher, processes: int, rounds: int, seconds: int, seed: int) -> TrialOutcome:
     """Let all processes fill the same room at the same moment, for `rounds` rounds or until the seconds are over."""
-    outcome = Outcome(f"{processes} racing, {rounds} rounds")
+    outcome = TrialOutcome(f"{processes} racing, {rounds} rounds")
     arguments = ("race", processes, rounds, seed, seconds)
     watcher.await_free_memory()
-    with Container(str(START_MIB)) as container, Program(container.env, *arguments) as program:
+    with LimitedContainer(str(START_MIB)) as container, CompiledProgram(container.env, *arguments) as program:
         program.read()
         contexts, limit = watcher.used(), container.used() + ROOM
         container.limit(limit)

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.comparison import Cost, Pair, cost_of, interleave
-from benchmarks.container import Container, native_env
+from benchmarks.container import LimitedContainer, native_env
 from benchmarks.memory.worker import MIB
 from benchmarks.programs.process import LineProcess
 from benchmarks.record import recorder
-from benchmarks.record.recorder import Recorder
+from benchmarks.record.recorder import ResultRecorder
 
 LIMIT_MIB = 16 << 10
 REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
@@ -35,22 +35,22 @@ GOAL = 1.01
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StepWork:
     """Number of neurons of a layer, and of steps that are timed together."""
 
     width: int
     steps: int
 
 
-SMALL, LARGE = Work(1024, 20), Work(8192, 5)
+SMALL, LARGE = StepWork(1024, 20), StepWork(8192, 5)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class StepComparison:
     """A comparison: both sides are started `starts` times, and measured in `pairs` pairs each time."""
 
     name: str
-    work: Work
+    work: StepWork
     allocator: str = ""
     starts: int = 1
     pairs: int = 100
@@ -58,10 +58,10 @@ class Case:
 
 
 CASES = (
-    Case("small steps, native beside itself", SMALL, is_native=True),
-    Case("small steps", SMALL, starts=2),
-    Case("small steps, cudaMallocAsync", SMALL, ASYNC, starts=2),
-    Case("large steps", LARGE, pairs=40),
+    StepComparison("small steps, native beside itself", SMALL, is_native=True),
+    StepComparison("small steps", SMALL, starts=2),
+    StepComparison("small steps, cudaMallocAsync", SMALL, ASYNC, starts=2),
+    StepComparison("large steps", LARGE, pairs=40),
 )
 
 
@@ -73,9 +73,9 @@ def main() -> int:
     asked = parser.parse_args()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-PROCESSORS:])
     cases = [replace(case, starts=1, pairs=4) for case in CASES] if asked.quick else CASES
-    losses: dict[Work, set[float]] = {work: set() for work in (SMALL, LARGE)}
-    record = Recorder(asked.json, "memory.torch_step", recorder.MEMORY_SOURCES)
-    with Container(str(LIMIT_MIB)) as container:
+    losses: dict[StepWork, set[float]] = {work: set() for work in (SMALL, LARGE)}
+    record = ResultRecorder(asked.json, "memory.torch_step", recorder.MEMORY_SOURCES)
+    with LimitedContainer(str(LIMIT_MIB)) as container:
         for case in cases:
             record.add(compare(case, container.env, losses[case.work]).as_row("torch-step"))
     is_same = all(len(each) == 1 for each in losses.values())
@@ -83,7 +83,7 @@ def main() -> int:
     return 0 if is_same else 1
 
 
-def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
+def compare(case: StepComparison, limited: Mapping[str, str], losses: set[float]) -> Cost:
     """Print and return the cost of a step; add the losses after the warm-ups to `losses`."""
     sides = (native_env(), native_env() if case.is_native else limited)
     envs = [{**env, ALLOCATOR: case.allocator} for env in sides]
@@ -95,7 +95,7 @@ def compare(case: Case, limited: Mapping[str, str], losses: set[float]) -> Cost:
     return cost
 
 
-def run(case: Case, envs: Sequence[Mapping[str, str]], losses: set[float]) -> list[Pair]:
+def run(case: StepComparison, envs: Sequence[Mapping[str, str]], losses: set[float]) -> list[Pair]:
     """Start both sides and return the nanoseconds of a step, by pairs."""
     work = map(str, (case.work.width, case.work.steps))
     command = (sys.executable, "-m", "benchmarks.memory.torch_step", "serve", *work)

@@ -4,7 +4,7 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from benchmarks.memory.native_costs import KEEPING, SLACK, SMALL, STEP, NativeCost
-from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, Answer, Worker
+from benchmarks.memory.worker import MIB, OUT_OF_MEMORY, CommandOutcome, Worker
 from benchmarks.record import result
 
 QUIET_S = 0.2  # memory of a kernel's first launch is charged after a delay
@@ -34,16 +34,16 @@ class Findings:
     peak: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def as_row(self) -> result.Row:
+    def as_row(self) -> result.ResultRow:
         """Return the row of a result: the number of faults, with the sizes as details."""
         words = "; ".join(self.faults)[:1000]
         row_id = result.slug("leaks", self.name)
-        return result.Row(
+        return result.ResultRow(
             id=row_id, value=len(self.faults), unit="faults", goal="<= 0", fault=words, details=asdict(self)
         )
 
 
-class Trial:
+class MemoryTrial:
     """Fill up to the limit, exceed it, go on, fill the rest, free everything, fill again."""
 
     def __init__(self, worker: Worker, row: Findings, native: NativeCost) -> None:
@@ -64,7 +64,7 @@ class Trial:
     def _fault(self, text: str) -> None:
         self.row.faults.append(text)
 
-    def _take(self, size: int) -> Answer:
+    def _take(self, size: int) -> CommandOutcome:
         answer = self.worker.take(size, self.row.name)
         if not answer.result:
             self.held.append(answer.id)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from benchmarks.programs.process import Program
+from benchmarks.programs.process import CompiledProgram
 
 MIB = 1 << 20
 OUT_OF_MEMORY = 2
@@ -12,7 +12,7 @@ MISSING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandOutcome:
     """The outcome of a command.
 
     Attributes:
@@ -33,7 +33,7 @@ class Answer:
         return f"{self.function} {self.result}" if self.result else "ok"
 
 
-class Worker(Program):
+class Worker(CompiledProgram):
     """The running program. Raises RuntimeError when it ends or cannot start."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
@@ -47,19 +47,21 @@ class Worker(Program):
         """Return the process's PID."""
         return self._process.pid
 
-    def take(self, size: int, name: str) -> Answer:
+    def take(self, size: int, name: str) -> CommandOutcome:
         """Allocate by the class of that name."""
-        return Answer(**self.ask(f"take {size} {name}"))
+        return CommandOutcome(**self.ask(f"take {size} {name}"))
 
-    def give(self, memory: int) -> Answer:
+    def give(self, memory: int) -> CommandOutcome:
         """Free what a `take` allocated."""
-        return Answer(**self.ask(f"give {memory}"))
+        return CommandOutcome(**self.ask(f"give {memory}"))
 
-    def open(self, other: Self, memory: int, size: int, how: str) -> Answer:
+    def open(self, other: Self, memory: int, size: int, how: str) -> CommandOutcome:
         """Open memory of another worker; `how` is a way of sharing.h."""
         shared = other.ask(f"export {memory} {how}")
         token = shared.pop("token")
-        return Answer(**shared) if shared["result"] else Answer(**self.ask(f"import {size} {how} {token}"))
+        return (
+            CommandOutcome(**shared) if shared["result"] else CommandOutcome(**self.ask(f"import {size} {how} {token}"))
+        )
 
     def exec(self, program: str, argument: str) -> None:
         """Replace the process's program by another one."""

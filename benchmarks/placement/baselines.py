@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.placement.fleet import Array, Fleet
+from benchmarks.placement.fleet import Array, FleetArrays
 from benchmarks.placement.learned import Classes, Fragmentation
 from benchmarks.placement.traces import Trace
 from vgpu.placement.costs import power
 from vgpu.placement.question import Question
-from vgpu.placement.room import CARD, Ask, Room, after
+from vgpu.placement.room import CARD, NodeRoom, PodAsk, after
 
 Choice = tuple[int, list[int]] | None
 COVERED: Final = 0.95
@@ -19,20 +19,20 @@ COVERED: Final = 0.95
 class Baseline:
     """A policy without memory: subclasses choose."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetArrays) -> None:
         self.fleet = fleet
 
-    def see(self, ask: Ask) -> None:
+    def see(self, ask: PodAsk) -> None:
         """Count a pod that arrives."""
 
     def changed(self, node: int) -> None:
         """Take a node on which a pod was placed or removed."""
 
-    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - for policies that keep pods
+    def left(self, ask: PodAsk, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - for policies that keep pods
         """Take a pod that ended."""
         self.changed(node)
 
-    def choose(self, ask: Ask) -> Choice:
+    def choose(self, ask: PodAsk) -> Choice:
         """Return the node and the cards for a pod; None where no node has room."""
         raise NotImplementedError
 
@@ -40,11 +40,11 @@ class Baseline:
 class Random(Baseline):
     """Any node and any cards that fit."""
 
-    def __init__(self, fleet: Fleet, seed: int) -> None:
+    def __init__(self, fleet: FleetArrays, seed: int) -> None:
         super().__init__(fleet)
         self._rng = np.random.default_rng(seed)
 
-    def choose(self, ask: Ask) -> Choice:
+    def choose(self, ask: PodAsk) -> Choice:
         """Choose."""
         fitting = np.flatnonzero(self.fleet.fits(ask))
         if not len(fitting):
@@ -56,12 +56,14 @@ class Random(Baseline):
 class ByCost(Baseline):
     """The node with the least cost, and the cards with the smallest keys."""
 
-    def __init__(self, fleet: Fleet, cost: Callable[[Fleet, Ask], Array], key: Callable[[Array], Array]) -> None:
+    def __init__(
+        self, fleet: FleetArrays, cost: Callable[[FleetArrays, PodAsk], Array], key: Callable[[Array], Array]
+    ) -> None:
         super().__init__(fleet)
         self._cost = cost
         self._key = key
 
-    def choose(self, ask: Ask) -> Choice:
+    def choose(self, ask: PodAsk) -> Choice:
         """Choose."""
         node = self.fleet.first(self.fleet.fits(ask), self._cost(self.fleet, ask))
         return None if node is None else (node, self.fleet.cards(ask, node, self._key) if ask.gpus else [])
@@ -74,21 +76,21 @@ class Fgd(Baseline):
     by its own score. https://github.com/hkust-adsl/kubernetes-scheduler-simulator, `fgd_score.go`
     """
 
-    def __init__(self, fleet: Fleet, trace: Trace) -> None:
+    def __init__(self, fleet: FleetArrays, trace: Trace) -> None:
         super().__init__(fleet)
         order = np.argsort(-trace.weights)
         typical = order[: int(np.searchsorted(np.cumsum(trace.weights[order]), COVERED)) + 1]
         self._classes = Classes([trace.asks[n] for n in typical])
         self._ask = self._classes.columns(range(len(typical)))
         self._popularity = trace.weights[typical] / trace.weights[typical].sum()
-        self._known: dict[Ask, tuple[Array, Array, Array, Array]] = {}
+        self._known: dict[PodAsk, tuple[Array, Array, Array, Array]] = {}
 
     def changed(self, node: int) -> None:
         """Take a node on which a pod was placed or removed."""
         for stale, *_ in self._known.values():
             stale[node] = True
 
-    def choose(self, ask: Ask) -> Choice:
+    def choose(self, ask: PodAsk) -> Choice:
         """Choose."""
         nodes = len(self.fleet.cpu)
         empty = np.ones(nodes, bool), np.zeros(nodes, bool), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
@@ -105,7 +107,7 @@ class Fgd(Baseline):
         is_share = ask.gpus == 1 and not ask.whole
         return node, [int(cards[node])] if is_share else self.fleet.cards(ask, node)
 
-    def _scores(self, ask: Ask, rows: Array) -> tuple[Array, Array]:
+    def _scores(self, ask: PodAsk, rows: Array) -> tuple[Array, Array]:
         room = self.fleet.room(rows)
         before, cpu, memory = self._state(room), room.cpu_milli - ask.cpu_milli, room.memory_mib - ask.memory_mib
         base = self._fragmentation(before, room.cpu_milli, room.memory_mib)
@@ -121,14 +123,14 @@ class Fgd(Baseline):
             best[better], chosen[better] = found[better], card
         return best, chosen
 
-    def _state(self, room: Room) -> tuple[Array, Array, Array, Array, Array]:
+    def _state(self, room: NodeRoom) -> tuple[Array, Array, Array, Array, Array]:
         """Return sums over a node's cards: free, and for each class cards that fit and free of cards that do not."""
         free = np.stack([np.broadcast_to(card.free_slices, len(room.cpu_milli)) for card in room.cards], 1)
         model = np.stack([card.model for card in room.cards], 1)
         fits = self._fits(free[:, :, None], model[:, :, None])
         return free.sum(1), fits.sum(1), (free[:, :, None] * ~fits).sum(1), free, model
 
-    def _without(self, state: tuple[Array, Array, Array, Array, Array], card: int, ask: Ask) -> tuple[Array, ...]:
+    def _without(self, state: tuple[Array, Array, Array, Array, Array], card: int, ask: PodAsk) -> tuple[Array, ...]:
         total, count, unfit, free, model = state
         old, of_model = free[:, card, None], model[:, card, None]
         new = old - ask.slices
@@ -155,17 +157,17 @@ def score(growth: Array) -> Array:
     return (100 / (1 + np.exp(growth / CARD))).astype(int)
 
 
-def best_fit(fleet: Fleet, ask: Ask) -> Array:
+def best_fit(fleet: FleetArrays, ask: PodAsk) -> Array:
     """Return what is left of CPU and cards, as shares of the largest node's, in hundredths (`best_fit_score.go`)."""
     cpu = (fleet.cpu - ask.cpu_milli) / fleet.cpu.max(initial=1)
     return (50 * (cpu + fleet.free.sum(1) / fleet.total.sum(1).max())).astype(int)
 
 
-def _free(fleet: Fleet, ask: Ask) -> Array:  # noqa: ARG001 - a cost
+def _free(fleet: FleetArrays, ask: PodAsk) -> Array:  # noqa: ARG001 - a cost
     return fleet.free.sum(1)
 
 
-def _power(fleet: Fleet, ask: Ask) -> Array:
+def _power(fleet: FleetArrays, ask: PodAsk) -> Array:
     return power.cost(fleet.room(), Question(ask))
 
 
@@ -181,7 +183,7 @@ def _in_order(free: Array) -> Array:
     return np.arange(len(free))
 
 
-POLICIES: Final[dict[str, Callable[[Fleet, Trace, int], Any]]] = {
+POLICIES: Final[dict[str, Callable[[FleetArrays, Trace, int], Any]]] = {
     "fragmentation": lambda fleet, _trace, _seed: Fragmentation(fleet),
     "fgd": lambda fleet, trace, _seed: Fgd(fleet, trace),
     "binpack": lambda fleet, _trace, _seed: ByCost(fleet, _free, _tightest),

@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.placement.traces import Machine, size
+from benchmarks.placement.traces import TraceNode, size
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import rank
-from vgpu.placement.room import CARD, Ask, CardRoom, Room
+from vgpu.placement.room import CARD, CardRoom, NodeRoom, PodAsk
 
 Array = Any  # of int64 or bool
 ALL_ROWS = slice(None)
 
 
-class Fleet:
+class FleetArrays:
     """What is free on each node. A card has 1,000 slices, so that a slice is a thousandth."""
 
-    def __init__(self, machines: Sequence[Machine]) -> None:
+    def __init__(self, machines: Sequence[TraceNode]) -> None:
         shape = len(machines), max(each.cards for each in machines)
         self.free, self.total, self.cores, self.model = (np.zeros(shape, np.int64) for _ in range(4))
         for row, each in enumerate(machines):
@@ -31,25 +31,25 @@ class Fleet:
         self.capacity = int(self.total.sum())
         self.used = 0
 
-    def room(self, rows: Any = ALL_ROWS, *, by_class: bool = False) -> Room:
+    def room(self, rows: Any = ALL_ROWS, *, by_class: bool = False) -> NodeRoom:
         """Return what is free on some nodes; with `by_class` as columns, beside rows that are classes of pods."""
         place = (rows, None) if by_class else rows
         cards = [
             CardRoom(*(each[:, card][place] for each in (self.free, self.total, self.cores, self.model)))
             for card in range(self.free.shape[1])
         ]
-        return Room(self.cpu[place], self.memory[place], cards)
+        return NodeRoom(self.cpu[place], self.memory[place], cards)
 
-    def card_fits(self, ask: Ask, rows: Any = ALL_ROWS) -> Array:
+    def card_fits(self, ask: PodAsk, rows: Any = ALL_ROWS) -> Array:
         """Return which cards of some nodes have room for a pod's share."""
         return (self.free[rows] >= (CARD if ask.whole else ask.slices)) & ((self.model[rows] & ask.models) > 0)
 
-    def fits(self, ask: Ask, rows: Any = ALL_ROWS) -> Array:
+    def fits(self, ask: PodAsk, rows: Any = ALL_ROWS) -> Array:
         """Return which of some nodes have room for a pod."""
         has_host = (self.cpu[rows] >= ask.cpu_milli) & (self.memory[rows] >= ask.memory_mib)
         return has_host & (self.card_fits(ask, rows).sum(1) >= ask.gpus) if ask.gpus else has_host
 
-    def put(self, ask: Ask, node: int, cards: Sequence[int], sign: int = 1) -> None:
+    def put(self, ask: PodAsk, node: int, cards: Sequence[int], sign: int = 1) -> None:
         """Place a pod, or with `sign` -1 remove it."""
         self.cpu[node] -= sign * ask.cpu_milli
         self.memory[node] -= sign * ask.memory_mib
@@ -66,7 +66,7 @@ class Fleet:
         equal = np.flatnonzero(costs <= costs.min() + tolerance)
         return int(equal[np.argmin(self.order[equal])])
 
-    def cards(self, ask: Ask, node: int, key: Any = None) -> list[int]:
+    def cards(self, ask: PodAsk, node: int, key: Any = None) -> list[int]:
         """Return the cards of a node for a pod: the tightest, or the smallest by a key of what is free."""
         fitting = np.flatnonzero(self.card_fits(ask, slice(node, node + 1))[0])
         free = self.free[node, fitting]

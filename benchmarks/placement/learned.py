@@ -6,28 +6,30 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.placement.fleet import Array, Fleet
+from benchmarks.placement.fleet import Array, FleetArrays
 from vgpu.placement.costs import fragmentation
-from vgpu.placement.costs.fragmentation import Change
+from vgpu.placement.costs.fragmentation import NodeChange
 from vgpu.placement.demand import EMPTY, Demand, TypicalPods
-from vgpu.placement.room import Ask, CardRoom, Room, after, least
+from vgpu.placement.room import CardRoom, NodeRoom, PodAsk, after, least
 
 
 class Classes:
     """Typical classes as rows of arrays, so that one call calculates for all of them."""
 
-    def __init__(self, asks: Sequence[Ask]) -> None:
+    def __init__(self, asks: Sequence[PodAsk]) -> None:
         self.asks = tuple(asks)
         self._groups = [
             ([n for n, each in enumerate(asks) if each.gpus == 1], fragmentation.by_card),
             ([n for n, each in enumerate(asks) if each.gpus > 1], fragmentation.by_cards),
         ]
 
-    def columns(self, chosen: Sequence[int]) -> Ask:
+    def columns(self, chosen: Sequence[int]) -> PodAsk:
         """Return some classes as one, whose fields are rows."""
-        return Ask(*(np.array([[getattr(self.asks[n], each.name) for n in chosen]], np.int64) for each in fields(Ask)))
+        return PodAsk(
+            *(np.array([[getattr(self.asks[n], each.name) for n in chosen]], np.int64) for each in fields(PodAsk))
+        )
 
-    def copies(self, room: Room, rows: int) -> Array:
+    def copies(self, room: NodeRoom, rows: int) -> Array:
         """Return `fragmentation.copies` for all nodes of a room and all classes."""
         found = np.zeros((rows, len(self.asks)), np.int64)
         for chosen, by_cards in self._groups:
@@ -38,7 +40,7 @@ class Classes:
 
 
 @dataclass(slots=True)
-class Known:
+class LearnedClass:
     """What is known of one class of pods: by node, whether it fits and what it changes; stale rows are in `stale`."""
 
     stale: Array
@@ -51,29 +53,29 @@ class Known:
 class Fragmentation:
     """Chooses nodes by `fragmentation`, learning from nothing."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetArrays) -> None:
         self._fleet = fleet
         self._typical = TypicalPods()
         self._classes = Classes(())
         self._copies = np.zeros((len(fleet.cpu), 0), np.int64)
-        self._known: dict[Ask, Known] = {}
+        self._known: dict[PodAsk, LearnedClass] = {}
         self._seen = self._priced = self._questions = 0
         self.demand: Demand = EMPTY
         self._prices = np.zeros(0, np.int64)
 
-    def see(self, ask: Ask) -> None:
+    def see(self, ask: PodAsk) -> None:
         """Count a pod that arrives; the extender learns nothing from pods without cards."""
         if ask.gpus:
             self._typical.see(ask)
             self._seen += 1
 
-    def choose(self, ask: Ask) -> tuple[int, list[int]] | None:
+    def choose(self, ask: PodAsk) -> tuple[int, list[int]] | None:
         """Return the node and the cards for a pod; None where no node has room."""
         if ask.gpus:
             self._ask()
         fleet, known = self._fleet, self._update(ask)
         room = fleet.room()
-        change = Change((), room.share, room.cpu_milli, known.left_share, known.left_cpu)
+        change = NodeChange((), room.share, room.cpu_milli, known.left_share, known.left_cpu)
         costs = known.lost @ self._prices + fragmentation.apart(change, self.demand)
         node = fleet.first(known.fits, costs, fragmentation.tolerance(self.demand.weights))
         return None if node is None else (node, fleet.cards(ask, node) if ask.gpus else [])
@@ -84,7 +86,7 @@ class Fragmentation:
         for each in self._known.values():
             each.stale[node] = True
 
-    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - as a baseline's
+    def left(self, ask: PodAsk, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - as a baseline's
         """Take a pod that ended."""
         self.changed(node)
 
@@ -105,7 +107,7 @@ class Fragmentation:
         self.demand = self._typical.demand(room.__getitem__, int(self._fleet.free.sum()), 1000)
         self._prices = np.array([each.price for each in self.demand.typical], np.int64)
 
-    def _update(self, ask: Ask) -> Known:
+    def _update(self, ask: PodAsk) -> LearnedClass:
         known = self._known.get(ask) or self._known.setdefault(ask, self._unknown())
         rows = np.flatnonzero(known.stale)
         if len(rows):
@@ -117,17 +119,17 @@ class Fragmentation:
             known.stale[:] = False
         return known
 
-    def _unknown(self) -> Known:
+    def _unknown(self) -> LearnedClass:
         nodes = len(self._fleet.cpu)
         lost = np.zeros((nodes, len(self._classes.asks)), np.int64)
-        return Known(
+        return LearnedClass(
             np.ones(nodes, bool), np.zeros(nodes, bool), lost, np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
         )
 
 
-def _by_class(room: Room) -> Room:
+def _by_class(room: NodeRoom) -> NodeRoom:
     cards = [CardRoom(*(_column(getattr(card, each.name)) for each in fields(CardRoom))) for card in room.cards]
-    return Room(_column(room.cpu_milli), _column(room.memory_mib), cards)
+    return NodeRoom(_column(room.cpu_milli), _column(room.memory_mib), cards)
 
 
 def _column(numbers: Any) -> Array:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.placement.fleet import Fleet
+from benchmarks.placement.fleet import FleetArrays
 from benchmarks.placement.traces import Trace, size
 
 ARRIVED: Final = 1.3  # load that arrives, as a share of the capacity
@@ -31,7 +31,7 @@ class Steady:
     rejected: float
 
 
-def fill(trace: Trace, fleet: Fleet, policy: Any, seed: int) -> Filled:
+def fill(trace: Trace, fleet: FleetArrays, policy: Any, seed: int) -> Filled:
     """Let pods arrive in random order until 130 % of the capacity has arrived; a pod that fits nowhere is lost."""
     rng = np.random.default_rng(seed)
     arrived, at_capacity = 0, 0.0
@@ -46,7 +46,7 @@ def fill(trace: Trace, fleet: Fleet, policy: Any, seed: int) -> Filled:
                 return Filled(at_capacity, 100 * fleet.used / fleet.capacity)
 
 
-def steady(trace: Trace, fleet: Fleet, policy: Any, load: float, seed: int) -> Steady:
+def steady(trace: Trace, fleet: FleetArrays, policy: Any, load: float, seed: int) -> Steady:
     """Let pods arrive at random times, with exponential lifetimes of mean 1, such that they ask for `load` of all."""
     rng = np.random.default_rng(seed)
     mean = sum(weight * size(ask) for ask, weight in zip(trace.asks, trace.weights, strict=True))
@@ -74,7 +74,7 @@ def steady(trace: Trace, fleet: Fleet, policy: Any, load: float, seed: int) -> S
     return Steady(100 * area / (now - WARM_UP) / fleet.capacity, 100 * rejected / max(1, offered))
 
 
-def _arrive(fleet: Fleet, policy: Any, ask: Any) -> tuple[int, list[int]] | None:
+def _arrive(fleet: FleetArrays, policy: Any, ask: Any) -> tuple[int, list[int]] | None:
     policy.see(ask)
     chosen: tuple[int, list[int]] | None = policy.choose(ask)
     if chosen is not None:

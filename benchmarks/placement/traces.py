@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from vgpu.placement.models import ALL
-from vgpu.placement.room import CARD, Ask
+from vgpu.placement.room import CARD, PodAsk
 
 MAX_CARDS: Final = 64
 MODELS: Final = ("A", "B", "C", "D")
@@ -28,7 +28,7 @@ MAX_CPU: Final = {8: 90, 4: 60, 2: 60, 1: 30, 0: 60}  # of one pod, by its cards
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class TraceNode:
     """A node: `model` is the bit of its cards' model."""
 
     name: str
@@ -42,8 +42,8 @@ class Machine:
 class Trace:
     """Machines, classes of pods, and how often each class arrives."""
 
-    machines: Sequence[Machine]
-    asks: Sequence[Ask]
+    machines: Sequence[TraceNode]
+    asks: Sequence[PodAsk]
     weights: Any
 
     @property
@@ -82,7 +82,7 @@ MIXES: Final = {
 }
 
 
-def size(ask: Ask) -> int:
+def size(ask: PodAsk) -> int:
     """Return the thousandths of cards that a pod asks for."""
     return int(ask.gpus * (CARD if ask.whole else ask.slices))
 
@@ -105,7 +105,7 @@ def read(nodes: Path, pods: Path) -> Trace:
         rows = [row for row in csv.DictReader(file) if _number(nodes, row, "gpu", MAX_CARDS)]
     bits = {model: 1 << n for n, model in enumerate(sorted({row["model"] for row in rows}))}
     machines = [
-        Machine(
+        TraceNode(
             row["sn"],
             _number(nodes, row, "gpu", MAX_CARDS),
             _number(nodes, row, "cpu_milli"),
@@ -130,21 +130,21 @@ def _number(path: Path, row: dict[str, str], column: str, most: int = 1 << 40) -
     return found
 
 
-def _ask(path: Path, row: dict[str, str], bits: dict[str, int]) -> Ask:
+def _ask(path: Path, row: dict[str, str], bits: dict[str, int]) -> PodAsk:
     gpus, milli = _number(path, row, "num_gpu", MAX_CARDS), _number(path, row, "gpu_milli", CARD)
     models = sum(bits.get(each, 0) for each in (row.get("gpu_spec") or "").split("|") if each) or ALL
     whole = int(milli == CARD)
-    return Ask(
+    return PodAsk(
         gpus, 0 if whole else milli, 0, whole, _number(path, row, "cpu_milli"), _number(path, row, "memory_mib"), models
     )
 
 
-def _machines(rng: np.random.Generator, cards: int) -> list[Machine]:
-    made: list[Machine] = []
+def _machines(rng: np.random.Generator, cards: int) -> list[TraceNode]:
+    made: list[TraceNode] = []
     while sum(each.cards for each in made) < cards:
         count, cpu = MACHINES[rng.integers(len(MACHINES))]
         model = 1 << int(rng.choice(len(MODELS), p=MODEL_SHARES))
-        made.append(Machine(f"node-{len(made)}", count, cpu * 1000, cpu * int(rng.choice([4, 6, 8])) * 1024, model))
+        made.append(TraceNode(f"node-{len(made)}", count, cpu * 1000, cpu * int(rng.choice([4, 6, 8])) * 1024, model))
     return made
 
 
@@ -164,9 +164,9 @@ def _with_cpu(
     rng: np.random.Generator,
     classes: Sequence[tuple[int, int, float, int]],
     weights: Any,
-    machines: Sequence[Machine],
+    machines: Sequence[TraceNode],
     cpu: float,
-) -> list[Ask]:
+) -> list[PodAsk]:
     """Scale the CPU of the classes, such that pods for all cards ask for a share of the machines' CPU."""
     offered = sum(each.cpu_milli for each in machines) / 1000 / sum(each.cards for each in machines)
     cards = sum(weight * each[0] * each[1] / CARD for each, weight in zip(classes, weights, strict=True))
@@ -177,5 +177,5 @@ def _with_cpu(
         scaled = int(1000 * max(1, min(round(cpus * scale * 2) / 2, MAX_CPU[gpus])))
         whole = int(milli == CARD)
         memory = scaled // 1000 * int(rng.choice([2, 4])) * 1024
-        asks.append(Ask(gpus, 0 if whole else milli, 0, whole, scaled, memory, models))
+        asks.append(PodAsk(gpus, 0 if whole else milli, 0, whole, scaled, memory, models))
     return asks

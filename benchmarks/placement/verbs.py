@@ -13,18 +13,18 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from benchmarks.placement.baselines import Baseline, Choice
-from benchmarks.placement.fleet import Fleet
-from benchmarks.placement.traces import Machine, Trace
+from benchmarks.placement.fleet import FleetArrays
+from benchmarks.placement.traces import Trace, TraceNode
 from extender import assembly
 from extender.clocks import Clocks
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from extender.state import objects
-from extender.state.objects import Lease
+from extender.state.objects import WatchedLease
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.placement.models import ALL
-from vgpu.placement.room import CARD, Ask
+from vgpu.placement.room import CARD, PodAsk
 
 Json = dict[str, Any]
 MODELS: Final = 8  # models of a trace
@@ -45,20 +45,20 @@ class AcceptingServer:
 class VerbsFleet:
     """One extender and its nodes. It places pods as kube-scheduler would have it do."""
 
-    def __init__(self, machines: Sequence[Machine], policy: str) -> None:
+    def __init__(self, machines: Sequence[TraceNode], policy: str) -> None:
         self._server = AcceptingServer()
-        settings = Settings.model_construct(slice_mib=1, node_policy=policy, gpu_policy=policy)
+        settings = ExtenderSettings.model_construct(slice_mib=1, node_policy=policy, gpu_policy=policy)
         clocks = Clocks(lambda: 0.0, lambda: datetime.now(UTC))
         client: Any = self._server
         leader: Any = SimpleNamespace(refusal=lambda: "")
         self._seen = assembly.observers(client, settings, clocks, lambda: 0.0)
         self._verbs = assembly.actors(self._seen, leader).verbs
         self._free = {each.name: [each.cpu_milli, each.memory_mib] for each in machines}
-        self._pods: dict[tuple[Ask, str, tuple[int, ...]], list[Json]] = {}
+        self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[Json]] = {}
         for each in machines:
             self._add(each)
 
-    async def place(self, ask: Ask) -> tuple[str, list[int]] | None:
+    async def place(self, ask: PodAsk) -> tuple[str, list[int]] | None:
         """Schedule one pod; returns the node and the indexes of the cards, or None where no node fits."""
         pod = manifest(ask)
         self._watch(pod)
@@ -85,7 +85,7 @@ class VerbsFleet:
         self._pods.setdefault((ask, node, tuple(cards)), []).append(pod)
         return node, cards
 
-    def remove(self, ask: Ask, node: str, cards: Sequence[int]) -> None:
+    def remove(self, ask: PodAsk, node: str, cards: Sequence[int]) -> None:
         """Delete a pod of a class from a node."""
         pod = self._pods[ask, node, tuple(sorted(cards))].pop()
         self._seen.watches.pods.handler.delete(objects.watched_pod(_bytes(pod)))
@@ -102,7 +102,7 @@ class VerbsFleet:
     def _watch(self, pod: Json) -> None:
         self._seen.watches.pods.handler.upsert(objects.watched_pod(_bytes(pod)))
 
-    def _add(self, machine: Machine) -> None:
+    def _add(self, machine: TraceNode) -> None:
         model = f"model-{machine.model}"
         cards = [Card(f"GPU-{machine.name}-{n}", n, model, CARD) for n in range(machine.cards)]
         status = {"sliceMiB": 1, "cards": [card_status(each, mig_enabled=False) for each in cards]}
@@ -111,10 +111,10 @@ class VerbsFleet:
         watches, name = self._seen.watches, {"metadata": {"name": machine.name, "resourceVersion": "1"}}
         watches.nodes.handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
         watches.gpunodes.handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
-        self._seen.cluster.leases.put(Lease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
+        self._seen.cluster.leases.put(WatchedLease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
 
 
-def manifest(ask: Ask) -> Json:
+def manifest(ask: PodAsk) -> Json:
     """Return the pod of a class, as the webhook leaves it."""
     asked = {names.GPU: ask.gpus} if ask.whole else {names.GPU_MEM: ask.gpus * ask.slices, names.GPU: ask.gpus}
     kubelet = {names.CARD: ask.gpus} if ask.whole else {names.SLICE: ask.gpus * ask.slices}
@@ -140,17 +140,17 @@ def _bytes(value: Json) -> bytes:
 class ThroughVerbs(Baseline):
     """A policy of the extender for `simulation`, which must have no pods without cards."""
 
-    def __init__(self, fleet: Fleet, trace: Trace, policy: str) -> None:
+    def __init__(self, fleet: FleetArrays, trace: Trace, policy: str) -> None:
         super().__init__(fleet)
         self._names = [each.name for each in trace.machines]
         self._verbs = VerbsFleet(trace.machines, policy)
         self._loop = asyncio.new_event_loop()
 
-    def choose(self, ask: Ask) -> Choice:
+    def choose(self, ask: PodAsk) -> Choice:
         """Schedule a pod."""
         placed = self._loop.run_until_complete(self._verbs.place(ask))
         return None if placed is None else (self._names.index(placed[0]), placed[1])
 
-    def left(self, ask: Ask, node: int, cards: Sequence[int]) -> None:
+    def left(self, ask: PodAsk, node: int, cards: Sequence[int]) -> None:
         """Delete a pod."""
         self._verbs.remove(ask, self._names[node], cards)

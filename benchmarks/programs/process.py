@@ -49,7 +49,7 @@ class LineProcess:
         return self._process.wait()
 
 
-class Program(LineProcess):
+class CompiledProgram(LineProcess):
     """One of `build.PROGRAMS`, with its arguments."""
 
     def __init__(self, env: Mapping[str, str], name: str, *arguments: object) -> None:

@@ -14,7 +14,7 @@ SIMULATED_ENV = "SIMGPU_STATE"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostMachine:
     """The host and its first NVIDIA card. The fields of the card are empty when NVML cannot be read."""
 
     processor: str
@@ -30,10 +30,10 @@ class Machine:
         return f"{self.gpu}, driver {self.driver}, CUDA {self.cuda}; {host}" if self.gpu else host
 
 
-def read() -> Machine:
+def read() -> HostMachine:
     """Return this machine."""
     host = (_processor(), os.cpu_count() or 1, platform.release(), platform.python_version())
-    return Machine(*host, *_card())
+    return HostMachine(*host, *_card())
 
 
 def is_simulated() -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.record import fingerprint, machine, result
-from benchmarks.record.result import Result, Row
+from benchmarks.record.result import Result, ResultRow
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
 MEMORY_SOURCES = ("limiter/src", "benchmarks/memory", "benchmarks/programs")
@@ -20,7 +20,7 @@ HISTORY_SOURCES = ("extender/history",)
 JSON_HELP = "write the figures into this file; by default into benchmarks/results, if measured in full on a real card"
 
 
-class Recorder:
+class ResultRecorder:
     """Collects the rows of one run and rewrites the file after each addition.
 
     Args:
@@ -43,7 +43,7 @@ class Recorder:
         if path:  # also when every part is skipped
             self._keep()
 
-    def add(self, *rows: Row) -> None:
+    def add(self, *rows: ResultRow) -> None:
         """Append rows."""
         self.result = replace(self.result, rows=(*self.result.rows, *rows))
         self._keep()

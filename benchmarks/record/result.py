@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from benchmarks.record.machine import Machine
+from benchmarks.record.machine import HostMachine
 
 VERSION = 1
 MOST_BYTES = 4 << 20
@@ -20,7 +20,7 @@ class ResultError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ResultRow:
     """One figure.
 
     Attributes:
@@ -63,12 +63,12 @@ class Result:
 
     script: str
     arguments: tuple[str, ...]
-    machine: Machine
+    machine: HostMachine
     commit: str
     date: str
     simulated: bool
     fingerprints: Mapping[str, str]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
 
     @property
     def is_publishable(self) -> bool:
@@ -107,14 +107,14 @@ def of_document(document: Any) -> Result:
     values = dict(_object(document, "the document"))
     if (version := values.pop("version", None)) != VERSION:
         raise ResultError(f"version: must be {VERSION}, is {version!r}")
-    machine = _build(Machine, _object(values.get("machine"), "machine"), "machine")
+    machine = _build(HostMachine, _object(values.get("machine"), "machine"), "machine")
     rows = tuple(_row(row, f"rows[{place}]") for place, row in enumerate(_list(values.get("rows"), "rows")))
     found: Result = _build(Result, values | {"machine": machine, "rows": rows}, "the document")
     return found
 
 
-def _row(value: Any, where: str) -> Row:
-    row: Row = _build(Row, _object(value, where), where)
+def _row(value: Any, where: str) -> ResultRow:
+    row: ResultRow = _build(ResultRow, _object(value, where), where)
     if not re.fullmatch(r"[a-z0-9_.-]{1,200}", row.id):
         raise ResultError(f"{where}.id: must be small letters, digits and '.-_', is {row.id!r}")
     return row

@@ -17,7 +17,7 @@ from benchmarks.record import fingerprint, machine, recorder, result
 from benchmarks.record.result import Result, ResultError
 from benchmarks.report import render
 from benchmarks.report.render import Figures
-from benchmarks.report.tables import TABLES, Table
+from benchmarks.report.tables import TABLES, ReportTable
 
 COMMAND = "python -m benchmarks.report"
 
@@ -44,7 +44,7 @@ def load(folder: Path) -> list[Result]:
     return [_read(path) for path in sorted(folder.glob("*.json"))]
 
 
-def fill(document: str, tables: Sequence[Table], figures: Figures) -> str:
+def fill(document: str, tables: Sequence[ReportTable], figures: Figures) -> str:
     """Return the document with the tables between their markers. Raises ResultError without their markers."""
     for table in tables:
         begin, end = f"<!-- table {table.name} -->", f"<!-- end of table {table.name} -->"

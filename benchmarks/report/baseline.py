@@ -9,10 +9,10 @@ from typing import Any
 
 from benchmarks.comparison import Cost
 from benchmarks.record import result
-from benchmarks.record.result import ResultError, Row
+from benchmarks.record.result import ResultError, ResultRow
 
 
-def rows(document: Any) -> list[Row]:
+def rows(document: Any) -> list[ResultRow]:
     """Return the rows of such a document, with the ids of today. Raises ResultError."""
     try:
         return [*_leaks(document), *_costs(document), *map(_compute, document.get("rows", []))]
@@ -20,26 +20,26 @@ def rows(document: Any) -> list[Row]:
         raise ResultError(f"it is neither a result nor the JSON of an older benchmark: {error!r}") from error
 
 
-def _leaks(document: Mapping[str, Any]) -> Iterator[Row]:
+def _leaks(document: Mapping[str, Any]) -> Iterator[ResultRow]:
     for each in document.get("leaks", []):
         yield _faulty(result.slug("leaks", each["name"]), each["faults"])
     if "leaks" in document:
         yield _faulty("leaks", [each["name"] for each in document["leaks"] if each["faults"]])
 
 
-def _faulty(row_id: str, faults: list[str]) -> Row:
-    return Row(id=row_id, value=len(faults), unit="faults", fault="; ".join(faults))
+def _faulty(row_id: str, faults: list[str]) -> ResultRow:
+    return ResultRow(id=row_id, value=len(faults), unit="faults", fault="; ".join(faults))
 
 
-def _costs(document: Mapping[str, Any]) -> Iterator[Row]:
+def _costs(document: Mapping[str, Any]) -> Iterator[ResultRow]:
     for part in ("costs", "twins", "crowds"):
         for each in document.get(part, []):
             yield Cost(**each).as_row(part)
 
 
-def _compute(each: Mapping[str, Any]) -> Row:
+def _compute(each: Mapping[str, Any]) -> ResultRow:
     if "figure" not in each:  # the scenario failed
-        return Row(id=result.slug(each["part"], each["name"]), value=None, unit="", fault=each["fault"])
+        return ResultRow(id=result.slug(each["part"], each["name"]), value=None, unit="", fault=each["fault"])
     value = statistics.median(each["rounds"])
     row_id = result.slug(each["part"], each["name"], each["figure"])
-    return Row(id=row_id, value=value, unit="", native=each["native"], fault=each["fault"])
+    return ResultRow(id=row_id, value=value, unit="", native=each["native"], fault=each["fault"])

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from benchmarks.compute.scenario import Measurement
+from benchmarks.compute.scenario import ScenarioFigure
 
 SIDE, EDGE = 480, 56  # pixels of the plotted square, and of the margin around it
 STEP = 20
@@ -12,7 +12,7 @@ LOOKS = {"curve": ("#1b6ca8", "alone"), "shapes": ("#d1495b", "other loads"), "t
 STYLE = "text{font:13px sans-serif;fill:#333}.grid{stroke:#ddd}.asked{stroke:#999;stroke-dasharray:4 4}"
 
 
-def picture(rows: Sequence[Measurement], title: str) -> str:
+def picture(rows: Sequence[ScenarioFigure], title: str) -> str:
     """Return the SVG text: a point for the median of each share, and a bar from its lowest to its highest round."""
     size = SIDE + 2 * EDGE
     shares = [row for row in rows if row.goal.asked is not None and row.part in LOOKS]
@@ -59,7 +59,7 @@ def _axes() -> list[str]:
     ]
 
 
-def _point(row: Measurement) -> str:
+def _point(row: ScenarioFigure) -> str:
     colour, _ = LOOKS[row.part]
     asked, got = row.goal.asked or 0.0, row.median
     title = f"<title>{escape(row.name)}: {escape(row.figure)}, got {got:.1f}</title>"

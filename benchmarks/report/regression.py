@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.gpu_steps import BASELINE
 from benchmarks.record import result
-from benchmarks.record.result import ResultError, Row
+from benchmarks.record.result import ResultError, ResultRow
 from benchmarks.report import baseline
 
-Rows = Mapping[str, Row]
+Rows = Mapping[str, ResultRow]
 HEAD = "| figure | native | baseline | now | now / baseline | goal | fault now |\n" + "|---" * 7 + "|"
 
 
@@ -44,12 +44,12 @@ def table(before: Rows, now: Rows) -> Iterator[str]:
         yield _line(row_id, before.get(row_id), now.get(row_id))
 
 
-def is_worse(before: Row | None, now: Row) -> bool:
+def is_worse(before: ResultRow | None, now: ResultRow) -> bool:
     """Whether now has a fault, and the baseline has the figure without a fault."""
     return bool(now.fault) and before is not None and not before.fault
 
 
-def rows_of(document: Any) -> list[Row]:
+def rows_of(document: Any) -> list[ResultRow]:
     """Return the rows of a result, or of the JSON of an older benchmark. Raises ResultError."""
     if isinstance(document, dict) and "version" in document:
         return list(result.of_document(document).rows)
@@ -67,14 +67,14 @@ def _steps(session: Path) -> Iterator[tuple[str, Any]]:
             yield each["name"], each["figures"]
 
 
-def _line(row_id: str, before: Row | None, now: Row | None) -> str:
+def _line(row_id: str, before: ResultRow | None, now: ResultRow | None) -> str:
     cells = [_number(now.native if now else None), _number(_value(before)), _number(_value(now)), _ratio(before, now)]
     mark = "!" if now and is_worse(before, now) else ""
     words = f"{mark} {now.fault}".strip() if now else ""
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in (row_id, *cells, now.goal if now else "", words))
 
 
-def _value(row: Row | None) -> float | None:
+def _value(row: ResultRow | None) -> float | None:
     return row.value if row else None
 
 
@@ -82,7 +82,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
-def _ratio(before: Row | None, now: Row | None) -> str:
+def _ratio(before: ResultRow | None, now: ResultRow | None) -> str:
     if not before or not now or not before.value or now.value is None:
         return ""
     return f"{now.value / before.value:.3f}"

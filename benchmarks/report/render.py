@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.record.result import Result, Row
-from benchmarks.report.tables import Line, Table
+from benchmarks.record.result import Result, ResultRow
+from benchmarks.report.tables import Line, ReportTable
 
 NOT_MEASURED = "not measured"
 MARK = "†"
@@ -15,7 +15,7 @@ MARK = "†"
 class Figure:
     """A row, the run that measured it, and the source folders whose code has changed since."""
 
-    row: Row
+    row: ResultRow
     run: Result
     changed: tuple[str, ...] = ()
 
@@ -38,7 +38,7 @@ def newest(results: Iterable[Result], today: Mapping[str, str]) -> Figures:
     return figures
 
 
-def render(table: Table, figures: Figures) -> str:
+def render(table: ReportTable, figures: Figures) -> str:
     """Return the table and the notes below it."""
     found = [[figures[row_id] for row_id in line.ids if row_id in figures] for line in table.lines]
     origins = list(dict.fromkeys(figure.origin for each in found for figure in each))
@@ -53,7 +53,7 @@ def _joined(cells: Iterable[str]) -> str:
     return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
 
 
-def _shown(line: Line, table: Table, figures: Figures) -> list[Figure | None]:
+def _shown(line: Line, table: ReportTable, figures: Figures) -> list[Figure | None]:
     """Return the figures of a line; None for one that is not measured."""
     found = [figures.get(row_id) for row_id in line.ids]
     known = [figure for figure in found if figure]
@@ -65,7 +65,7 @@ def _distance(figure: Figure) -> float:
     return math.inf if figure.row.value is None else abs(figure.row.value)
 
 
-def _cells(line: Line, table: Table, figures: Figures, origins: Sequence[str]) -> list[str]:
+def _cells(line: Line, table: ReportTable, figures: Figures, origins: Sequence[str]) -> list[str]:
     columns, found = table.columns, _shown(line, table, figures)
     known = [figure for figure in found if figure]
     label = f"{line.label} {MARK}" if any(figure.changed for figure in known) else line.label

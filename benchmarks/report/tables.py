@@ -10,12 +10,12 @@ from benchmarks.compute.scenario import SHOWN, Scenario
 from benchmarks.limiter_programs import PAIRS
 from benchmarks.memory import costs, process_ends, torch_step
 from benchmarks.placement import traces
-from benchmarks.record.result import Row, slug
+from benchmarks.record.result import ResultRow, slug
 
 HEADLINES, DETAILS, OPERATIONS = "README.md", "benchmarks/README.md", "docs/operations.md"
 SECONDS = 2.0  # the default of limiter_compute; scenarios do not depend on it
 
-Cell = Callable[[Row], str]
+Cell = Callable[[ResultRow], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """A table.
 
     Attributes:
@@ -55,7 +55,7 @@ def number(value: float | None, digits: int) -> str:
 def median(digits: int) -> Cell:
     """Return the cell of the median: bold when its goal is missed, "failed" without a value, "3 of 32" for counts."""
 
-    def cell(row: Row) -> str:
+    def cell(row: ResultRow) -> str:
         if row.value is None:
             return "**failed**"
         of = f" of {row.details['of']}" if "of" in row.details else ""
@@ -75,7 +75,7 @@ def worst(digits: int) -> Cell:
     return lambda row: number(row.worst, digits)
 
 
-def goal(row: Row) -> str:
+def goal(row: ResultRow) -> str:
     """Return the goal."""
     return row.goal
 
@@ -85,7 +85,7 @@ def microseconds(name: str) -> Cell:
     return lambda row: number(row.details[name] / 1000, 2)
 
 
-def quartiles(row: Row) -> str:
+def quartiles(row: ResultRow) -> str:
     """Return the quartiles of the rounds' ratios."""
     low, high = row.details["quartiles"]
     return f"{low:.3f} to {high:.3f}"
@@ -114,7 +114,7 @@ _FOUR: Final = tuple(
 _INFERENCE: Final = ("inference", "two kernels each 10 ms beside a burner, burst 50 and 50")
 _CALLS: Final = ("launch", "alloc+free 4 KiB", "async 20 MiB", "cuMemGetInfo")
 
-HEADLINE: Final = Table(
+HEADLINE: Final = ReportTable(
     "headline",
     HEADLINES,
     "figure",
@@ -135,7 +135,7 @@ HEADLINE: Final = Table(
     ),
 )
 
-HEADLINE_COSTS: Final = Table(
+HEADLINE_COSTS: Final = ReportTable(
     "headline-costs",
     HEADLINES,
     "time of a call",
@@ -143,7 +143,7 @@ HEADLINE_COSTS: Final = Table(
     _lines("costs", _CALLS),
 )
 
-LEAKS: Final = Table(
+LEAKS: Final = ReportTable(
     "leaks",
     DETAILS,
     "campaign",
@@ -178,7 +178,7 @@ _COST_COLUMNS: Final[dict[str, Cell]] = {
 }
 _STARTS: Final = ("cuInit", "primary context", "/bin/true", *(f"{count} starting together" for count in costs.TOGETHER))
 
-COSTS: Final = Table(
+COSTS: Final = ReportTable(
     "costs",
     DETAILS,
     "call",
@@ -189,7 +189,7 @@ COSTS: Final = Table(
     ),
 )
 
-TORCH_STEP: Final = Table(
+TORCH_STEP: Final = ReportTable(
     "torch-step",
     DETAILS,
     "training step",
@@ -197,7 +197,7 @@ TORCH_STEP: Final = Table(
     _lines("torch-step", [each.name for each in torch_step.CASES]),
 )
 
-COMPUTE: Final = Table(
+COMPUTE: Final = ReportTable(
     "compute",
     DETAILS,
     "part and scenario",
@@ -206,7 +206,7 @@ COMPUTE: Final = Table(
 )
 
 
-def worst_of_goal(row: Row) -> str:
+def worst_of_goal(row: ResultRow) -> str:
     """Return the worst round of a figure that has a goal."""
     return worst(2)(row) if row.goal else ""
 
@@ -216,7 +216,7 @@ _TOGETHER: Final = {
     "% of alone: first, second": ("first %", "second %"),
     "both over alone, summed": ("sum of both",),
 }
-PROGRAMS: Final = Table(
+PROGRAMS: Final = ReportTable(
     "programs",
     DETAILS,
     "programs on one card",
@@ -236,7 +236,7 @@ PROGRAMS: Final = Table(
     ),
 )
 
-ARBITER: Final = Table(
+ARBITER: Final = ReportTable(
     "arbiter",
     DETAILS,
     "clients",
@@ -251,7 +251,7 @@ ARBITER: Final = Table(
     ),
 )
 
-SCHEDULE: Final = Table(
+SCHEDULE: Final = ReportTable(
     "schedule",
     DETAILS,
     "figure",
@@ -270,7 +270,7 @@ SCHEDULE: Final = Table(
 )
 
 DATABASES: Final = ("sqlite", "postgresql")
-HISTORY: Final = Table(
+HISTORY: Final = ReportTable(
     "history",
     DETAILS,
     "a month, 1,000,000 events",
@@ -290,7 +290,7 @@ HISTORY: Final = Table(
 )
 
 _SIZES: Final = ((10, 10), (100, 100), (1_000, 1_000), (5_000, 500), (5_000, 5_000))  # nodes, and names in a call
-FILTER_LATENCY: Final = Table(
+FILTER_LATENCY: Final = ReportTable(
     "filter_latency",
     DETAILS,
     "10, 100, 1,000 nodes; 5,000 nodes with 500 and 5,000 names in a call",
@@ -311,12 +311,12 @@ FILTER_LATENCY: Final = Table(
 )
 
 
-def interval(row: Row) -> str:
+def interval(row: ResultRow) -> str:
     """Return the interval that has a ratio with a probability of 95 %; empty for other figures."""
     return f"{number(row.details['low'], 2)} to {number(row.details['high'], 2)}" if "low" in row.details else ""
 
 
-HISTORY_FAULTS: Final = Table(
+HISTORY_FAULTS: Final = ReportTable(
     "history_faults",
     DETAILS,
     "p50, p99; p99 failing over healthy",
@@ -338,15 +338,15 @@ HISTORY_FAULTS: Final = Table(
 PACKED: Final = ("fragmentation", "fgd", "binpack", "best-fit", "first-fit", "spread")
 
 
-def rejected(row: Row) -> str:
+def rejected(row: ResultRow) -> str:
     """Return the percent of the offered load that was rejected."""
     return number(row.details["rejected"], 1)
 
 
-def _packing(name: str, ids: str, columns: dict[str, Cell]) -> Table:
+def _packing(name: str, ids: str, columns: dict[str, Cell]) -> ReportTable:
     """Return a table with a line for each mix, and a figure for each policy in a cell; `ids` begins the rows' ids."""
     lines = tuple(Line(mix, tuple(f"{ids}{mix}.{policy}" for policy in PACKED)) for mix in traces.MIXES)
-    return Table(name, DETAILS, "mix", columns, lines)
+    return ReportTable(name, DETAILS, "mix", columns, lines)
 
 
 _ALLOCATED: Final[dict[str, Cell]] = {", ".join(PACKED): median(2)}
@@ -385,12 +385,12 @@ _FAULTS: Final = {
 }
 
 
-def failed_pods(row: Row) -> str:
+def failed_pods(row: ResultRow) -> str:
     """Return how many pods the kubelet failed, over all faults of the kind."""
     return f"{row.details['failed']} in {row.details['count']}"
 
 
-OUTAGES: Final = Table(
+OUTAGES: Final = ReportTable(
     "outages",
     OPERATIONS,
     "fault",
@@ -399,12 +399,12 @@ OUTAGES: Final = Table(
 )
 
 
-def found(row: Row) -> str:
+def found(row: ResultRow) -> str:
     """Return the codes that were found."""
     return str(row.details.get("found") or "none")
 
 
-ACCOUNTING: Final = Table(
+ACCOUNTING: Final = ReportTable(
     "accounting",
     DETAILS,
     "case and account",
@@ -416,7 +416,7 @@ ACCOUNTING: Final = Table(
     ),
 )
 
-HOLD: Final = Table(
+HOLD: Final = ReportTable(
     "hold",
     DETAILS,
     "figure",
@@ -435,7 +435,7 @@ HOLD: Final = Table(
     ),
 )
 
-DIAGNOSIS: Final = Table(
+DIAGNOSIS: Final = ReportTable(
     "live-diagnosis",
     DETAILS,
     "program",
@@ -443,7 +443,7 @@ DIAGNOSIS: Final = Table(
     tuple(Line(each.name or each.program, (f"{each.id}.code",)) for each in live_diagnosis.CASES),
 )
 
-CURES: Final = Table(
+CURES: Final = ReportTable(
     "cures",
     DETAILS,
     "program with its cure",
@@ -452,7 +452,7 @@ CURES: Final = Table(
 )
 
 
-def error(row: Row) -> str:
+def error(row: ResultRow) -> str:
     """Return an error in percent with its sign, bold when its goal is missed."""
     text = f"{round(row.value or 0, 1) + 0.0:+.1f}"  # + 0.0: no negative zero
     return f"**{text}**" if row.fault else text
@@ -478,7 +478,7 @@ def _estimated() -> Iterator[tuple[str, list[str]]]:
         yield f"GPT-2 {size}, decoding", [f"{run} decoding" for run in runs]
 
 
-ESTIMATE: Final = Table(
+ESTIMATE: Final = ReportTable(
     "estimate",
     DETAILS,
     "model, and what is compared",

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from benchmarks.record.machine import Machine
-from benchmarks.record.result import Result, Row
+from benchmarks.record.machine import HostMachine
+from benchmarks.record.result import Result, ResultRow
 
-HOST = Machine("AMD EPYC", 16, "6.18", "3.12.1", "NVIDIA H200", "580.1", "13.0")
+HOST = HostMachine("AMD EPYC", 16, "6.18", "3.12.1", "NVIDIA H200", "580.1", "13.0")
 
 
-def run(*rows: Row, **fields: Any) -> Result:
+def run(*rows: ResultRow, **fields: Any) -> Result:
     values = {
         "script": "limiter_memory",
         "arguments": ("costs",),
@@ -21,6 +21,6 @@ def run(*rows: Row, **fields: Any) -> Result:
     return Result(**{**values, **fields}, rows=rows)
 
 
-def cost(ratio: float, name: str = "launch", fault: str = "") -> Row:
+def cost(ratio: float, name: str = "launch", fault: str = "") -> ResultRow:
     details = {"native_ns": 3000.0, "limited_ns": 3000.0 * ratio, "quartiles": [ratio, ratio], "failed": [0, 0]}
-    return Row(id=f"costs.{name}", value=ratio, unit="ratio", goal="<= 1.03", fault=fault, details=details)
+    return ResultRow(id=f"costs.{name}", value=ratio, unit="ratio", goal="<= 1.03", fault=fault, details=details)

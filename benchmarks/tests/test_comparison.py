@@ -12,7 +12,7 @@ from benchmarks import comparison
 from benchmarks.memory import costs
 from benchmarks.programs import build
 from benchmarks.record import result
-from benchmarks.record.result import Row
+from benchmarks.record.result import ResultRow
 from benchmarks.report import tables
 from simgpu.world import World
 
@@ -37,7 +37,7 @@ def test_the_order_and_a_drift_do_not_change_the_ratio() -> None:
     assert cost.middle == pytest.approx((1.5, 1.5), rel=1e-3)
 
 
-def ratios(world: World, tmp_path: Path, part: str) -> dict[str, Row]:
+def ratios(world: World, tmp_path: Path, part: str) -> dict[str, ResultRow]:
     """Run a part of limiter_memory in a new process on the simulated GPU; return its rows by id."""
     build.program("cost")
     path = tmp_path / "figures.json"

@@ -8,14 +8,14 @@ import pytest
 
 import limiter
 from benchmarks.record import result
-from benchmarks.record.result import Row
+from benchmarks.record.result import ResultRow
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def faults(tmp_path: Path, *command: str) -> list[Row]:
+def faults(tmp_path: Path, *command: str) -> list[ResultRow]:
     path = tmp_path / "figures.json"
     done = subprocess.run(
         [sys.executable, "-m", *command, "--json", str(path)], cwd=ROOT, capture_output=True, text=True, check=False

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import limiter
-from benchmarks.gpu_session import Session, StepOutcome, choose
-from benchmarks.gpu_steps import LISTS, Step
+from benchmarks.gpu_session import StepOutcome, StepSession, choose
+from benchmarks.gpu_steps import LISTS, SessionStep
 from benchmarks.programs import build
 from benchmarks.record import result
 from simgpu import state_directory
@@ -33,14 +33,14 @@ time.sleep(600)
 """
 
 
-def step(name: str, code: str, limit_s: float = SHORT, *arguments: str, has_figures: bool = False) -> Step:
-    return Step(name, limit_s, (sys.executable, "-c", code, *arguments), has_figures=has_figures)
+def step(name: str, code: str, limit_s: float = SHORT, *arguments: str, has_figures: bool = False) -> SessionStep:
+    return SessionStep(name, limit_s, (sys.executable, "-c", code, *arguments), has_figures=has_figures)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., list[StepOutcome]]:
-    def started(*steps: Step, seconds: float = 240) -> list[StepOutcome]:
-        with Session(tmp_path / "out", seconds, lambda: None) as session:
+    def started(*steps: SessionStep, seconds: float = 240) -> list[StepOutcome]:
+        with StepSession(tmp_path / "out", seconds, lambda: None) as session:
             return session.run(steps)
 
     return started
@@ -69,7 +69,7 @@ def is_alive(pid: int) -> bool:
 
 def test_a_fault_a_crash_and_a_missing_program_have_different_verdicts(run: Callable[..., list[StepOutcome]]) -> None:
     steps = [step("wrong", "raise SystemExit(1)"), step("dies", "import os; os.abort()")]
-    found = run(*steps, Step("missing", SHORT, ("no such program",)))
+    found = run(*steps, SessionStep("missing", SHORT, ("no such program",)))
     assert [result.verdict for result in found] == ["WRONG", "ENDED with -6", "cannot be run"]
 
 

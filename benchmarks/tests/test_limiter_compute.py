@@ -10,7 +10,7 @@ import pytest
 
 import limiter
 from benchmarks.compute import latency, scenario
-from benchmarks.compute.scenario import Failure, Goal, Measurement, Scenario, SkippedError, at_least, at_most, near
+from benchmarks.compute.scenario import Failure, Goal, Scenario, ScenarioFigure, SkippedError, at_least, at_most, near
 from benchmarks.programs import build
 from benchmarks.record import result
 from benchmarks.report import plot
@@ -22,8 +22,8 @@ ROOT = Path(limiter.__file__).parents[1]
 SHORT_US = 1000
 
 
-def row(goal: Goal, *rounds: float, part: str = "tenants") -> Measurement:
-    return Measurement(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
+def row(goal: Goal, *rounds: float, part: str = "tenants") -> ScenarioFigure:
+    return ScenarioFigure(part, "a load", "share %", goal, None, rounds, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_kernels_that_take_a_little_longer_than_estimated_do_not_hide_that_the_c
     assert latency.taken_ms(stays, {"times_us": [100_000], "back_us": 700_000}, 5000) < 5.1
 
 
-def figures(world: World, tmp_path: Path, *arguments: str) -> dict[str, result.Row]:
+def figures(world: World, tmp_path: Path, *arguments: str) -> dict[str, result.ResultRow]:
     for name in ("feed", "timed"):
         build.program(name)
     path = tmp_path / "figures.json"

@@ -11,14 +11,14 @@ import pytest
 import limiter
 from benchmarks.programs import build
 from benchmarks.record import result
-from benchmarks.record.result import Row
+from benchmarks.record.result import ResultRow
 from simgpu import state_directory
 from simgpu.world import World
 
 ROOT = Path(limiter.__file__).parents[1]
 
 
-def figures(world: World, tmp_path: Path, part: str) -> dict[str, Row]:
+def figures(world: World, tmp_path: Path, part: str) -> dict[str, ResultRow]:
     """Run a part in a new process on the simulated GPU; return its rows by id."""
     build.program("worker")
     path = tmp_path / "figures.json"

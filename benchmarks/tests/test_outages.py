@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import outages
-from benchmarks.record.result import Row
+from benchmarks.record.result import ResultRow
 
 SUMMARY = """fault                      count  median s  worst s  pods failed
 429 to our parts               4       2.6      3.6            0
@@ -21,7 +21,9 @@ extender filter         8912      56      4.2     89.6    8105.6      4
 def test_a_row_for_each_fault_with_an_end() -> None:
     first, second = outages.rows(SUMMARY)
     assert first.id == "outage.429-to-our-parts"
-    assert second == Row(id="outage.kill-9-plugin", value=6.1, unit="s", worst=9.0, details={"count": 4, "failed": 3})
+    assert second == ResultRow(
+        id="outage.kill-9-plugin", value=6.1, unit="s", worst=9.0, details={"count": 4, "failed": 3}
+    )
 
 
 def test_a_text_without_such_lines_is_refused() -> None:

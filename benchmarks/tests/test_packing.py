@@ -10,26 +10,26 @@ import pytest
 
 from benchmarks.placement import baselines, simulation, traces
 from benchmarks.placement.baselines import Fgd
-from benchmarks.placement.fleet import Fleet
+from benchmarks.placement.fleet import FleetArrays
 from benchmarks.placement.learned import Fragmentation
-from benchmarks.placement.traces import MIXES, Machine, Mix, Trace
+from benchmarks.placement.traces import MIXES, Mix, Trace, TraceNode
 from benchmarks.placement.verbs import VerbsFleet
 from vgpu.placement import rank, weights
 from vgpu.placement.costs import fgd, fragmentation
 from vgpu.placement.question import Question
-from vgpu.placement.room import CARD, Ask, CardRoom, Room
+from vgpu.placement.room import CARD, CardRoom, NodeRoom, PodAsk
 
 MIX = Mix(fractional=0.6, several=0.3, choosy=0.2)
 
 
-def on_node(fleet: Fleet, node: int) -> Room:
+def on_node(fleet: FleetArrays, node: int) -> NodeRoom:
     columns = zip(fleet.free[node], fleet.total[node], fleet.cores[node], fleet.model[node], strict=True)
-    return Room(int(fleet.cpu[node]), int(fleet.memory[node]), [CardRoom(*map(int, each)) for each in columns])
+    return NodeRoom(int(fleet.cpu[node]), int(fleet.memory[node]), [CardRoom(*map(int, each)) for each in columns])
 
 
 def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None:
     trace = traces.generate(MIX, cards=40, seed=3)
-    fleet = Fleet(trace.machines)
+    fleet = FleetArrays(trace.machines)
     policy = Fragmentation(fleet)
     rng = np.random.default_rng(1)
     for n in rng.choice(len(trace.asks), size=150, p=trace.weights):
@@ -51,7 +51,7 @@ def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None
 
 def test_fgds_arrays_are_f_of_the_paper() -> None:
     trace = traces.generate(MIX, cards=40, seed=5)
-    fleet = Fleet(trace.machines)
+    fleet = FleetArrays(trace.machines)
     fleet.free[fleet.total > 0] -= np.arange((fleet.total > 0).sum()) * 37 % 900
     policy = Fgd(fleet, trace)
     state = policy._state(fleet.room())
@@ -64,15 +64,15 @@ def test_fgds_arrays_are_f_of_the_paper() -> None:
 @pytest.mark.parametrize("policy", baselines.names())
 def test_every_policy_fills_a_small_cluster(policy: str) -> None:
     trace = traces.generate(MIXES["half"], cards=16, seed=0)
-    fleet = Fleet(trace.machines)
+    fleet = FleetArrays(trace.machines)
     chooser = baselines.POLICIES[policy](fleet, trace, 0)
     found = simulation.fill(trace, fleet, chooser, seed=1)
     assert 40 < found.at_capacity <= found.at_end <= 100
 
 
 def test_at_a_steady_load_all_that_does_not_leave_is_accounted() -> None:
-    trace = Trace([Machine("n", 4, 100_000, 100_000, 1)], [Ask(1, 500, 0, 0, 1, 1, 1)], np.ones(1))
-    fleet = Fleet(trace.machines)
+    trace = Trace([TraceNode("n", 4, 100_000, 100_000, 1)], [PodAsk(1, 500, 0, 0, 1, 1, 1)], np.ones(1))
+    fleet = FleetArrays(trace.machines)
     found = simulation.steady(trace, fleet, baselines.POLICIES["binpack"](fleet, trace, 0), 0.5, 1)
     assert 30 < found.allocated < 70
     assert fleet.used == CARD * 4 - fleet.free.sum()
@@ -86,7 +86,7 @@ def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> No
     trace = traces.read(nodes, pods)
     assert trace.capacity == 10_000
     assert [round(each, 2) for each in trace.weights] == [0.5, 0.25, 0.25]
-    assert trace.asks[1] == Ask(1, 0, 0, 1, 8000, 8192, 3)
+    assert trace.asks[1] == PodAsk(1, 0, 0, 1, 8000, 8192, 3)
     files = ["--nodes", str(nodes), "--pods", str(pods)]
     command = [
         sys.executable,
@@ -110,7 +110,7 @@ def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> No
 
 async def test_the_verbs_choose_the_nodes_and_cards_that_the_arrays_choose() -> None:
     trace = traces.generate(MIX, cards=30, seed=4, cpu_only=False)
-    fleet, verbs = Fleet(trace.machines), VerbsFleet(trace.machines, "fragmentation")
+    fleet, verbs = FleetArrays(trace.machines), VerbsFleet(trace.machines, "fragmentation")
     policy = Fragmentation(fleet)
     for n in np.random.default_rng(2).choice(len(trace.asks), size=100, p=trace.weights):
         ask = trace.asks[n]

@@ -3,17 +3,17 @@
 import random
 
 from benchmarks import quantile_ratio
-from benchmarks.quantile_ratio import Ratio, Round
+from benchmarks.quantile_ratio import CallRound, Ratio
 
 
-def rounds(count: int, factor: float) -> list[Round]:
+def rounds(count: int, factor: float) -> list[CallRound]:
     """Return rounds on a machine whose other load differs by round; failing calls take `factor` times as long."""
     made = random.Random(7)
     loads = [made.uniform(1, 3) for _ in range(count)]
     calls = [
         [(load * made.uniform(0.8, 1.2), load * factor * made.uniform(0.8, 1.2)) for _ in range(100)] for load in loads
     ]
-    return [Round(*zip(*each, strict=True)) for each in calls]
+    return [CallRound(*zip(*each, strict=True)) for each in calls]
 
 
 def test_times_that_are_alike_have_a_ratio_of_about_one() -> None:
@@ -31,7 +31,7 @@ def test_times_that_are_twice_as_long_miss_the_goal() -> None:
 def test_rounds_that_do_not_meet_the_same_load_decide_less() -> None:
     together = rounds(8, 1.0)
     apart = [
-        Round(one.healthy, other.failing) for one, other in zip(together, together[1:] + together[:1], strict=True)
+        CallRound(one.healthy, other.failing) for one, other in zip(together, together[1:] + together[:1], strict=True)
     ]
     narrow, wide = quantile_ratio.of(together), quantile_ratio.of(apart)
     assert narrow.high - narrow.low < wide.high - wide.low

@@ -10,7 +10,7 @@ import pytest
 
 import limiter
 from benchmarks.record import result, unpack
-from benchmarks.record.result import Result, ResultError, Row
+from benchmarks.record.result import Result, ResultError, ResultRow
 from benchmarks.report import baseline, regression
 from benchmarks.tests import made_up
 
@@ -97,7 +97,7 @@ def test_other_json_is_refused(strange: Any) -> None:
 
 
 def test_the_comparison_has_baseline_now_and_ratio(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    now = made_up.run(made_up.cost(1.21, fault="0.18 over"), Row(id="costs.fresh", value=2, unit="ratio"))
+    now = made_up.run(made_up.cost(1.21, fault="0.18 over"), ResultRow(id="costs.fresh", value=2, unit="ratio"))
     path = session(tmp_path, memory=document(now), memory_baseline=OLD_MEMORY)
     assert regression.compare([path]) == 0
     said = capsys.readouterr().out

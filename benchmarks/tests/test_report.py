@@ -10,15 +10,15 @@ import pytest
 
 import limiter
 from benchmarks.record import recorder, result
-from benchmarks.record.result import Result, ResultError, Row
+from benchmarks.record.result import Result, ResultError, ResultRow
 from benchmarks.report import __main__ as report
 from benchmarks.report import render, tables
-from benchmarks.report.tables import Line, Table
+from benchmarks.report.tables import Line, ReportTable
 from benchmarks.tests import made_up
 
 ROOT = Path(limiter.__file__).parents[1]
 LINES = (Line("launch", ("costs.launch",)), Line("both", ("costs.launch", "costs.init")))
-TABLE = Table("costs", "README.md", "call", {"native": tables.native(1), "ratio": tables.median(2)}, LINES)
+TABLE = ReportTable("costs", "README.md", "call", {"native": tables.native(1), "ratio": tables.median(2)}, LINES)
 
 
 def lines(*results: Result, **today: str) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_line_may_show_only_the_figure_that_is_furthest_from_zero() -> None:
 
 
 def test_counts_say_of_how_many() -> None:
-    row = Row(id="leaks", value=0, unit="faults", details={"of": 32})
+    row = ResultRow(id="leaks", value=0, unit="faults", details={"of": 32})
     assert tables.median(1)(row) == "0 of 32"
 
 
@@ -78,7 +78,7 @@ def test_tables_have_unique_names_and_every_row_id_is_valid() -> None:
     every = [row_id for table in tables.TABLES for line in table.lines for row_id in line.ids]
     assert "costs.launch" in every
     assert "tenants.30-and-60.1-fixed-30" in every
-    result.decode(result.encode(made_up.run(*(Row(id=each, value=1, unit="") for each in every))))
+    result.decode(result.encode(made_up.run(*(ResultRow(id=each, value=1, unit="") for each in every))))
 
 
 def test_a_document_without_markers_is_refused() -> None:

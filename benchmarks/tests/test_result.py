@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.record import machine, recorder, result
-from benchmarks.record.recorder import Recorder
-from benchmarks.record.result import ResultError, Row
+from benchmarks.record.recorder import ResultRecorder
+from benchmarks.record.result import ResultError, ResultRow
 from benchmarks.tests import made_up
 
 # A file of version 1, as it was written when version 1 was made. It must stay readable.
@@ -22,7 +22,7 @@ VERSION_1 = """{"version": 1, "script": "limiter_compute", "arguments": ["tenant
 
 
 def test_a_written_result_is_read_again() -> None:
-    found = made_up.run(made_up.cost(1.5), Row(id="same.x", value=None, unit="", fault="cuInit: 100"))
+    found = made_up.run(made_up.cost(1.5), ResultRow(id="same.x", value=None, unit="", fault="cuInit: 100"))
     again = result.decode(result.encode(found))
     assert again == found
     assert again.faults == 1
@@ -94,7 +94,7 @@ def test_simulated_and_shortened_runs_are_not_published() -> None:
 
 def test_a_killed_run_leaves_the_rows_measured_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(machine.COMMIT_ENV, "feed123")
-    record = Recorder(tmp_path / "new" / "figures.json", "limiter_memory", ("limiter/src",))
+    record = ResultRecorder(tmp_path / "new" / "figures.json", "limiter_memory", ("limiter/src",))
     record.add(made_up.cost(1.5))
     record.add(made_up.cost(1.6, "init"))
     found = result.decode((tmp_path / "new" / "figures.json").read_text())

@@ -28,7 +28,7 @@ _STREAM_TIMEOUT_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-class Stream:
+class ListAndWatchStreams:
     """The kubelet's ListAndWatch streams of one resource.
 
     `on_change` is called when a stream has begun or ended, and may be set at any time.
@@ -79,7 +79,12 @@ class Registration:
     """Keeps one resource registered."""
 
     def __init__(
-        self, directory: Path, resource: str, endpoint: str, stream: Stream, ensure: Callable[[], Awaitable[None]]
+        self,
+        directory: Path,
+        resource: str,
+        endpoint: str,
+        stream: ListAndWatchStreams,
+        ensure: Callable[[], Awaitable[None]],
     ) -> None:
         """`endpoint` is the plugin's socket below the kubelet's `directory`; `ensure` starts its server if needed."""
         self._kubelet = directory / KUBELET_SOCKET

@@ -1,4 +1,4 @@
-"""The kubelet's DevicePlugin service: a gRPC server for each resource, which translates the calls to the `Verbs`."""
+"""The kubelet's DevicePlugin service: a gRPC server for each resource, which hands the calls to the `KubeletVerbs`."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Collection
@@ -9,7 +9,7 @@ import grpc
 
 from deviceplugin.kubelet.api import deviceplugin_pb2 as api
 from deviceplugin.kubelet.messages import ContainerResponse, Device
-from deviceplugin.kubelet.registration import Stream
+from deviceplugin.kubelet.registration import ListAndWatchStreams
 
 _SERVICE: Final = "v1beta1.DevicePlugin"
 _OPTIONS: Final = [("grpc.max_receive_message_length", -1)]  # GetPreferredAllocation carries every free ID
@@ -31,7 +31,7 @@ class Devices(Protocol):
         """Return when a list may have changed since the call."""
 
 
-class Verbs(Protocol):
+class KubeletVerbs(Protocol):
     """The decisions behind the service's calls."""
 
     async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
@@ -47,7 +47,7 @@ class Verbs(Protocol):
 class Service:
     """The calls of one resource."""
 
-    def __init__(self, resource: str, devices: Devices, verbs: Verbs, stream: Stream) -> None:
+    def __init__(self, resource: str, devices: Devices, verbs: KubeletVerbs, stream: ListAndWatchStreams) -> None:
         self._resource = resource
         self._devices = devices
         self._verbs = verbs
@@ -98,7 +98,7 @@ class Service:
         return api.PreStartContainerResponse()
 
 
-class Server:
+class ResourceServer:
     """Serves one resource on a socket in the plugin's directory below the kubelet's."""
 
     def __init__(self, socket: Path, service: Service) -> None:

@@ -2,7 +2,7 @@
 
 It is a process of its own (`python -m extender.admin`), which the extender starts (`exchange.process`), so that lists
 of 160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The verbs' event loop makes an
-immutable `Snapshot` in slices of 0.5 ms (`exchange.snapshots`), and sends what has changed since the last one
+immutable `ClusterSnapshot` in slices of 0.5 ms (`exchange.snapshots`), and sends what has changed since the last one
 (`exchange.answering`, `exchange.snapshot_pieces`) to the process, which asks for it (`exchange.link`). Explain and
 simulate, which place pods on every node, run in a further process (`worker`), which is killed when its time is over.
 

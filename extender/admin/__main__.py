@@ -15,12 +15,12 @@ from extender.admin import assembly, server
 from extender.admin.assembly import Parts
 from extender.admin.exchange import frames
 from extender.admin.exchange.link import Link
-from extender.admin.exchange.messages import Start
+from extender.admin.exchange.messages import StartMessage
 from extender.history import folder
 from extender.history.reporting import prices
 from extender.history.reporting.reports import Reports
 from vgpu.adapters import process
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 
 
 def main() -> None:
@@ -33,7 +33,7 @@ def main() -> None:
 async def serve(descriptor: int) -> None:
     """Serve until cancelled, or until the extender closes the socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
-    start: Start = await frames.receive(reader)
+    start: StartMessage = await frames.receive(reader)
     link = Link(reader, writer)
     receiving = asyncio.create_task(link.run())
     serving = asyncio.create_task(_serve(start, link))
@@ -46,9 +46,9 @@ async def serve(descriptor: int) -> None:
             await serving
 
 
-async def _serve(start: Start, link: Link) -> None:
+async def _serve(start: StartMessage, link: Link) -> None:
     kubeconfig = str(start.kubeconfig) if start.kubeconfig else None
-    async with await Client.connect(kubeconfig, user_agent=start.user_agent) as client:
+    async with await KubernetesClient.connect(kubeconfig, user_agent=start.user_agent) as client:
         parts = Parts(
             source=link,
             client=client,
@@ -64,7 +64,7 @@ async def _serve(start: Start, link: Link) -> None:
             await server.serve(start.listener, app, _now())
 
 
-def _reports(start: Start) -> Reports | None:
+def _reports(start: StartMessage) -> Reports | None:
     """Open the history. SQLAlchemy takes 45 MB and half a second: it is imported if it is needed."""
     if start.history_dir is None:
         return None

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 import vgpu
 from extender.admin import problems
-from extender.admin.answers import models
+from extender.admin.answers import schemas
 from extender.admin.problems import AdminProblem, FieldError
 from extender.admin.routes import (
     card_routes,
@@ -40,7 +40,7 @@ DESCRIPTION: Final = (
 ERRORS: Final[Mapping[int | str, dict[str, Any]]] = {
     status: {
         "description": text,
-        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemModel"}}},
+        "content": {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemSchema"}}},
     }
     for status, text in {
         400: "the request's body is not JSON",
@@ -95,10 +95,10 @@ def _add_pages(app: FastAPI) -> None:
 
     def with_problems() -> dict[str, Any]:
         document = made()
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        for model in (models.ProblemModel, models.FieldErrorModel):
+        described = document.setdefault("components", {}).setdefault("schemas", {})
+        for model in (schemas.ProblemSchema, schemas.FieldErrorSchema):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.setdefault(model.__name__, {key: value for key, value in schema.items() if key != "$defs"})
+            described.setdefault(model.__name__, {key: value for key, value in schema.items() if key != "$defs"})
         return document
 
     app.openapi = with_problems  # type: ignore[method-assign]

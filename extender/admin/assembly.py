@@ -12,17 +12,17 @@ from starlette.types import ASGIApp
 
 from extender.admin import app
 from extender.admin.answers.streams import Streams
-from extender.admin.exchange.snapshots import ClusterSource, NotReady, Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot, ClusterSource, SnapshotNotReady
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
 from extender.admin.routes.context import Context
 from extender.admin.security.access import Access, LocalAccess, StaticTokenAccess
-from extender.admin.security.audit import AdminAction, Audit
+from extender.admin.security.audit import Audit, AuditedAction
 from extender.admin.security.rate_limits import RateLimits
 from extender.admin.security.reviews import KubernetesAccess
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.asks import aliases
 
 MAX_AGE_S: Final = 0.5
@@ -45,13 +45,13 @@ class Parts:
     """
 
     source: ClusterSource
-    client: Client
+    client: KubernetesClient
     clock: Callable[[], float]
     now: Callable[[], datetime]
     token: str = ""
     has_reviews: bool = False
     reports: Reports | None = None
-    on_action: Callable[[AdminAction], None] = lambda _: None
+    on_action: Callable[[AuditedAction], None] = lambda _: None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
 
 
@@ -74,11 +74,11 @@ class KeptSnapshot:
     def __init__(self, source: ClusterSource, clock: Callable[[], float]) -> None:
         self._source = source
         self._clock = clock
-        self._last = Snapshot(0)
+        self._last = ClusterSnapshot(0)
         self._asked_at = float("-inf")
         self._lock = asyncio.Lock()
 
-    async def get(self) -> Snapshot:
+    async def get(self) -> ClusterSnapshot:
         """Return a snapshot of the last half second. Raises AdminProblem: 503 until the first lists are complete."""
         async with self._lock:
             now = self._clock()
@@ -86,10 +86,10 @@ class KeptSnapshot:
                 self._last, self._asked_at = await self._taken(), now
             return self._last
 
-    async def _taken(self) -> Snapshot:
+    async def _taken(self) -> ClusterSnapshot:
         try:
             return await self._source.take()
-        except NotReady as error:
+        except SnapshotNotReady as error:
             raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), headers={"Retry-After": "5"}) from None
 
 

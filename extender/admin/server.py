@@ -20,7 +20,7 @@ async def serve(listener: Listener, app: ASGIApp, now: datetime) -> None:
     """Serve until cancelled; then finish the requests in flight. `now` is the wall clock. Raises OSError."""
     asyncio.get_running_loop().set_exception_handler(connections.note_full)
     with connections.listen(listener.host, listener.port, connections.most_connections()) as listening:
-        await process.Server(_config(listener, app, now)).serve_until_cancelled(sockets=[listening])
+        await process.HttpServer(_config(listener, app, now)).serve_until_cancelled(sockets=[listening])
 
 
 def _config(listener: Listener, app: ASGIApp, now: datetime) -> uvicorn.Config:

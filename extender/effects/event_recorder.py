@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from vgpu.adapters.kubernetes import events
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from vgpu.pacing.token_bucket import TokenBucket
 
@@ -56,7 +56,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         clock: Callable[[], float],
         now: Callable[[], datetime],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -1,11 +1,11 @@
 """Evicts a pod by the API's own eviction, which keeps PodDisruptionBudgets."""
 
-from extender.state.objects import Pod
-from vgpu.adapters.kubernetes.client import Client
+from extender.state.objects import WatchedPod
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 
 
-async def evict(client: Client, pod: Pod) -> None:
+async def evict(client: KubernetesClient, pod: WatchedPod) -> None:
     """Evict a pod, and no other pod of its name.
 
     Raises KubernetesError: 429 where a PodDisruptionBudget does not allow it now, 404 where the pod is gone, 409 where

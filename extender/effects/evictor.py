@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 from extender.effects import pod_conditions
 from extender.effects.event_recorder import EventRecorder
-from extender.state.objects import Pod
-from vgpu.adapters.kubernetes.client import Client
+from extender.state.objects import WatchedPod
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 
@@ -19,17 +19,17 @@ from vgpu.domain.errors import KubernetesError
 class Evictor:
     """The requests of nominations and evictions. All of them raise KubernetesError."""
 
-    def __init__(self, client: Client, recorder: EventRecorder, now: Callable[[], datetime]) -> None:
+    def __init__(self, client: KubernetesClient, recorder: EventRecorder, now: Callable[[], datetime]) -> None:
         self._client = client
         self._recorder = recorder
         self._now = now
 
-    async def nominate(self, pod: Pod, node: str) -> None:
+    async def nominate(self, pod: WatchedPod, node: str) -> None:
         """Write the node on which room is made for a pod."""
         body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._client.patch(f"{_path(pod)}/status", body)
 
-    async def evict(self, victim: Pod, preemptor: Pod) -> None:
+    async def evict(self, victim: WatchedPod, preemptor: WatchedPod) -> None:
         """Delete a victim of a preemption; a victim that no longer exists counts as deleted."""
         # by the reason kube-scheduler knows that the pod makes room for another
         disrupted = ("PreemptionByScheduler", "vgpu-extender: evicted to make room for a pod of higher priority")
@@ -37,12 +37,12 @@ class Evictor:
         message = f"evicted for pod {preemptor.namespace}/{preemptor.name} of higher priority"
         self._recorder.record(victim.reference, "Preempted", message)
 
-    async def end(self, pod: Pod, reason: str, message: str) -> None:
+    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:
         """Delete a pod for a reason of its own; a pod that no longer exists counts as deleted."""
         await self._delete(pod, reason, f"vgpu-extender: {message}")
         self._recorder.record(pod.reference, reason, message)
 
-    async def _delete(self, pod: Pod, reason: str, message: str) -> None:
+    async def _delete(self, pod: WatchedPod, reason: str, message: str) -> None:
         disrupted = ("DisruptionTarget", pod_conditions.TRUE, reason, message)
         try:
             await pod_conditions.write(self._client, pod, *disrupted, self._now())
@@ -52,5 +52,5 @@ class Evictor:
                 raise
 
 
-def _path(pod: Pod) -> str:
+def _path(pod: WatchedPod) -> str:
     return names.pod_path(pod.namespace, pod.name)

@@ -17,10 +17,10 @@ from extender.effects.event_recorder import EventRecorder
 from extender.lead.leader import Leader
 from extender.state import objects as reading
 from extender.state.cluster import Cluster
-from extender.state.fields.refused import Refused
-from extender.state.objects import GpuNode, Pod
+from extender.state.fields.refused import RefusedPod
+from extender.state.objects import GpuNode, WatchedPod
 from vgpu.adapters import deep_json
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 
@@ -38,7 +38,7 @@ class NodeRefusals:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         cluster: Cluster,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -56,7 +56,7 @@ class NodeRefusals:
         self._sleep = sleep
         self._evicts_uninvited = evicts_uninvited
         self._spared = spared
-        self._open: dict[str, dict[Key, Refused]] = {}
+        self._open: dict[str, dict[Key, RefusedPod]] = {}
         self._done: dict[str, set[Key]] = {}
         self._is_open = asyncio.Event()
 
@@ -108,14 +108,14 @@ class NodeRefusals:
         self._done.setdefault(node, set()).add(key)
         self._open.get(node, {}).pop(key, None)
 
-    async def _pod(self, refused: Refused) -> Pod | None:
+    async def _pod(self, refused: RefusedPod) -> WatchedPod | None:
         """Return a reported pod that the report may be about, or None. Raises KubernetesError."""
         pod = self._cluster.objects.pods.get(refused.uid)
         if refused.reason != names.CARD_USED_WITHOUT_SHARE:
             return None if pod is None or pod.parsed.request is None else pod
         return pod if pod is not None else await self._read(refused)
 
-    async def _read(self, refused: Refused) -> Pod | None:
+    async def _read(self, refused: RefusedPod) -> WatchedPod | None:
         """Read a pod without a request, which the watch leaves out. Raises KubernetesError."""
         if not refused.name:
             return None
@@ -131,12 +131,12 @@ class NodeRefusals:
             log.warning("pod %s/%s of a report is skipped: %s", refused.namespace, refused.name, error)
             return None
 
-    def _is_to_be_evicted(self, refused: Refused, pod: Pod) -> bool:
+    def _is_to_be_evicted(self, refused: RefusedPod, pod: WatchedPod) -> bool:
         if refused.reason not in _DETECTED:
             return refused.evict
         return refused.evict and self._evicts_uninvited and pod.namespace not in self._spared
 
-    async def _evict(self, pod: Pod) -> bool:
+    async def _evict(self, pod: WatchedPod) -> bool:
         """Evict a pod, and no other pod of its name. Return False where the eviction is to be tried again."""
         try:
             await eviction.evict(self._client, pod)

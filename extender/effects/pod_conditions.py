@@ -3,16 +3,18 @@
 from datetime import datetime
 from typing import Final
 
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain import names
 
 TRUE: Final = "True"
 FALSE: Final = "False"
 
 
-async def write(client: Client, pod: Pod, kind: str, status: str, reason: str, message: str, now: datetime) -> None:
+async def write(
+    client: KubernetesClient, pod: WatchedPod, kind: str, status: str, reason: str, message: str, now: datetime
+) -> None:
     """Add a condition, or replace the one of its kind. Raises KubernetesError, 409 where another pod has its name."""
     condition = {
         "type": kind,

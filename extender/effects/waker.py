@@ -23,9 +23,9 @@ from extender.effects import pod_conditions
 from extender.effects.recent_nodes import RecentNodes
 from extender.lead.leader import Leader
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.errors import KubernetesError
@@ -66,7 +66,7 @@ class Waker:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         cluster: Cluster,
         defaults: DefaultPolicies,
         clock: Callable[[], float],
@@ -87,7 +87,7 @@ class Waker:
         self._asked: dict[str, str] = {}
         self._is_changed = asyncio.Event()
 
-    def take(self, pod: Pod) -> None:
+    def take(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
         if pod.is_unschedulable and not pod.node and not pod.is_terminal:
             if pod.uid not in self._waiting and self._recent.names():
@@ -160,7 +160,7 @@ class Waker:
             touched.add(pod.uid)
         return True
 
-    async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[Pod]:
+    async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
         state, found = self._cluster.usable_state(node), []
         refused: set[PodRequest] = set()
@@ -178,12 +178,12 @@ class Waker:
                 found.append(pod)
         return found
 
-    def _by_priority(self, waiting: Collection[str]) -> Iterator[Pod]:
+    def _by_priority(self, waiting: Collection[str]) -> Iterator[WatchedPod]:
         pods = self._cluster.objects.pods
         found = [pods[uid] for uid in waiting if uid in pods]
         return iter(sorted(found, key=lambda pod: -pod.scheduling.priority))
 
-    async def _touch(self, pod: Pod, reason: str, message: str) -> bool:
+    async def _touch(self, pod: WatchedPod, reason: str, message: str) -> bool:
         """Change a condition of the pod. Return whether it was written, or can never be written."""
         while wait_s := self._bucket.take():
             await self._sleep(wait_s)

@@ -4,22 +4,22 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from extender.index.answer import Answer
+from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain import quantity
 from vgpu.domain.asks import request_text
 from vgpu.domain.cards import reasons as reasoning
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 MAX_LENGTH: Final = 900  # an Event's message holds 1,024 characters
 MAX_NODES: Final = 40  # more do not fit in it
 
 
 def why_pending(
-    pod: Pod, reasons: Mapping[Reason, int], details: Mapping[str, Refusal], cluster: Cluster
+    pod: WatchedPod, reasons: Mapping[Reason, int], details: Mapping[str, NodeRefusal], cluster: Cluster
 ) -> tuple[str, str]:
     """Return the reason code and the message for a pod that no node can take.
 
@@ -41,7 +41,7 @@ def why_pending(
     return str(code), "; ".join(parts)
 
 
-def first(answer: Answer) -> list[str]:
+def first(answer: IndexAnswer) -> list[str]:
     """Return the nodes whose refusals a message may have: those with the first reason, then the others, by name."""
     code = reasoning.ordered(answer.reasons)[0][0]
     preferred = heapq.nsmallest(MAX_NODES, answer.refused_for((code,)))
@@ -53,7 +53,7 @@ def _others(names: Sequence[str], preferred: Sequence[str]) -> list[str]:
     return heapq.nsmallest(MAX_NODES - len(preferred), (name for name in names if name not in known))
 
 
-def _node(node: str, refusal: Refusal, cluster: Cluster) -> Iterator[str]:
+def _node(node: str, refusal: NodeRefusal, cluster: Cluster) -> Iterator[str]:
     if not refusal.cards or node not in cluster.objects.gpunodes:  # a node may be deleted while others are judged
         yield reasoning.text(refusal.reason)
         return

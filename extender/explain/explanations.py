@@ -9,9 +9,9 @@ from typing import Final
 
 from extender.effects.event_recorder import EventRecorder
 from extender.explain import explain
-from extender.index.answer import Answer
+from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
 
 MAX_WAITING: Final = 64  # answers, each with all names of its call; beyond that, calls wait for their own explanation
@@ -24,9 +24,9 @@ class Explanations:
         self._cluster = cluster
         self._filter = node_filter
         self._recorder = recorder
-        self._waiting: dict[str, tuple[Pod, Answer]] = {}
+        self._waiting: dict[str, tuple[WatchedPod, IndexAnswer]] = {}
 
-    def add(self, pod: Pod, answer: Answer) -> None:
+    def add(self, pod: WatchedPod, answer: IndexAnswer) -> None:
         """Take a pod that no node of an answer can take."""
         if len(self._waiting) >= MAX_WAITING and pod.uid not in self._waiting:
             self._explain(pod, answer)
@@ -44,7 +44,7 @@ class Explanations:
             self._continue()
         self._explain(pod, answer)
 
-    def _explain(self, pod: Pod, answer: Answer) -> None:
+    def _explain(self, pod: WatchedPod, answer: IndexAnswer) -> None:
         shown = self._filter.nodes(pod, explain.first(answer))
         why = explain.why_pending(pod, answer.reasons, shown.refused, self._cluster)
         self._recorder.record(pod.reference, *why)

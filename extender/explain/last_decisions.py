@@ -11,7 +11,7 @@ MAX_PODS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class LastDecision:
     """What filter last answered.
 
     Attributes:
@@ -30,16 +30,16 @@ class LastDecisions:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._by_uid: OrderedDict[str, Decision] = OrderedDict()
+        self._by_uid: OrderedDict[str, LastDecision] = OrderedDict()
 
     def refused(self, uid: str, reasons: Mapping[Reason, int]) -> None:
         """Take an answer by which no node can take a pod."""
         before = self._by_uid.get(uid)
-        self._by_uid[uid] = Decision(self._now_ms(), before.attempts + 1 if before else 1, reasons)
+        self._by_uid[uid] = LastDecision(self._now_ms(), before.attempts + 1 if before else 1, reasons)
         self._by_uid.move_to_end(uid)
         if len(self._by_uid) > MAX_PODS:
             self._by_uid.popitem(last=False)
 
-    def known(self) -> dict[str, Decision]:
+    def known(self) -> dict[str, LastDecision]:
         """Return the decisions by the UID of their pod."""
         return dict(self._by_uid)

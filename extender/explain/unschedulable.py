@@ -18,9 +18,9 @@ from extender.gangs.book import GangBook
 from extender.state import gang_members
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
-from extender.verbs.verdict import Verdict
+from extender.verbs.verdict import FilterVerdict
 from vgpu.domain.asks.request import Parsed, PodRequest
 
 SLICE_S: Final = 0.005
@@ -62,7 +62,7 @@ class UnschedulablePods:
         """Number of pods that are not explained yet. Those that are being explained count."""
         return sum(len(uids) for uids in self._queue.values()) + len(self._under_way)
 
-    def add(self, pod: Pod) -> None:
+    def add(self, pod: WatchedPod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
             request, gang = self._cluster.request(pod), gang_members.key_of(pod)
@@ -116,7 +116,7 @@ class UnschedulablePods:
             self._recorder.record(pod.reference, *why)
             await self._rest()
 
-    async def _why(self, pod: Pod) -> tuple[str, str] | None:
+    async def _why(self, pod: WatchedPod) -> tuple[str, str] | None:
         """Return the reason and the message for a pod that no node can take; None where a node can."""
         key = gang_members.key_of(pod)
         if key is not None and not pod.parsed.problems and (waits := self._gangs.why(key)):
@@ -126,9 +126,9 @@ class UnschedulablePods:
             return None
         return explain.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
 
-    async def _verdict(self, pod: Pod) -> Verdict:
+    async def _verdict(self, pod: WatchedPod) -> FilterVerdict:
         """Judge all GPUNodes; stop at the first one that fits."""
-        verdict = Verdict()
+        verdict = FilterVerdict()
         placement_on = self._filter.placement(pod)
         for name in list(self._cluster.objects.gpunodes):
             verdict.add(name, placement_on(name))
@@ -144,7 +144,7 @@ class UnschedulablePods:
             self._slice_began = self._clock()
 
 
-def _is_waiting(pod: Pod) -> bool:
+def _is_waiting(pod: WatchedPod) -> bool:
     if not pod.is_unschedulable or pod.node or pod.is_terminal:
         return False
     return pod.parsed.request is not None or bool(pod.parsed.problems)

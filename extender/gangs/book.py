@@ -8,10 +8,10 @@ the leader before would have ended a part of a gang at its deadline.
 from typing import Final
 
 from extender.gangs import words
-from extender.gangs.group import Group
+from extender.gangs.group import WatchedGang
 from extender.gangs.plans import Plans
-from extender.gangs.record import Record
-from extender.gangs.records import Records, Times
+from extender.gangs.record import GangRecord
+from extender.gangs.records import GangTimes, Records
 from extender.gangs.retries import Retries, Waking
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
@@ -23,7 +23,7 @@ CHANGE_OF_LEADER_S: Final = 120.0  # within which a new leader takes over, with 
 class GangBook:
     """What is known of each gang that has members, their plans, and the members to be tried again."""
 
-    def __init__(self, cluster: Cluster, waker: Waking, times: Times) -> None:
+    def __init__(self, cluster: Cluster, waker: Waking, times: GangTimes) -> None:
         self.cluster = cluster
         self.times = times
         self.records = Records(cluster, times, self.refresh)
@@ -31,7 +31,7 @@ class GangBook:
         self.retries = Retries(self.records, waker)
         cluster.objects.gangs.listen(self.refresh)
 
-    def hindrance(self, key: GangKey, found: Group) -> Reason | None:
+    def hindrance(self, key: GangKey, found: WatchedGang) -> Reason | None:
         """Return why a gang that has not started must not be planned now."""
         if found.size is None:
             return Reason.GANG_SIZE_UNKNOWN
@@ -66,7 +66,7 @@ class GangBook:
         if news and not record.is_started and record.plan is None:
             self.retries.wake(key, news)
 
-    def _take_bound(self, key: GangKey, record: Record, found: Group) -> None:
+    def _take_bound(self, key: GangKey, record: GangRecord, found: WatchedGang) -> None:
         if not found.bound:
             record.is_started = False
             record.end_part()
@@ -79,13 +79,13 @@ class GangBook:
             record.partial_since = self.times.clock()
             record.evict_at = record.partial_since + self.records.deadline_s(key)
 
-    def _is_old(self, key: GangKey, found: Group) -> bool:
+    def _is_old(self, key: GangKey, found: WatchedGang) -> bool:
         first_ms = min(pod.lifecycle.scheduled_ms for pod in found.bound)
         limit_s = self.records.deadline_s(key) + CHANGE_OF_LEADER_S
         return self.times.now_ms() - first_ms > limit_s * 1000
 
 
-def _news(found: Group, record: Record) -> str:
+def _news(found: WatchedGang, record: GangRecord) -> str:
     """Return why the members are worth another attempt, or another explanation; empty where nothing is new."""
     if found.is_complete and not record.was_complete:
         return f"all {found.size} pods of the gang exist"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from extender.index.answer import Answer
+from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
-from extender.state.room import Room
+from extender.state.objects import WatchedPod
+from extender.state.room import ClusterRoom
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
@@ -17,7 +17,7 @@ from vgpu.placement.snapshot import NodeView
 
 MORE_LOOKS: Final = 256  # at nodes that must be placed exactly, beyond four for each member
 
-Judged = Callable[[Pod, Sequence[str]], Answer]
+Judged = Callable[[WatchedPod, Sequence[str]], IndexAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class Nodes:
 class Candidates:
     """Answers from the cluster's state now, with the cluster's default policies."""
 
-    def __init__(self, cluster: Cluster, room: Room, defaults: DefaultPolicies) -> None:
+    def __init__(self, cluster: Cluster, room: ClusterRoom, defaults: DefaultPolicies) -> None:
         self._cluster = cluster
         self._room = room
         self._defaults = defaults
 
-    def nodes(self, pods: Mapping[str, Pod], members: Sequence[Member], judged: Judged) -> Steps[Nodes]:
+    def nodes(self, pods: Mapping[str, WatchedPod], members: Sequence[Member], judged: Judged) -> Steps[Nodes]:
         """Return the nodes to plan these members on, in steps of less than a millisecond; `pods` are theirs by UID.
 
         Other work may change the cluster between two steps: each state is that of its own step.
@@ -56,7 +56,7 @@ class Candidates:
         alike = (name for name in set(names) if (name in nominated) <= (name in was_nominated))
         return {name for name in alike if self._cluster.usable_state(name) is nodes.states[name]}
 
-    def _of(self, pod: Pod, member: Member, count: int, judged: Judged, found: Nodes) -> Steps[None]:
+    def _of(self, pod: WatchedPod, member: Member, count: int, judged: Judged, found: Nodes) -> Steps[None]:
         self._cluster.rows.write()
         names = [name for name in member.nodes or self._cluster.rows.index.known() if name not in member.avoided]
         answer = judged(pod, names)
@@ -72,7 +72,7 @@ class Candidates:
         return (policy, PackingPolicy.SPREAD) if policy is PackingPolicy.TOPOLOGY else (policy,)
 
     def _fitting(
-        self, pod: Pod, member: Member, ordered: Sequence[str], undecided: set[str], count: int, found: Nodes
+        self, pod: WatchedPod, member: Member, ordered: Sequence[str], undecided: set[str], count: int, found: Nodes
     ) -> Steps[None]:
         """Take the first nodes that fit. The arrays have decided on all but those that are undecided."""
         for name in ordered:
@@ -90,7 +90,7 @@ class Candidates:
         policy = self._defaults.gpu_policy_for(member.request.options)
         return isinstance(view.place(member.request, policy), Assignment)
 
-    def _view(self, pod: Pod, name: str, found: Nodes) -> NodeView | None:
+    def _view(self, pod: WatchedPod, name: str, found: Nodes) -> NodeView | None:
         state = self._cluster.usable_state(name)
         if not isinstance(state, NodeState):
             return None

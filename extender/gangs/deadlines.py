@@ -8,11 +8,11 @@ from typing import Final, Protocol
 from extender.effects.event_recorder import EventRecorder
 from extender.gangs import words
 from extender.gangs.book import GangBook
-from extender.gangs.holding import Holding
-from extender.gangs.record import Record
+from extender.gangs.holding import RoomHolding
+from extender.gangs.record import GangRecord
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.errors import KubernetesError
 
 TICK_S: Final = 0.5
@@ -23,10 +23,10 @@ EVICTED: Final = "GangEvicted"
 log = logging.getLogger(__name__)
 
 
-class Evictor(Protocol):
+class GangEvictor(Protocol):
     """Evicts pods; raises KubernetesError."""
 
-    async def end(self, pod: Pod, reason: str, message: str) -> None:
+    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:
         """Delete a pod, with an Event."""
 
 
@@ -37,10 +37,10 @@ class GangDeadlines:
         self,
         book: GangBook,
         leader: Leader,
-        evictor: Evictor,
+        evictor: GangEvictor,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]],
-        holding: Holding,
+        holding: RoomHolding,
     ) -> None:
         self._holding = holding
         self._book = book
@@ -73,14 +73,14 @@ class GangDeadlines:
         else:
             self._holding.end("dropped")
 
-    def _begin_to_lead(self, key: GangKey, record: Record) -> None:
+    def _begin_to_lead(self, key: GangKey, record: GangRecord) -> None:
         """Have members tried again that were refused before, and give a part that is bound the whole time."""
         now = self._book.times.clock()
         if record.partial_since is not None:
             record.evict_at = now + self._records.deadline_s(key)
         self._book.retries.wake(key, f"this replica leads since {now:.0f}")
 
-    async def _look(self, key: GangKey, record: Record) -> None:
+    async def _look(self, key: GangKey, record: GangRecord) -> None:
         now = self._book.times.clock()
         if record.partial_since is not None and now >= record.evict_at:
             record.evict_at = now + AGAIN_S
@@ -94,7 +94,7 @@ class GangDeadlines:
             record.wake_at = None
             self._book.retries.wake(key, f"the cards have changed since {now - record.full_until:.0f} s")
 
-    def _expire(self, key: GangKey, record: Record) -> None:
+    def _expire(self, key: GangKey, record: GangRecord) -> None:
         """End a plan that missed its deadline, and tell the owners of its members why."""
         plan, found = record.plan, self._records.group(key)
         if plan is None:

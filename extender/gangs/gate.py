@@ -12,10 +12,10 @@ from typing import Final
 
 from extender.gangs import words
 from extender.gangs.book import GangBook
-from extender.gangs.plan import Plan
+from extender.gangs.plan import GangPlan
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey, key_of
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 
@@ -30,7 +30,7 @@ class GangGate:
         self._plans = book.plans
         self._leader = leader
 
-    async def admit(self, pod: Pod, node: str) -> str:
+    async def admit(self, pod: WatchedPod, node: str) -> str:
         """Return why a pod must not be bound to a node now; empty where it may, which is so until the next await."""
         key = key_of(pod)
         if key is None or pod.parsed.request is None or self._leader.refusal():
@@ -47,7 +47,7 @@ class GangGate:
             await _wait(plan.gate)
         return self._pass(key, plan, pod, node)
 
-    def _pass(self, key: GangKey, plan: Plan, pod: Pod, node: str) -> str:
+    def _pass(self, key: GangKey, plan: GangPlan, pod: WatchedPod, node: str) -> str:
         """Let a member through, in one step with bind's reservation."""
         record = self._records.get(key)
         if record.is_started:
@@ -61,7 +61,7 @@ class GangGate:
         plan.posted.add(pod.uid)
         return ""
 
-    def _is_place(self, plan: Plan, pod: Pod, node: str) -> bool:
+    def _is_place(self, plan: GangPlan, pod: WatchedPod, node: str) -> bool:
         place = plan.places.get(pod.uid)
         return place is not None and place.node == node
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.state.pod_groups import PodGroup
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WatchedGang:
     """A gang.
 
     Attributes:
@@ -30,8 +30,8 @@ class Group:
     key: GangKey
     size: int | None
     problem: str
-    bound: tuple[Pod, ...] = ()
-    waiting: tuple[Pod, ...] = ()
+    bound: tuple[WatchedPod, ...] = ()
+    waiting: tuple[WatchedPod, ...] = ()
     others: int = 0
     unplaceable: int = 0
     deadline_s: int | None = None
@@ -72,7 +72,7 @@ class Role(Enum):
     UNPLACEABLE = auto()
 
 
-def role(pod: Pod, slice_mib: int) -> Role:
+def role(pod: WatchedPod, slice_mib: int) -> Role:
     """Return what a pod is to its gang, as long as the pod does not change."""
     if pod.is_terminal or pod.scheduling.is_terminating:
         return Role.GONE
@@ -83,25 +83,25 @@ def role(pod: Pod, slice_mib: int) -> Role:
     return Role.WAITING if _is_placeable(pod, slice_mib) else Role.UNPLACEABLE
 
 
-def of(key: GangKey, members: Iterable[tuple[Pod, Role]], pod_group: PodGroup | None) -> Group:
+def of(key: GangKey, members: Iterable[tuple[WatchedPod, Role]], pod_group: PodGroup | None) -> WatchedGang:
     """Return a gang; `pod_group` is its PodGroup, where it has one."""
-    by_role: dict[Role, list[Pod]] = {each: [] for each in Role}
+    by_role: dict[Role, list[WatchedPod]] = {each: [] for each in Role}
     for pod, its_role in members:
         by_role[its_role].append(pod)
     bound, waiting = tuple(by_role[Role.BOUND]), tuple(by_role[Role.WAITING])
     size, problem = _size(key, waiting or bound, pod_group)
     deadline_s = pod_group.timeout_s if pod_group else None
     others, unplaceable = len(by_role[Role.OTHER]), len(by_role[Role.UNPLACEABLE])
-    return Group(key, size, problem, bound, waiting, others, unplaceable, deadline_s)
+    return WatchedGang(key, size, problem, bound, waiting, others, unplaceable, deadline_s)
 
 
-def _is_placeable(pod: Pod, slice_mib: int) -> bool:
+def _is_placeable(pod: WatchedPod, slice_mib: int) -> bool:
     request = pod.parsed.request
     is_free = request is not None and not request.options.affinity and not request.options.anti_affinity
     return is_free and not pod.scheduling.is_gated and not pod.parsed.problems and pod.is_admitted(slice_mib)
 
 
-def _size(key: GangKey, pods: Iterable[Pod], pod_group: PodGroup | None) -> tuple[int | None, str]:
+def _size(key: GangKey, pods: Iterable[WatchedPod], pod_group: PodGroup | None) -> tuple[int | None, str]:
     """Return the size, or why there is none. The pods that wait decide: a gang may be made anew with another size."""
     namespace, source, name = key
     if source is not GangSource.ANNOTATION:

@@ -11,7 +11,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, NodeState
 from vgpu.domain.grants import usage
 from vgpu.placement import gang
-from vgpu.placement.gang_attempt import Member, Place, Steps
+from vgpu.placement.gang_attempt import Member, MemberPlace, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
@@ -50,7 +50,7 @@ def _empty(state: CardState) -> CardState:
 
 
 def _usages(
-    members: Sequence[Member], places: Mapping[str, Place], states: Mapping[str, NodeState]
+    members: Sequence[Member], places: Mapping[str, MemberPlace], states: Mapping[str, NodeState]
 ) -> Mapping[str, Usages]:
     found: dict[str, Usages] = {}
     for member in members:

@@ -13,12 +13,12 @@ from typing import Final
 
 from extender.gangs import back_off, hold_target, words
 from extender.gangs.book import GangBook
-from extender.gangs.record import Record
+from extender.gangs.record import GangRecord
 from extender.gangs.retries import Waking
 from extender.gangs.slices import Pause, in_slices
 from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, Steps
@@ -40,7 +40,7 @@ class HoldTimes:
     hold_s: float
 
 
-class Holding:
+class RoomHolding:
     """The gang that holds room. `outcomes` counts how holding room ended."""
 
     def __init__(
@@ -100,12 +100,12 @@ class Holding:
         waiting = self._records.group(key).waiting
         self._waker.wake(waiting[0].uid, f"cards of the gang's room have changed at {self._woken_at:.0f}")
 
-    def _back_off(self, record: Record) -> None:
+    def _back_off(self, record: GangRecord) -> None:
         record.holds += 1
         pause = back_off.pause_s(2 * self._times.hold_s, LONGEST_BACK_OFF_S, record.holds)
         record.hold_at, self._quiet_until = self._clock() + pause, self._clock() + self._times.after_s
 
-    def _is_short(self, key: GangKey, record: Record) -> bool:
+    def _is_short(self, key: GangKey, record: GangRecord) -> bool:
         """Whether a gang is complete, and no plan could be made for it."""
         is_unplaced = record.state == "waiting" and not record.retry_at
         return is_unplaced and record.waits_since is not None and bool(self._records.group(key).waiting)
@@ -138,7 +138,7 @@ class Holding:
             record.held = words.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
             log.info("%s/%s: %s", key[0], key[2], record.held)
 
-    def _choose(self, pods: Sequence[Pod], record: Record) -> Steps[Mapping[str, Usages] | None]:
+    def _choose(self, pods: Sequence[WatchedPod], record: GangRecord) -> Steps[Mapping[str, Usages] | None]:
         """Return the room; empty where the gang has room now, and None where it never has."""
         defaults = self._cluster.demand.policies(self._defaults)
         views: list[NodeView] = []
@@ -163,7 +163,7 @@ class Holding:
         return NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)
 
 
-def _members(pods: Sequence[Pod]) -> Iterator[Member]:
+def _members(pods: Sequence[WatchedPod]) -> Iterator[Member]:
     for pod in pods:
         if pod.parsed.request is not None:
             yield Member(pod.uid, pod.parsed.request, pod.host)

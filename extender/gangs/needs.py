@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from extender.gangs.group import Group
-from extender.gangs.plan import Plan
-from extender.state.objects import Pod
+from extender.gangs.group import WatchedGang
+from extender.gangs.plan import GangPlan
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.placement.gang_attempt import Member
 
 
-def kept(uid: str, plan: Plan, reserved: Callable[[], AbstractSet[str]]) -> Iterator[AbstractSet[str]]:
+def kept(uid: str, plan: GangPlan, reserved: Callable[[], AbstractSet[str]]) -> Iterator[AbstractSet[str]]:
     """Yield the members that keep their places: those whose node kube-scheduler knows; then as few as possible.
 
     `uid` is the member that was asked about, `reserved` returns the members that wait and whose places are reserved.
@@ -24,7 +24,7 @@ def kept(uid: str, plan: Plan, reserved: Callable[[], AbstractSet[str]]) -> Iter
         yield posted
 
 
-def missing(found: Group, plan: Plan, uid: str, before: AbstractSet[str]) -> list[Pod]:
+def missing(found: WatchedGang, plan: GangPlan, uid: str, before: AbstractSet[str]) -> list[WatchedPod]:
     """Return the members to be planned; empty where those that have places suffice.
 
     The member that was asked about comes first, and then those in `before`, which had places.
@@ -35,7 +35,11 @@ def missing(found: Group, plan: Plan, uid: str, before: AbstractSet[str]) -> lis
 
 
 def members(
-    asker: Pod, pods: Sequence[Pod], requests: Mapping[str, PodRequest | None], names: frozenset[str], plan: Plan
+    asker: WatchedPod,
+    pods: Sequence[WatchedPod],
+    requests: Mapping[str, PodRequest | None],
+    names: frozenset[str],
+    plan: GangPlan,
 ) -> Iterator[Member]:
     """Yield the members. What kube-scheduler offers for one of them it is taken to offer for its equals.
 

@@ -3,11 +3,11 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from vgpu.placement.gang_attempt import Place
+from vgpu.placement.gang_attempt import MemberPlace
 
 
 @dataclass(slots=True)
-class Plan:
+class GangPlan:
     """A plan.
 
     Attributes:
@@ -25,7 +25,7 @@ class Plan:
     number: int
     deadline: float
     is_made: bool = False
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, MemberPlace] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     arrived: set[str] = field(default_factory=set)
     posted: set[str] = field(default_factory=set)

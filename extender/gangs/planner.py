@@ -11,15 +11,15 @@ from enum import Enum, auto
 
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Judged
-from extender.gangs.planning import Asked, Planning
+from extender.gangs.planning import MemberCall, Planning
 from extender.gangs.slices import Pause
-from extender.index.answer import Answer
-from extender.index.judge import Judge
+from extender.index.answer import IndexAnswer
+from extender.index.judge import NodeJudge
 from extender.lead.leader import Leader
 from extender.state.gang_members import key_of
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.reasons import Reason
-from vgpu.placement.gang_attempt import Place
+from vgpu.placement.gang_attempt import MemberPlace
 
 
 class _Open(Enum):
@@ -38,10 +38,10 @@ class GangPlanner:
         self._cluster = book.cluster
         self._planning = planning
         self._leader = leader
-        self._judge = Judge(book.cluster.rows.index)
+        self._judge = NodeJudge(book.cluster.rows.index)
         self._busy = asyncio.Lock()
 
-    async def answer(self, pod: Pod, names: Sequence[str], judged: Judged, pause: Pause) -> Answer | None:
+    async def answer(self, pod: WatchedPod, names: Sequence[str], judged: Judged, pause: Pause) -> IndexAnswer | None:
         """Return the answer for a member of a gang; None for a pod that is placed alone.
 
         The index must be up to date, and is so when None is returned. `judged` judges a pod by itself on the nodes
@@ -50,20 +50,20 @@ class GangPlanner:
         key = key_of(pod)
         if key is None:
             return None
-        asked = Asked(key, pod.uid, names, judged, pause)
+        asked = MemberCall(key, pod.uid, names, judged, pause)
         found = self._known(asked)
         if found is _Open.PLAN:
             found = await self._planned(asked)
         return None if found is _Open.PLACE_ALONE else self._answer(asked, found)
 
-    async def _planned(self, asked: Asked) -> Place | Reason | _Open:
+    async def _planned(self, asked: MemberCall) -> MemberPlace | Reason | _Open:
         """Plan a gang when no other one is planned; meanwhile the gang may have been planned, or may have started."""
         async with self._busy:
             await self._cluster.index(asked.pause)
             found = self._known(asked)
             return await self._planning.plan(asked) if found is _Open.PLAN else found
 
-    def _known(self, asked: Asked) -> Place | Reason | _Open:
+    def _known(self, asked: MemberCall) -> MemberPlace | Reason | _Open:
         """Return the answer that needs no plan."""
         pod = self._records.members(asked.key).get(asked.uid)
         if pod is None or self._leader.refusal():
@@ -73,7 +73,7 @@ class GangPlanner:
             return _Open.PLACE_ALONE
         return self._book.hindrance(asked.key, found) or self._from_plan(asked, pod, found.needs) or _Open.PLAN
 
-    def _from_plan(self, asked: Asked, pod: Pod, needs: int) -> Place | Reason | None:
+    def _from_plan(self, asked: MemberCall, pod: WatchedPod, needs: int) -> MemberPlace | Reason | None:
         """Return a member's place, from the gang's plan where that is still good."""
         plan = self._records.get(asked.key).plan
         place = plan.places.get(asked.uid) if plan else None
@@ -88,8 +88,8 @@ class GangPlanner:
             return Reason.GANG_WAITS  # the outcome of its Binding is not known
         return None
 
-    def _answer(self, asked: Asked, found: Place | Reason | _Open) -> Answer:
-        if not isinstance(found, Place):
+    def _answer(self, asked: MemberCall, found: MemberPlace | Reason | _Open) -> IndexAnswer:
+        if not isinstance(found, MemberPlace):
             self._book.retries.turn_away(asked.uid)
             return self._judge.alike(asked.names, found if isinstance(found, Reason) else Reason.GANG_WAITS)
         answer = self._judge.alike(asked.names, Reason.GANG_PLANNED_ELSEWHERE)

@@ -12,18 +12,18 @@ from typing import Final
 from extender.gangs import needs
 from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates, Judged, Nodes
-from extender.gangs.group import Group
-from extender.gangs.plan import Plan
+from extender.gangs.group import WatchedGang
+from extender.gangs.plan import GangPlan
 from extender.gangs.slices import Pause, in_slices
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.state.reservations import Reservation
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import Place, Steps
+from vgpu.placement.gang_attempt import MemberPlace, Steps
 from vgpu.placement.policies import DefaultPolicies
 
 MAX_BARRED: Final = 64  # nodes of a plan that kube-scheduler did not offer, after which the plan ends
@@ -33,7 +33,7 @@ ROUNDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MemberCall:
     """A call of filter for a member of a gang: the nodes that kube-scheduler offers, and how to judge a pod on them."""
 
     key: GangKey
@@ -63,7 +63,7 @@ class Planning:
         self._leader = leader
         self._timer = timer
 
-    async def plan(self, asked: Asked) -> Place | Reason:
+    async def plan(self, asked: MemberCall) -> MemberPlace | Reason:
         """Make or change a gang's plan, so that it has a place for this member, and for all others."""
         record = self._records.get(asked.key)
         if record.plan is None and self._book.times.clock() < record.full_until:
@@ -86,7 +86,7 @@ class Planning:
         record.full_until = self._book.times.clock() + REST_FACTOR * (self._timer() - begun)
         return Reason.GANG_INSUFFICIENT_CARDS
 
-    async def _try(self, asked: Asked, plan: Plan, kept: AbstractSet[str]) -> Shortfall | None:
+    async def _try(self, asked: MemberCall, plan: GangPlan, kept: AbstractSet[str]) -> Shortfall | None:
         """Plan the members that are not kept, and reserve their cards. Return a Shortfall where there is no room."""
         if sum(map(len, plan.barred.values())) > MAX_BARRED:
             return Shortfall(0)
@@ -108,8 +108,8 @@ class Planning:
         return None
 
     def _steps(
-        self, asked: Asked, plan: Plan, pods: Sequence[Pod]
-    ) -> Steps[tuple[Nodes, Mapping[str, Place] | Shortfall]]:
+        self, asked: MemberCall, plan: GangPlan, pods: Sequence[WatchedPod]
+    ) -> Steps[tuple[Nodes, Mapping[str, MemberPlace] | Shortfall]]:
         """Plan these members on the nodes as they are."""
         asker = self._records.members(asked.key)[asked.uid]
         requests = yield from self._requests([asker, *pods])
@@ -118,14 +118,14 @@ class Planning:
         places = yield from gang.steps(members, nodes.views.values(), self._cluster.demand.policies(self._defaults))
         return nodes, places
 
-    def _requests(self, pods: Sequence[Pod]) -> Steps[dict[str, PodRequest | None]]:
+    def _requests(self, pods: Sequence[WatchedPod]) -> Steps[dict[str, PodRequest | None]]:
         found = {}
         for pod in pods:
             found[pod.uid] = self._cluster.request(pod)
             yield
         return found
 
-    def _reserve(self, key: GangKey, plan: Plan, places: Mapping[str, Place], nodes: Nodes) -> None:
+    def _reserve(self, key: GangKey, plan: GangPlan, places: Mapping[str, MemberPlace], nodes: Nodes) -> None:
         """Reserve the places on nodes that have not changed since they were looked at."""
         waiting = {pod.uid: pod for pod in self._records.group(key).waiting}
         unchanged = self._candidates.unchanged(nodes, (place.node for place in places.values()))
@@ -137,12 +137,12 @@ class Planning:
                 plan.posted.discard(uid)
                 self._cluster.reserve(Reservation(uid, place.node, request, place.assignment, pod.version))
 
-    def _goes_on(self, asked: Asked, plan: Plan) -> bool:
+    def _goes_on(self, asked: MemberCall, plan: GangPlan) -> bool:
         """Whether a plan has not ended in a pause, and the member that was asked about still waits."""
         is_planned = self._records.get(asked.key).plan is plan and not self._leader.refusal()
         return is_planned and any(pod.uid == asked.uid for pod in self._records.group(asked.key).waiting)
 
-    def _ended(self, key: GangKey, plan: Plan) -> Reason:
+    def _ended(self, key: GangKey, plan: GangPlan) -> Reason:
         """Free what was reserved for a plan that was not completed."""
         plan.is_made = len(plan.places) >= self._records.group(key).needs
         if self._records.get(key).plan is plan and not plan.is_made:
@@ -150,7 +150,7 @@ class Planning:
             self._book.retries.wake(key, f"plan {plan.number} was not completed")
         return Reason.GANG_WAITS
 
-    def _own(self, asked: Asked, plan: Plan) -> Place | Reason:
+    def _own(self, asked: MemberCall, plan: GangPlan) -> MemberPlace | Reason:
         """Return a member's place; it has none where enough other members are planned."""
         record = self._records.get(asked.key)
         record.placed, plan.is_made = None, True
@@ -162,16 +162,16 @@ class Planning:
         plan.answered.add(asked.uid)
         return place
 
-    def _adopt(self, plan: Plan, found: Group) -> None:
+    def _adopt(self, plan: GangPlan, found: WatchedGang) -> None:
         """Take over the places of members whose Bindings, posted under an earlier plan, may still be carried out."""
         for pod in found.waiting:
             for node in self._cluster.reserved_on(pod.uid) if pod.uid not in plan.places else ():
                 reservation = self._cluster.reservation(pod.uid, node)
                 if reservation is not None:
-                    plan.places[pod.uid] = Place(node, reservation.assignment)
+                    plan.places[pod.uid] = MemberPlace(node, reservation.assignment)
                     plan.posted.add(pod.uid)
 
-    def _reserved(self, key: GangKey, plan: Plan) -> set[str]:
+    def _reserved(self, key: GangKey, plan: GangPlan) -> set[str]:
         waiting = {pod.uid for pod in self._records.group(key).waiting}
         return {uid for uid in plan.places.keys() & waiting if self._cluster.reservation(uid, plan.places[uid].node)}
 

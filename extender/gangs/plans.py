@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from extender.gangs import back_off
-from extender.gangs.group import Group
-from extender.gangs.plan import Plan
-from extender.gangs.record import Record
+from extender.gangs.group import WatchedGang
+from extender.gangs.plan import GangPlan
+from extender.gangs.record import GangRecord
 from extender.gangs.records import Records
 from extender.gangs.retries import Waking
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
 
 FIRST_BACK_OFF_S: Final = 10.0
@@ -29,15 +29,15 @@ class Plans:
         self._waker = waker
         self._number = 0
 
-    def open(self, key: GangKey) -> Plan:
+    def open(self, key: GangKey) -> GangPlan:
         """Return a gang's plan; a new one where it has none."""
         record = self._records.open(key)
         if record.plan is None:
             self._number += 1
-            record.plan = Plan(self._number, self._times.clock() + self._records.deadline_s(key))
+            record.plan = GangPlan(self._number, self._times.clock() + self._records.deadline_s(key))
         return record.plan
 
-    def holds(self, pod: Pod) -> bool:
+    def holds(self, pod: WatchedPod) -> bool:
         """Whether a member's place is still reserved, and its cards can be used."""
         plan = self._records.plan_of(pod)
         place = plan.places.get(pod.uid) if plan else None
@@ -70,7 +70,7 @@ class Plans:
         self.outcomes[outcome] += 1
         self.release(plan, (uid for uid in plan.places if uid not in plan.posted))
 
-    def release(self, plan: Plan, uids: Iterable[str]) -> None:
+    def release(self, plan: GangPlan, uids: Iterable[str]) -> None:
         """End the reservations of some members of a plan."""
         for uid in list(uids):
             node = plan.places[uid].node
@@ -88,7 +88,7 @@ class Plans:
             pause = back_off.pause_s(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, record.failures)
             record.failure, record.retry_at = why, self._times.clock() + pause
 
-    def prune(self, key: GangKey, record: Record, found: Group) -> None:
+    def prune(self, key: GangKey, record: GangRecord, found: WatchedGang) -> None:
         """Remove members that are bound or gone from the plan; a plan that lacks a member then ends."""
         plan = record.plan
         if plan is None:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from extender.gangs.plan import Plan
+from extender.gangs.plan import GangPlan
 
 
 @dataclass(slots=True)
-class Record:
+class GangRecord:
     """A gang's memory. Times are monotonic, in seconds.
 
     Attributes:
@@ -35,7 +35,7 @@ class Record:
     was_sized: bool = False
     partial_since: float | None = None
     evict_at: float = 0.0
-    plan: Plan | None = None
+    plan: GangPlan | None = None
     failures: int = 0
     failure: str = ""
     retry_at: float = 0.0

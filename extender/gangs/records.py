@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.gangs import group
-from extender.gangs.group import Group, Role
-from extender.gangs.plan import Plan
-from extender.gangs.record import Record
+from extender.gangs.group import Role, WatchedGang
+from extender.gangs.plan import GangPlan
+from extender.gangs.record import GangRecord
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey, key_of
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.state.pod_groups import PodGroup, PodGroups
 from vgpu.domain.asks.gang import GangSource
 
@@ -18,7 +18,7 @@ STATES: Final = ("waiting", "planned", "partial", "started")
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class GangTimes:
     """The clocks, and how long a gang may be planned or bound in part.
 
     Attributes:
@@ -39,17 +39,17 @@ class Records:
     to 256 pods, and each of them changes several times.
     """
 
-    def __init__(self, cluster: Cluster, times: Times, changed: Callable[[GangKey], None]) -> None:
+    def __init__(self, cluster: Cluster, times: GangTimes, changed: Callable[[GangKey], None]) -> None:
         self.cluster = cluster
         self.times = times
         self.pod_groups: Mapping[GangSource, PodGroups] = {
             source: PodGroups(source, changed) for source in (GangSource.COSCHEDULING, GangSource.KUBERNETES)
         }
-        self._records: dict[GangKey, Record] = {}
-        self._groups: dict[GangKey, Group] = {}
-        self._roles: dict[GangKey, dict[str, tuple[Pod, Role]]] = {}
+        self._records: dict[GangKey, GangRecord] = {}
+        self._groups: dict[GangKey, WatchedGang] = {}
+        self._roles: dict[GangKey, dict[str, tuple[WatchedPod, Role]]] = {}
 
-    def group(self, key: GangKey) -> Group:
+    def group(self, key: GangKey) -> WatchedGang:
         """Return what the watch shows of a gang now."""
         found = self._groups.get(key)
         if found is None:
@@ -66,21 +66,21 @@ class Records:
         """Return for how long a gang is planned, or bound in part."""
         return self.group(key).deadline_s or self.times.deadline_s
 
-    def members(self, key: GangKey) -> Mapping[str, Pod]:
+    def members(self, key: GangKey) -> Mapping[str, WatchedPod]:
         """Return a gang's pods by UID."""
         return self.cluster.objects.gangs.of(key)
 
-    def get(self, key: GangKey) -> Record:
+    def get(self, key: GangKey) -> GangRecord:
         """Return what is remembered of a gang; an empty record where nothing is."""
-        return self._records.get(key) or Record()
+        return self._records.get(key) or GangRecord()
 
-    def find(self, key: GangKey) -> Record | None:
+    def find(self, key: GangKey) -> GangRecord | None:
         """Return what is remembered of a gang, None where nothing is."""
         return self._records.get(key)
 
-    def open(self, key: GangKey) -> Record:
+    def open(self, key: GangKey) -> GangRecord:
         """Return what is remembered of a gang, from now on if nothing was."""
-        return self._records.setdefault(key, Record())
+        return self._records.setdefault(key, GangRecord())
 
     def forget(self, key: GangKey) -> None:
         """Take that a gang has no members."""
@@ -88,16 +88,16 @@ class Records:
         self._groups.pop(key, None)
         self._roles.pop(key, None)
 
-    def plan_of(self, pod: Pod) -> Plan | None:
+    def plan_of(self, pod: WatchedPod) -> GangPlan | None:
         """Return the plan of a pod's gang."""
         key = key_of(pod)
         return self.get(key).plan if key is not None else None
 
-    def timed(self) -> Iterator[tuple[GangKey, Record]]:
+    def timed(self) -> Iterator[tuple[GangKey, GangRecord]]:
         """Iterate over the gangs, as they are now, for which something is to be done at a certain time."""
         return iter([(key, record) for key, record in self._records.items() if record.is_timed])
 
-    def all(self) -> Iterator[tuple[GangKey, Record]]:
+    def all(self) -> Iterator[tuple[GangKey, GangRecord]]:
         """Iterate over all gangs, as they are now."""
         return iter(list(self._records.items()))
 
@@ -108,7 +108,7 @@ class Records:
             found[record.state] += 1
         return found
 
-    def _with_roles(self, key: GangKey) -> Iterable[tuple[Pod, Role]]:
+    def _with_roles(self, key: GangKey) -> Iterable[tuple[WatchedPod, Role]]:
         members, before = self.members(key), self._roles.get(key, {})
         found = {}
         for uid, pod in members.items():

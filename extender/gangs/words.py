@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from extender.gangs.group import Group
-from extender.gangs.plan import Plan
-from extender.gangs.record import Record
+from extender.gangs.group import WatchedGang
+from extender.gangs.plan import GangPlan
+from extender.gangs.record import GangRecord
 from extender.state.held_room import HeldRoom
 from vgpu.domain import names
 from vgpu.domain.asks import request_text
@@ -14,7 +14,7 @@ from vgpu.domain.cards.reasons import Reason
 MAX_NODES = 8  # in a sentence
 
 
-def why(found: Group, record: Record, hindrance: Reason | None) -> tuple[Reason, str] | None:
+def why(found: WatchedGang, record: GangRecord, hindrance: Reason | None) -> tuple[Reason, str] | None:
     """Return the reason and the sentence for the members of a gang that wait; None where the gang has started."""
     if record.is_started or not found.present + found.unplaceable:
         return None
@@ -27,13 +27,13 @@ def why(found: Group, record: Record, hindrance: Reason | None) -> tuple[Reason,
     return hindrance, f"{title(found)}: {record.failure}; it is planned again after a pause"
 
 
-def title(found: Group) -> str:
+def title(found: WatchedGang) -> str:
     """Name a gang: `gang train of 8 pods`."""
     kind = "gang" if found.key[1] is GangSource.ANNOTATION else "PodGroup"
     return f"{kind} {found.key[2]}" + (f" of {found.size} pods" if found.size else "")
 
 
-def arrivals(found: Group, plan: Plan) -> str:
+def arrivals(found: WatchedGang, plan: GangPlan) -> str:
     """Say how many members can be bound, and which cannot: `7 of 8 pods can be bound; waits for: train-7`.
 
     When the gate of the plan is open, say how many are bound.
@@ -46,7 +46,7 @@ def arrivals(found: Group, plan: Plan) -> str:
     return f"{ready} of {found.size} pods can be bound; waits for: {_listed(pod.name for pod in absent)}"
 
 
-def part(found: Group) -> str:
+def part(found: WatchedGang) -> str:
     """Say which part of a gang is bound without the rest."""
     count = len(found.bound) + found.others
     absent = f"waits for: {_listed(pod.name for pod in found.waiting)}" if found.waiting else "no other pod exists"
@@ -60,7 +60,7 @@ def kept_room(held: HeldRoom, after_s: float, hold_s: float) -> str:
     return f"{why} for {hold_s:.0f} s at most: {nodes}"
 
 
-def _going_on(found: Group, record: Record) -> tuple[Reason, str]:
+def _going_on(found: WatchedGang, record: GangRecord) -> tuple[Reason, str]:
     if record.plan is not None and record.plan.places:
         nodes = _listed(f"{node} ({count})" for node, count in record.plan.nodes.items())
         return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, record.plan)}"
@@ -75,7 +75,7 @@ def _going_on(found: Group, record: Record) -> tuple[Reason, str]:
     return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"
 
 
-def _incomplete(found: Group) -> str:
+def _incomplete(found: WatchedGang) -> str:
     more = f"waits for {found.missing} more pod{'s' if found.missing > 1 else ''} of its namespace"
     if found.key[1] is GangSource.ANNOTATION:
         more += f" with {names.GANG}: {found.key[2]}"

@@ -16,7 +16,7 @@ with extras.needed("cluster", by="extender"):
     from extender.history import folder
     from extender.history.drain import Drain
     from extender.history.recording.spill_reader import SpillReader
-    from extender.history.settings import Settings
+    from extender.history.settings import DrainSettings
     from extender.history.storage import database
     from extender.history.storage.retention import Retention
     from vgpu.adapters import process
@@ -26,7 +26,7 @@ with extras.needed("cluster", by="extender"):
 
 def main() -> None:
     """Drain; exit with status 2 on wrong settings, 1 on an error."""
-    settings = settings_reader.read(Settings)
+    settings = settings_reader.read(DrainSettings)
     logging.basicConfig(
         level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(f"history: {error}")
 
 
-def drain(settings: Settings) -> Drain:
+def drain(settings: DrainSettings) -> Drain:
     """Build the drain."""
     return Drain(
         database.engine(settings.url or database.sqlite_url(folder.sqlite_file(settings.dir))),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from extender.history import drain_state, folder
-from extender.history.recording.recorder import Recorder, RecorderState, SpillRecorder
+from extender.history.recording.recorder import HistoryRecorder, RecorderState, SpillRecorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def lag(recorder: RecorderState, home: Path) -> Lag:
     return Lag(recorder.queued, waiting, recorder.dropped, stored.unreadable, stored.refused, error)
 
 
-def reader(recorder: Recorder, home: Path | None) -> Callable[[], Lag | None]:
+def reader(recorder: HistoryRecorder, home: Path | None) -> Callable[[], Lag | None]:
     """Return what reads the lag; it returns None where no history is kept."""
     if home is None or not isinstance(recorder, SpillRecorder):
         return lambda: None

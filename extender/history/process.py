@@ -11,7 +11,7 @@ from typing import Final
 
 from extender.clocks import Clocks
 from extender.history import folder
-from extender.history.recording.recorder import NO_RECORDER, Recorder, SpillRecorder
+from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder, SpillRecorder
 from extender.history.recording.spill import Spill
 from vgpu.adapters import child_process
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
-def recorder(home: Path | None, *, max_bytes: int, replica: str, clocks: Clocks) -> Iterator[Recorder]:
+def recorder(home: Path | None, *, max_bytes: int, replica: str, clocks: Clocks) -> Iterator[HistoryRecorder]:
     """Yield a recorder into the spill in `home`, of at most `max_bytes`; without a folder, one that records nothing."""
     if home is None:
         yield NO_RECORDER

@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 ENV_PREFIX = "VGPU_HISTORY_"
 
 
-class Settings(BaseSettings):
+class DrainSettings(BaseSettings):
     """Drain of the history: moves events from the spill into the database, until its standard input is closed."""
 
     model_config = SettingsConfigDict(

@@ -12,15 +12,15 @@ from extender.effects import eviction
 from extender.effects.event_recorder import EventRecorder
 from extender.idle import owners
 from extender.idle.namespaces import Namespaces
-from extender.idle.owners import STOPPED_BY, Owner
+from extender.idle.owners import STOPPED_BY, ScalableOwner
 from extender.idle.sizes import Sizes
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.asks import idle
-from vgpu.domain.asks.idle import Action, Rule
+from vgpu.domain.asks.idle import IdleAction, Rule
 from vgpu.domain.errors import KubernetesError
 
 EVICTED: Final = "IdleEvicted"
@@ -32,7 +32,7 @@ STOPPED: Final = "IdleNotebookStopped"
 class IdlePod:
     """A pod that is due, why, and for how long it has been idle."""
 
-    pod: Pod
+    pod: WatchedPod
     rule: Rule
     idle_ms: int
 
@@ -63,18 +63,22 @@ class Means:
         now: the wall clock.
     """
 
-    client: Client
+    client: KubernetesClient
     cluster: Cluster
     namespaces: Namespaces
     recorder: EventRecorder
     sizes: Sizes
-    is_due: Callable[[Pod, Rule], bool]
+    is_due: Callable[[WatchedPod, Rule], bool]
     now: Callable[[], datetime]
 
 
-def actions(means: Means) -> Mapping[Action, Act]:
+def actions(means: Means) -> Mapping[IdleAction, Act]:
     """Return what is done for each action."""
-    return {Action.EVICT: _Evict(means), Action.SCALE_TO_ZERO: _ScaleToZero(means), Action.CULL: _Cull(means)}
+    return {
+        IdleAction.EVICT: _Evict(means),
+        IdleAction.SCALE_TO_ZERO: _ScaleToZero(means),
+        IdleAction.CULL: _Cull(means),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,7 @@ class _Cull:
         return _refusal(self.means, owner, due) or await _stop(self.means, owner, due)
 
 
-def _refusal(means: Means, owner: Owner, due: IdlePod) -> str:
+def _refusal(means: Means, owner: ScalableOwner, due: IdlePod) -> str:
     """Return why an owner must not be stopped: its template does not say so, or another pod of it is in use."""
     asked = idle.rule(owner.template, means.namespaces.setting(owner.namespace))
     if asked is None or asked.action is not due.rule.action:
@@ -136,7 +140,7 @@ def _refusal(means: Means, owner: Owner, due: IdlePod) -> str:
     return f"{owner} has pods that are not idle: {', '.join(sorted(busy)[:5])}" if busy else ""
 
 
-def siblings(pod: Pod, pods: Iterable[Pod]) -> list[Pod]:
+def siblings(pod: WatchedPod, pods: Iterable[WatchedPod]) -> list[WatchedPod]:
     """Return the other pods of a pod's owner that have not ended."""
     owner = pod.lifecycle.owner
     return [
@@ -166,7 +170,7 @@ class _ScaleObject(msgspec.Struct):
 _decode_scale = msgspec.json.Decoder(_ScaleObject).decode
 
 
-async def _scale(means: Means, owner: Owner, due: IdlePod) -> str:
+async def _scale(means: Means, owner: ScalableOwner, due: IdlePod) -> str:
     """Scale an owner to zero. Raises KubernetesError, 409 where the owner was changed after this function read it."""
     path = f"{owner.path}/scale"
     found = _decode_scale(await means.client.get(path))
@@ -190,7 +194,7 @@ async def _scale(means: Means, owner: Owner, due: IdlePod) -> str:
     return ""
 
 
-async def _stop(means: Means, owner: Owner, due: IdlePod) -> str:
+async def _stop(means: Means, owner: ScalableOwner, due: IdlePod) -> str:
     """Stop a Notebook by its own annotation. The UID keeps a recreated Notebook of that name from being stopped."""
     if owner.is_stopped:
         return ""

@@ -16,7 +16,7 @@ UNREADABLE: Final = "IdleDefaultUnreadable"
 
 
 @dataclass(frozen=True, slots=True)
-class Namespace:
+class IdleNamespace:
     """A namespace with what it says about idle pods."""
 
     name: str
@@ -41,13 +41,13 @@ class Namespaces:
         """Return what a namespace says."""
         return self._settings.get(name, NOTHING_SET)
 
-    def replace(self, objects: list[Namespace], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
+    def replace(self, objects: list[IdleNamespace], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         self._settings = {}
         for each in objects:
             self.upsert(each)
 
-    def upsert(self, obj: Namespace) -> None:
+    def upsert(self, obj: IdleNamespace) -> None:
         """Take a namespace that is new or changed."""
         if obj.setting == NOTHING_SET:
             self._settings.pop(obj.name, None)
@@ -57,27 +57,27 @@ class Namespaces:
             message = f"nothing is done about idle pods by default: {'; '.join(map(str, obj.problems))}"
             self._recorder.record(obj.reference, UNREADABLE, message)
 
-    def delete(self, obj: Namespace) -> None:
+    def delete(self, obj: IdleNamespace) -> None:
         """Take a namespace's deletion."""
         self._settings.pop(obj.name, None)
 
 
-class _Metadata(msgspec.Struct):
+class _NamespaceMetadata(msgspec.Struct):
     name: str
     uid: str = ""
     annotations: Mapping[str, Any] | None = None
 
 
 class _Namespace(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _NamespaceMetadata
 
 
 _decode = msgspec.json.Decoder(_Namespace).decode
 
 
-def decode(raw: bytes) -> Namespace:
+def decode(raw: bytes) -> IdleNamespace:
     """Read a namespace. Raises msgspec.ValidationError."""
     metadata = _decode(raw).metadata
     texts = {key: value for key, value in (metadata.annotations or {}).items() if isinstance(value, str)}
     setting, problems = idle.read(texts)
-    return Namespace(metadata.name, metadata.uid, setting, tuple(problems))
+    return IdleNamespace(metadata.name, metadata.uid, setting, tuple(problems))

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from extender.state.objects import Pod
-from vgpu.adapters.kubernetes.client import Client
+from extender.state.objects import WatchedPod
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import NOTHING_SET, Setting
@@ -55,11 +55,11 @@ class _Template(msgspec.Struct):
     metadata: Metadata | None = None
 
 
-class _Spec(msgspec.Struct):
+class _OwnerSpec(msgspec.Struct):
     template: _Template | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _OwnerMetadata(msgspec.Struct):
     name: str
     uid: str
     annotations: dict[str, str] | None = None
@@ -67,15 +67,15 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec | None = None
+    metadata: _OwnerMetadata
+    spec: _OwnerSpec | None = None
 
 
 _decode = msgspec.json.Decoder(_Object).decode
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class ScalableOwner:
     """An object that keeps pods running.
 
     `template` is what its pod template says about idle pods; `is_stopped`, of a Notebook, that it has been stopped.
@@ -105,14 +105,14 @@ class Owner:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
-async def find(client: Client, pod: Pod) -> Owner | None:
+async def find(client: KubernetesClient, pod: WatchedPod) -> ScalableOwner | None:
     """Return what keeps a pod running; None where no owner of a known kind does. Raises KubernetesError."""
     found = await _read(client, names.pod_path(pod.namespace, pod.name), pod.uid)
-    owner: Owner | None = None
+    owner: ScalableOwner | None = None
     for _ in range(_LONGEST_CHAIN):
         if (reference := _controller(found)) is None:
             break
-        above = Owner(reference.api_version, reference.kind, pod.namespace, reference.name, reference.uid)
+        above = ScalableOwner(reference.api_version, reference.kind, pod.namespace, reference.name, reference.uid)
         found = await _read(client, above.path, reference.uid)
         if found is None:
             return None
@@ -134,7 +134,7 @@ def _template(found: _Object) -> Setting:
     return idle.read(annotations)[0]
 
 
-async def _read(client: Client, path: str, uid: str) -> _Object | None:
+async def _read(client: KubernetesClient, path: str, uid: str) -> _Object | None:
     """Return an object; None where it does not exist, has another UID, or cannot be read."""
     try:
         found = _decode(await client.get(path))

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from extender.state.fields import container_use
 from extender.state.fields.container_use import ContainerUse
-from extender.state.fields.lifecycle import Run
-from extender.state.objects import Pod
+from extender.state.fields.lifecycle import ContainerRun
+from extender.state.objects import WatchedPod
 from vgpu.domain.grants.assignment import Assignment, Grant
 
 Uses = tuple[ContainerUse, ...]
 
 
-def idle_ms(pod: Pod, uses: Uses) -> int | None:
+def idle_ms(pod: WatchedPod, uses: Uses) -> int | None:
     """Return for how long no container of a pod has used a card, in ms; None where that is unknown.
 
     A pod is idle for as long as the container that used a card last. Containers that have ended, such as init
@@ -31,7 +31,7 @@ def idle_ms(pod: Pod, uses: Uses) -> int | None:
     return min(known) if known and len(known) == len(times) else None
 
 
-def _times(container: str, grants: tuple[Grant, ...], run: Run | None, uses: Uses) -> Iterator[int | None]:
+def _times(container: str, grants: tuple[Grant, ...], run: ContainerRun | None, uses: Uses) -> Iterator[int | None]:
     """Yield the idle time on each card. The start of the container and the report have their times from one clock."""
     for grant in grants:
         latest = container_use.now(uses, container, grant.gpu)
@@ -41,5 +41,5 @@ def _times(container: str, grants: tuple[Grant, ...], run: Run | None, uses: Use
             yield max(0, min(latest.idle_ms, latest.until_ms - run.started_ms))
 
 
-def _has_ended(run: Run | None) -> bool:
+def _has_ended(run: ContainerRun | None) -> bool:
     return run is not None and run.exit is not None

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from extender.idle.owners import Owner
-from vgpu.adapters.kubernetes.client import Client
+from extender.idle.owners import ScalableOwner
+from vgpu.adapters.kubernetes.client import KubernetesClient
 
 NAME: Final = "vgpu-idle"
 MAX_ENTRIES: Final = 2_000
@@ -40,10 +40,10 @@ _decode_size = msgspec.json.Decoder(Size).decode
 class Sizes:
     """The sizes in the ConfigMap of `namespace`. All requests raise KubernetesError."""
 
-    client: Client
+    client: KubernetesClient
     namespace: str
 
-    async def remember(self, owner: Owner, replicas: int, now_ms: int) -> None:
+    async def remember(self, owner: ScalableOwner, replicas: int, now_ms: int) -> None:
         """Store an owner's size; where there are too many, the oldest is forgotten."""
         known = await self._read()
         key = _key(owner)
@@ -61,7 +61,7 @@ class Sizes:
         return _decode_map(await self.client.get(self._path)).data or {}
 
 
-def _key(owner: Owner) -> str:
+def _key(owner: ScalableOwner) -> str:
     """Return the key of an owner: its name where the key is short enough, else a digest."""
     text = f"{owner.kind}.{owner.namespace}.{owner.name}"
     return text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text.encode(), digest_size=20).hexdigest()

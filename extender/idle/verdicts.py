@@ -3,37 +3,37 @@
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.domain.asks.idle import Rule, Verdict
+from vgpu.domain.asks.idle import IdleVerdict, Rule
 
 _SLACK_NS: Final = 30_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedReport:
     """A pod's last report: when it came, how long after the one before, and what follows."""
 
     at_ns: int
     period_ns: int
     rule: Rule | None
-    verdict: Verdict
+    verdict: IdleVerdict
 
 
 class Verdicts:
     """The last verdict about each pod, by UID."""
 
     def __init__(self) -> None:
-        self._by_uid: dict[str, Judged] = {}
+        self._by_uid: dict[str, JudgedReport] = {}
 
-    def put(self, uid: str, now_ns: int, *, rule: Rule | None, verdict: Verdict) -> None:
+    def put(self, uid: str, now_ns: int, *, rule: Rule | None, verdict: IdleVerdict) -> None:
         """Take the verdict about a report that came now."""
         before = self._by_uid.get(uid)
         period_ns = now_ns - before.at_ns if before else 0
-        self._by_uid[uid] = Judged(now_ns, period_ns, rule, verdict)
+        self._by_uid[uid] = JudgedReport(now_ns, period_ns, rule, verdict)
 
     def calls_for_action(self, uid: str, rule: Rule, now_ns: int) -> bool:
         """Whether a pod's last report calls for the action of a rule, and no later one is overdue."""
         found = self._by_uid.get(uid)
-        if found is None or found.verdict is not Verdict.ACT or found.rule is None:
+        if found is None or found.verdict is not IdleVerdict.ACT or found.rule is None:
             return False
         is_fresh = now_ns - found.at_ns <= 2 * found.period_ns + _SLACK_NS
         return is_fresh and found.rule.action is rule.action

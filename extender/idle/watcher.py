@@ -16,11 +16,11 @@ from extender.idle.namespaces import Namespaces
 from extender.idle.verdicts import Verdicts
 from extender.lead.leader import Leader
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, Pod
-from vgpu.adapters.kubernetes.client import Client
+from extender.state.objects import GpuNode, WatchedPod
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.asks import idle
-from vgpu.domain.asks.idle import Action, Rule, Use, Verdict
+from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 from vgpu.domain.errors import KubernetesError
 
 IDLE: Final = "Idle"
@@ -39,7 +39,7 @@ class _Due:
     at_ns: int
     idle_ms: int
     rule: Rule | None
-    verdict: Verdict
+    verdict: IdleVerdict
 
 
 class IdleWatcher:
@@ -47,7 +47,7 @@ class IdleWatcher:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         cluster: Cluster,
         namespaces: Namespaces,
         recorder: EventRecorder,
@@ -76,12 +76,12 @@ class IdleWatcher:
         """Number of pods that are not warned or acted on yet. The one at work counts."""
         return len(self._due)
 
-    def rule_of(self, pod: Pod) -> Rule | None:
+    def rule_of(self, pod: WatchedPod) -> Rule | None:
         """Return what is done about a pod, and when."""
         found = idle.rule(pod.idle_setting, self._namespaces.setting(pod.namespace))
-        return Rule(found.after_s, Action.REPORT) if found and not self._acts else found
+        return Rule(found.after_s, IdleAction.REPORT) if found and not self._acts else found
 
-    def is_due(self, pod: Pod, rule: Rule) -> bool:
+    def is_due(self, pod: WatchedPod, rule: Rule) -> bool:
         """Whether a pod's last report calls for the action of a rule."""
         return self.verdicts.calls_for_action(pod.uid, rule, self._clock_ns())
 
@@ -100,7 +100,7 @@ class IdleWatcher:
         self._due.pop(uid, None)
         self.verdicts.forget(uid)
 
-    async def run(self, leader: Leader, actions: Mapping[Action, Act], count: Callable[[str, str], None]) -> None:
+    async def run(self, leader: Leader, actions: Mapping[IdleAction, Act], count: Callable[[str, str], None]) -> None:
         """Draw the consequences as long as this replica leads, until cancelled; `count` takes action and outcome."""
         while True:
             await self._is_due.wait()
@@ -113,31 +113,31 @@ class IdleWatcher:
                 if self._due.get(uid) is due:  # no later report came meanwhile
                     del self._due[uid]
 
-    def _judge(self, pod: Pod, uses: pod_use.Uses) -> None:
+    def _judge(self, pod: WatchedPod, uses: pod_use.Uses) -> None:
         now_ns, rule, idle_ms = self._clock_ns(), self.rule_of(pod), pod_use.idle_ms(pod, uses)
         if pod.is_warned:
             self._warned.setdefault(pod.uid, now_ns)
         last_ns = None if idle_ms is None else now_ns - idle_ms * _NS_PER_MS
-        verdict = idle.decide(rule, Use(last_ns, self._warned.get(pod.uid)), now_ns, self._grace_s)
+        verdict = idle.decide(rule, IdlePodUse(last_ns, self._warned.get(pod.uid)), now_ns, self._grace_s)
         self.verdicts.put(pod.uid, now_ns, rule=rule, verdict=verdict)
-        if verdict is not Verdict.NOTHING:
+        if verdict is not IdleVerdict.NOTHING:
             self._add(pod, _Due(now_ns, idle_ms or 0, rule, verdict))
         elif pod.is_warned and _is_over(rule, idle_ms):
             self._add(pod, _Due(now_ns, idle_ms or 0, None, verdict))
 
-    def _add(self, pod: Pod, due: _Due) -> None:
+    def _add(self, pod: WatchedPod, due: _Due) -> None:
         self._due[pod.uid] = due
         self._is_due.set()
 
     async def _carry_out(
-        self, pod: Pod, due: _Due, actions: Mapping[Action, Act], count: Callable[[str, str], None]
+        self, pod: WatchedPod, due: _Due, actions: Mapping[IdleAction, Act], count: Callable[[str, str], None]
     ) -> None:
         try:
             if due.rule is None:
                 await self._take_back(pod)
-            elif due.verdict is Verdict.ACT:
+            elif due.verdict is IdleVerdict.ACT:
                 await self._act(IdlePod(pod, due.rule, due.idle_ms), actions[due.rule.action], count)
-            elif due.verdict is Verdict.WARN:
+            elif due.verdict is IdleVerdict.WARN:
                 await self._warn(pod, due.rule, due.idle_ms)
                 count(due.rule.action, "warned")
             else:
@@ -154,7 +154,7 @@ class IdleWatcher:
         else:
             log.info("%s of idle pod %s/%s", due.rule.action, due.pod.namespace, due.pod.name)
 
-    async def _warn(self, pod: Pod, rule: Rule, idle_ms: int) -> None:
+    async def _warn(self, pod: WatchedPod, rule: Rule, idle_ms: int) -> None:
         unless = "" if _is_synthetic(pod) else ", unless a kernel runs"
         message = (
             f"{_unused(pod, idle_ms / 1000)}; {rule.action} follows in {idle.duration_text(self._grace_s)} or later"
@@ -165,30 +165,30 @@ class IdleWatcher:
         self._recorder.record(pod.reference, WARNED, message)
         self._warned[pod.uid] = self._clock_ns()
 
-    async def _take_back(self, pod: Pod) -> None:
+    async def _take_back(self, pod: WatchedPod) -> None:
         await self._set_condition(
             pod, pod_conditions.FALSE, "InUse", "a kernel has run, or the pod is not to be stopped any more"
         )
         self._warned.pop(pod.uid, None)
 
-    async def _set_condition(self, pod: Pod, status: str, reason: str, message: str) -> None:
+    async def _set_condition(self, pod: WatchedPod, status: str, reason: str, message: str) -> None:
         await pod_conditions.write(self._client, pod, names.IDLE_CONDITION, status, reason, message, self._now())
 
 
-def _is_running(pod: Pod, node: str) -> bool:
+def _is_running(pod: WatchedPod, node: str) -> bool:
     return pod.node == node and not pod.is_terminal and not pod.scheduling.is_terminating
 
 
 def _is_over(rule: Rule | None, idle_ms: int | None) -> bool:
     """Whether a warning no longer holds; it stays while the idle time is unknown."""
-    return rule is None or rule.action is Action.REPORT or (idle_ms is not None and idle_ms < rule.after_s * 1000)
+    return rule is None or rule.action is IdleAction.REPORT or (idle_ms is not None and idle_ms < rule.after_s * 1000)
 
 
-def _unused(pod: Pod, seconds: float) -> str:
+def _unused(pod: WatchedPod, seconds: float) -> str:
     what = "nothing but synthetic load" if _is_synthetic(pod) else "no kernel of this pod"
     return f"{what} has run on its cards for {idle.duration_text(seconds)}"
 
 
-def _is_synthetic(pod: Pod) -> bool:
+def _is_synthetic(pod: WatchedPod) -> bool:
     """Whether a pod's kernels are a load for tests, and no use."""
     return pod.scheduling.labels.get(names.SYNTHETIC) == "true"

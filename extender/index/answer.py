@@ -9,7 +9,7 @@ from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.domain.cards.reasons import Reason
 
 
-class Answer:
+class IndexAnswer:
     """The judgement of one pod. It stays as it is when the index changes."""
 
     def __init__(self, index: NodeIndex, names: Sequence[str], places: Places, codes: Codes) -> None:

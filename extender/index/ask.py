@@ -9,7 +9,7 @@ from vgpu.placement import packing
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ContainerAsk:
     """What one container asks of each of `gpus` cards of a node.
 
     Attributes:
@@ -33,11 +33,11 @@ class Ask:
     selector: CardSelector
 
 
-def of(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Ask:
+def of(request: PodRequest, container: ContainerRequest, slice_mib: int) -> ContainerAsk:
     """Return what a container asks for, with what its init containers need on the same cards."""
     need = None if container.whole else packing.share(request, [container], slice_mib)
     devices = request.devices(slice_mib)
-    return Ask(
+    return ContainerAsk(
         gpus=container.gpus,
         whole=container.whole,
         slices=need.slices if need else 0,

@@ -9,9 +9,9 @@ from extender.index.copies import Copies, copies
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
 from vgpu.placement.costs import fragmentation
-from vgpu.placement.costs.fragmentation import Change
+from vgpu.placement.costs.fragmentation import NodeChange
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ask, after
+from vgpu.placement.room import PodAsk, after
 
 MAX_ASKS: Final = 32  # of 1.5 MB each, for 32 typical pods and 5,000 nodes
 
@@ -38,10 +38,10 @@ class Changes:
         found = self._known.of(
             (ask, typical), len(typical) + 4, lambda places: self._changed(ask, typical, before, places)
         )
-        costs: Ints = fragmentation.priced(Change(list(found[:-4]), *found[-4:]), question.demand)
+        costs: Ints = fragmentation.priced(NodeChange(list(found[:-4]), *found[-4:]), question.demand)
         return costs
 
-    def _changed(self, ask: Ask, typical: tuple[Ask, ...], before: Ints, places: Places) -> Ints:
+    def _changed(self, ask: PodAsk, typical: tuple[PodAsk, ...], before: Ints, places: Places) -> Ints:
         """Return the fields of a Change: `lost` by typical class, and the others."""
         room = few_rows.room(self._index, places)
         left = after(room, ask)

@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 
 from extender.index import nearest
-from extender.index.ask import Ask
+from extender.index.ask import ContainerAsk
 from extender.index.codes import CODES, FITS, REASONS, UNDECIDED
 from extender.index.copies import Copies
-from extender.index.judge import Judge
+from extender.index.judge import NodeJudge
 from extender.index.nodes import Codes, NodeIndex, Places
 from extender.index.ranking import Ranking
 from vgpu.domain.asks.host_request import HostRequest
@@ -31,26 +31,30 @@ _MEMORY: Final = CODES[Reason.NODE_INSUFFICIENT_MEMORY]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedNodes:
     """A pod's judgement on the nodes of a choice: those that fit, and how many refuse it by which reason."""
 
     fitting: Places
     counts: Mapping[Reason, int]
 
 
-class Choice:
+class NodeChoice:
     """Chooses among the nodes named, which all have a row. `state` returns a node's state."""
 
     def __init__(self, index: NodeIndex, names: Sequence[str], state: Callable[[str], NodeState]) -> None:
         self._index = index
         self._state = state
         self._places = index.places(names)
-        self._judge = Judge(index)
+        self._judge = NodeJudge(index)
         self._ranking = Ranking(index, Copies(index), state)
 
     def judge(
-        self, asks: Sequence[Ask], host: HostRequest, exact: Iterable[str], place: Callable[[str], Reason | None]
-    ) -> Judged:
+        self,
+        asks: Sequence[ContainerAsk],
+        host: HostRequest,
+        exact: Iterable[str],
+        place: Callable[[str], Reason | None],
+    ) -> JudgedNodes:
         """Judge a pod on every node.
 
         `asks` are those of its containers that choose cards, in the kubelet's order. `place` judges the nodes that
@@ -63,18 +67,18 @@ class Choice:
         for position in np.flatnonzero(codes == UNDECIDED).tolist():
             reason = place(self._index.name(places[position]))
             codes[position] = CODES[reason] if reason else FITS
-        return Judged(places[codes == FITS], _counts(codes))
+        return JudgedNodes(places[codes == FITS], _counts(codes))
 
-    def best(self, judged: Judged, policy: PackingPolicy, question: Question) -> str:
+    def best(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> str:
         """Return the node that the policy prefers of those that fit; there must be one."""
         return self._index.name(self._ranking.best(judged.fitting, policy, question))
 
-    def ordered(self, judged: Judged, policy: PackingPolicy, question: Question) -> list[str]:
+    def ordered(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> list[str]:
         """Return the nodes that fit, those that the policy prefers first."""
         named = [self._index.name(place) for place in judged.fitting.tolist()]
         return self._ranking.ordered(named, policy, question)
 
-    def nearest(self, ask: Ask, host: HostRequest) -> list[str]:
+    def nearest(self, ask: ContainerAsk, host: HostRequest) -> list[str]:
         """Return the nodes that lack the least for a container, all equally little, without those in `wide`."""
         is_open = (self._index.blocked[self._places] == FITS) & (self._lacking(host) == FITS)
         return nearest.nearest(self._index, ask, self._places[is_open])

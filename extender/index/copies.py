@@ -9,7 +9,7 @@ from extender.index import few_rows
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
 from vgpu.placement.costs import fragmentation
-from vgpu.placement.room import Ask, Room, least
+from vgpu.placement.room import NodeRoom, PodAsk, least
 
 
 class Copies:
@@ -19,7 +19,7 @@ class Copies:
         self._index = index
         self._known = RowCache(index, max_keys=1)
 
-    def of(self, typical: tuple[Ask, ...]) -> Ints:
+    def of(self, typical: tuple[PodAsk, ...]) -> Ints:
         """Return `fragmentation.copies` of each class on each row, as (classes, rows). Do not change the array."""
 
         def compute(places: Places) -> Ints:
@@ -28,7 +28,7 @@ class Copies:
         return self._known.of(typical, len(typical), compute)
 
 
-def copies(room: Room, typical: Sequence[Ask], rows: int) -> Ints:
+def copies(room: NodeRoom, typical: Sequence[PodAsk], rows: int) -> Ints:
     """Return `fragmentation.copies` of each class on each row of a room, as (classes, rows)."""
     found = np.zeros((len(typical), rows), np.int64)
     _fill(found, room, typical, [n for n, ask in enumerate(typical) if ask.gpus == 1], fragmentation.by_card)
@@ -36,13 +36,17 @@ def copies(room: Room, typical: Sequence[Ask], rows: int) -> Ints:
     return found
 
 
-def together(asks: Sequence[Ask]) -> Ask:
+def together(asks: Sequence[PodAsk]) -> PodAsk:
     """Return classes as one, whose fields are columns: an operation with rows has the shape (classes, rows)."""
-    return Ask(*(np.array([[getattr(ask, each.name)] for ask in asks], np.int64) for each in fields(Ask)))
+    return PodAsk(*(np.array([[getattr(ask, each.name)] for ask in asks], np.int64) for each in fields(PodAsk)))
 
 
 def _fill(
-    found: Ints, room: Room, typical: Sequence[Ask], chosen: list[int], by_cards: Callable[[Room, Ask], Ints]
+    found: Ints,
+    room: NodeRoom,
+    typical: Sequence[PodAsk],
+    chosen: list[int],
+    by_cards: Callable[[NodeRoom, PodAsk], Ints],
 ) -> None:
     if chosen:
         ask = together([typical[n] for n in chosen])

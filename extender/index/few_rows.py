@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 
 from extender.index.nodes import Ints, NodeIndex, Places
-from vgpu.placement.room import NEVER, Ask, CardRoom, Room, fits, tightness, without
+from vgpu.placement.room import NEVER, CardRoom, NodeRoom, PodAsk, fits, tightness, without
 
 MAX_ROWS: Final = 32
 
 
-class FewRows(Room):
+class FewRows(NodeRoom):
     """A room of which `cards` is one CardRoom, of arrays of the shape (cards, 1, rows)."""
 
     __slots__ = ()
@@ -25,13 +25,13 @@ class FewRows(Room):
         found: Ints = number(self.cards[0]).sum(axis=0)
         return found[0] if len(found) == 1 else found
 
-    def without_empty(self, ask: Ask) -> list[CardRoom]:
+    def without_empty(self, ask: PodAsk) -> list[CardRoom]:
         """Return the cards without the first ones that a pod of whole cards can have."""
         card = self.cards[0]
         is_fit = fits(card, ask)
         return [without(card, ask, is_fit & (is_fit.cumsum(axis=0) <= ask.gpus))]
 
-    def without_tightest(self, ask: Ask) -> list[CardRoom]:
+    def without_tightest(self, ask: PodAsk) -> list[CardRoom]:
         """Return the cards without a pod's shares of the tightest ones that fit, of equal ones the first."""
         card = self.cards[0]
         free = tightness(card, ask)
@@ -44,7 +44,7 @@ class FewRows(Room):
         return [without(card, ask, taken)]
 
 
-def room(index: NodeIndex, places: Places) -> Room:
+def room(index: NodeIndex, places: Places) -> NodeRoom:
     """Return the room of some rows: up to `MAX_ROWS` as FewRows, more as `NodeIndex.room` returns it."""
     if len(places) > MAX_ROWS:
         return index.room(places)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from extender.index.ask import Ask
+from extender.index.ask import ContainerAsk
 from extender.index.codes import BY_PRECEDENCE, CODES, FIRST_LASTING, FITS, NO_CARD, membership
 from extender.index.nodes import Codes, Ints, NodeIndex, Places
 from extender.index.row import FIELDS
@@ -21,7 +21,7 @@ _NOT_ENOUGH_CARDS: Final = np.uint8(CODES[Reason.NOT_ENOUGH_CARDS])
 _CARD_REASONS: Final = sorted(BY_PRECEDENCE, key=list(Reason).index)
 
 
-def judge(index: NodeIndex, ask: Ask, places: Places | None) -> Codes:
+def judge(index: NodeIndex, ask: ContainerAsk, places: Places | None) -> Codes:
     """Return the code of each row (None: of all rows): FITS, or why the node refuses the request.
 
     UUIDs that the request avoids are not looked at, and those it names are not found, whether it names them itself or
@@ -43,7 +43,7 @@ def judge(index: NodeIndex, ask: Ask, places: Places | None) -> Codes:
     return verdict
 
 
-def card_codes(index: NodeIndex, ask: Ask, amounts: Ints) -> Codes:
+def card_codes(index: NodeIndex, ask: ContainerAsk, amounts: Ints) -> Codes:
     """Return the code of each card."""
     codes: Codes = amounts[_FIELD["closed_to_wholes" if ask.whole else "closed_to_shares"]].astype(np.uint8)
     if not ask.whole:
@@ -66,7 +66,7 @@ def _raise(codes: Codes, where: np.ndarray | np.bool_, reason: Reason) -> None:
     np.maximum(codes, np.multiply(where, np.uint8(CODES[reason]), dtype=np.uint8), out=codes)
 
 
-def _wrong_models(index: NodeIndex, ask: Ask) -> np.ndarray:
+def _wrong_models(index: NodeIndex, ask: ContainerAsk) -> np.ndarray:
     """Return for each number of a model whether the request does not accept it."""
     wrong = [ask.selector.refusal(Card("", 0, name, 0)) is Reason.GPU_MODEL_MISMATCH for name in index.models.names]
     return np.array(wrong or [False])

@@ -9,7 +9,7 @@ from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
 from vgpu.placement.costs import fgd
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 
 MAX_ASKS: Final = 32  # of 1.3 MB each, for 32 typical pods and 5,000 nodes
 
@@ -28,7 +28,7 @@ class Growth:
         costs: Ints = fgd.priced(list(grown), question.demand)
         return costs
 
-    def _grown(self, ask: Ask, typical: tuple[Ask, ...], places: Places) -> Ints:
+    def _grown(self, ask: PodAsk, typical: tuple[PodAsk, ...], places: Places) -> Ints:
         if not typical:
             return np.zeros((0, len(places)), np.int64)
         found: Ints = fgd.growth(self._index.room(places), ask, together(typical))

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from extender.index import fit
-from extender.index.ask import Ask
+from extender.index.ask import ContainerAsk
 from extender.index.codes import FIRST_LASTING
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row import FIELDS
@@ -15,7 +15,7 @@ _NEVER: Final = 1e9  # what a card lacks that ended pods would not free
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
 
 
-def nearest(index: NodeIndex, ask: Ask, places: Places) -> list[str]:
+def nearest(index: NodeIndex, ask: ContainerAsk, places: Places) -> list[str]:
     """Return those of the nodes in `places` that lack the least for a container, all equally little.
 
     `ask.card_mib` and `ask.cores` are what the container itself asks for; UUIDs that it names are not looked at.
@@ -32,7 +32,7 @@ def nearest(index: NodeIndex, ask: Ask, places: Places) -> list[str]:
     return [index.name(place) for place in places[equal].tolist()]
 
 
-def _lacks(index: NodeIndex, ask: Ask, places: Places) -> tuple[Ints, np.ndarray] | None:
+def _lacks(index: NodeIndex, ask: ContainerAsk, places: Places) -> tuple[Ints, np.ndarray] | None:
     """Return for each place how many cards lack something, MiB and percent of time, and whether pods' ends help."""
     amounts = index.amounts[:, :, places]
     memory = amounts[_FIELD["memory_mib"]]

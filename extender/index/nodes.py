@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from extender.index import row as rows
 from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
-from extender.index.row import FIELDS, ModelNames, Row
+from extender.index.row import FIELDS, IndexRow, ModelNames
 from vgpu.domain.cards.share import CardState, HostRoom
 from vgpu.placement import rank
 from vgpu.placement.models import Models
-from vgpu.placement.room import CardRoom, Room
+from vgpu.placement.room import CardRoom, NodeRoom
 
 MAX_COLUMNS: Final = 16  # a node with more cards is placed exactly
 _FIRST_ROWS: Final = 64
@@ -68,7 +68,7 @@ class NodeIndex:
         """Number of rows, used or free."""
         return len(self.cards)
 
-    def put(self, row: Row) -> None:
+    def put(self, row: IndexRow) -> None:
         """Write a node's row."""
         place = self._place(row.name)
         states = row.state.cards if row.state else ()
@@ -114,11 +114,11 @@ class NodeIndex:
         """Return the row of each node named; -1 for a node that has none."""
         return np.fromiter(map(self._rows.get, names, itertools.repeat(-1)), np.intp, len(names))
 
-    def room(self, places: Places) -> Room:
+    def room(self, places: Places) -> NodeRoom:
         """Return what policies look at: what is free on these rows, as arrays."""
         slices, total, cores, bits = (self.amounts[field][:, places] for field in _ROOM)
         cards = [CardRoom(*each) for each in zip(slices, total, cores, bits, strict=True)]
-        return Room(self.host[0, places], self.host[1, places], cards)
+        return NodeRoom(self.host[0, places], self.host[1, places], cards)
 
     def cards_of(self, places: Places) -> CardRoom:
         """Return what is free on the cards of these rows, as arrays of the shape (columns, 1, rows)."""

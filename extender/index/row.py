@@ -27,7 +27,7 @@ FIELDS: Final = (
 )
 
 
-class Row(msgspec.Struct, frozen=True, gc=False):
+class IndexRow(msgspec.Struct, frozen=True, gc=False):
     """What is known of one node.
 
     Attributes:

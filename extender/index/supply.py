@@ -12,7 +12,7 @@ from vgpu.domain.cards.share import NodeState
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.models import Models
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Supply:
         slices: of the mean card, at least 1.
     """
 
-    copies: Mapping[Ask, int]
+    copies: Mapping[PodAsk, int]
     free: int
     slices: int
 
@@ -39,7 +39,7 @@ class Supplies:
         self._state = state
         self._models = models
 
-    def of(self, typical: tuple[Ask, ...], now: float) -> Supply:
+    def of(self, typical: tuple[PodAsk, ...], now: float) -> Supply:
         """Return the room of the nodes that can be used at a monotonic time; wide nodes are looked at one by one."""
         index = self._index
         every = np.arange(index.size)

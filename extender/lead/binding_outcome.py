@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from extender.protocol.wire import BindArgs
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants.assignment import Assignment
 
@@ -24,11 +24,11 @@ RETRY_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
-Read = Callable[[BindArgs], Awaitable[Pod | None]]
+Read = Callable[[BindArgs], Awaitable[WatchedPod | None]]
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Outcome(Enum):
+class BindingOutcome(Enum):
     """What became of a Binding."""
 
     BOUND = auto()
@@ -36,17 +36,17 @@ class Outcome(Enum):
     UNKNOWN = auto()
 
 
-def judge(pod: Pod | None, args: BindArgs, chosen: Assignment, *, is_final: bool) -> Outcome:
+def judge(pod: WatchedPod | None, args: BindArgs, chosen: Assignment, *, is_final: bool) -> BindingOutcome:
     """Return the outcome that a pod shows, as the API server returned it (None: there is no such pod).
 
     `is_final`: the request was refused, or has expired, so that it will not be carried out any more.
     """
     if pod is None or pod.uid != args.pod_uid:
-        return Outcome.NOT_BOUND
+        return BindingOutcome.NOT_BOUND
     if pod.node:
         is_ours = pod.node == args.node and pod.assignment == chosen
-        return Outcome.BOUND if is_ours else Outcome.NOT_BOUND
-    return Outcome.NOT_BOUND if is_final else Outcome.UNKNOWN
+        return BindingOutcome.BOUND if is_ours else BindingOutcome.NOT_BOUND
+    return BindingOutcome.NOT_BOUND if is_final else BindingOutcome.UNKNOWN
 
 
 class OutcomePoller:
@@ -56,7 +56,7 @@ class OutcomePoller:
     """
 
     def __init__(
-        self, read: Read, on_outcome: Callable[[BindArgs, Outcome], None], sleep: Sleep = asyncio.sleep
+        self, read: Read, on_outcome: Callable[[BindArgs, BindingOutcome], None], sleep: Sleep = asyncio.sleep
     ) -> None:
         self._read = read
         self._on_outcome = on_outcome

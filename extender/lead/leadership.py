@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from extender.lead.binding_outcome import REQUEST_EXPIRY_S
 from extender.state.leases import Leases
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 LEASE: Final = "vgpu-extender"
@@ -25,7 +25,7 @@ RENEW_S: Final = 2.0
 log = logging.getLogger(__name__)
 
 
-class Pods(Protocol):
+class PodsSynced(Protocol):
     """The watch of the pods."""
 
     async def relist(self) -> None:
@@ -37,9 +37,9 @@ class Leadership:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         leases: Leases,
-        pods: Pods,
+        pods: PodsSynced,
         *,
         namespace: str,
         identity: str,
@@ -96,9 +96,9 @@ class Leadership:
 
     async def _renew(self) -> None:
         before = self._clock()
-        found: list[lease.Record] = []  # the record before this renewal; none where there was no Lease
+        found: list[lease.LeaseRecord] = []  # the record before this renewal; none where there was no Lease
 
-        def is_expired(read: lease.Record) -> bool:
+        def is_expired(read: lease.LeaseRecord) -> bool:
             found.append(read)
             return self._is_expired(read)
 
@@ -119,13 +119,13 @@ class Leadership:
             self._become_leader(previous)
         self._transitions = held.transitions
 
-    def _refused(self, previous: lease.Record | None) -> None:
+    def _refused(self, previous: lease.LeaseRecord | None) -> None:
         """Stop binding, unless the record is still our own and another client only wrote to it at the same moment."""
         if previous is None or previous.holder != self._identity:
             self._has_rival = True
             self._lose()
 
-    def _is_own(self, previous: lease.Record | None) -> bool:
+    def _is_own(self, previous: lease.LeaseRecord | None) -> bool:
         """Whether no other replica can have held the Lease since this one's last renewal."""
         found = (previous.holder, previous.transitions) if previous else None
         return found == (self._identity, self._transitions)
@@ -140,7 +140,7 @@ class Leadership:
         if self._handover is not None:
             self._handover.cancel()
 
-    def _is_expired(self, read: lease.Record) -> bool:
+    def _is_expired(self, read: lease.LeaseRecord) -> bool:
         """Return whether the watch has shown the very record just read, unchanged, for its duration."""
         watched = self._leases.get(LEASE)
         if watched is None or watched.holder != read.holder:
@@ -148,7 +148,7 @@ class Leadership:
         is_same = bool(watched.renewed) and datetime.fromisoformat(watched.renewed) == read.renewed
         return is_same and not self._leases.is_fresh(LEASE)
 
-    def _become_leader(self, previous: lease.Record | None) -> None:
+    def _become_leader(self, previous: lease.LeaseRecord | None) -> None:
         """Wait as long as a Binding of the last holder can be carried out, which is unless it released the Lease."""
         is_released = previous is not None and not previous.holder
         is_first = previous is None and not self._has_rival

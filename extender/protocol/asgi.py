@@ -29,7 +29,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request: the Content-Length that it says, None where it says none, and its body, piece by piece."""
 
     said_length: str | None
@@ -41,7 +41,7 @@ class Route:
     """A path's handler, and the method that it takes."""
 
     method: str
-    handle: Callable[[Request], Awaitable[Reply]]
+    handle: Callable[[HttpRequest], Awaitable[Reply]]
 
 
 def application(routes: Mapping[str, Route]) -> ASGIApp:
@@ -54,10 +54,10 @@ def application(routes: Mapping[str, Route]) -> ASGIApp:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    handle: Callable[[Request], Awaitable[Reply]]
+    handle: Callable[[HttpRequest], Awaitable[Reply]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = await self.handle(Request(_said_length(scope["headers"]), _chunks(receive)))
+        reply = await self.handle(HttpRequest(_said_length(scope["headers"]), _chunks(receive)))
         headers = [(b"content-type", reply.media_type), (_CONTENT_LENGTH, b"%d" % len(reply.body))]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})

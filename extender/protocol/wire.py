@@ -30,18 +30,18 @@ class _Nodes(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-class _Metadata(msgspec.Struct):
+class _NodeMetadata(msgspec.Struct):
     name: str
     labels: dict[str, str] | None = None
 
 
-class _Status(msgspec.Struct):
+class _NodeStatus(msgspec.Struct):
     allocatable: dict[str, str | int] | None = None
 
 
 class _Node(msgspec.Struct):
-    metadata: _Metadata
-    status: _Status = msgspec.field(default_factory=_Status)
+    metadata: _NodeMetadata
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
 
 
 _NULL: Final = b"null"

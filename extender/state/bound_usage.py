@@ -7,7 +7,7 @@ From then on each pod costs its own arithmetic, whatever the number of pods on t
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import NO_USAGE, Usage
@@ -31,24 +31,24 @@ class NodeUsage:
     cards: dict[str, Usage] = field(default_factory=dict)
     devices: dict[str, int] = field(default_factory=dict)
 
-    def add(self, pod: Pod) -> None:
+    def add(self, pod: WatchedPod) -> None:
         """Add a pod."""
         for card, more in self._of(pod).items():
             self.cards[card] = self.cards.get(card, NO_USAGE) + more
         add_amounts(self.devices, self._devices(pod))
 
-    def remove(self, pod: Pod) -> None:
+    def remove(self, pod: WatchedPod) -> None:
         """Remove a pod, in the version that was added."""
         for card, less in self._of(pod).items():
             self.cards[card] -= less
         for resource, amount in self._devices(pod).items():
             self.devices[resource] -= amount
 
-    def _of(self, pod: Pod) -> Mapping[str, Usage]:
+    def _of(self, pod: WatchedPod) -> Mapping[str, Usage]:
         held = granted(pod)
         return usage.of_pod(held[1], held[0], self.node.slice_mib, self.card_slices) if held else {}
 
-    def _devices(self, pod: Pod) -> Mapping[str, int]:
+    def _devices(self, pod: WatchedPod) -> Mapping[str, int]:
         return pod.parsed.request.devices(self.node.slice_mib) if pod.parsed.request else {}
 
 
@@ -58,7 +58,7 @@ class BoundUsage:
     def __init__(self) -> None:
         self._nodes: dict[str, NodeUsage] = {}
 
-    def on(self, node: Node, pods: Iterable[Pod]) -> NodeUsage:
+    def on(self, node: Node, pods: Iterable[WatchedPod]) -> NodeUsage:
         """Return a node's figures; `pods` are the running pods that are bound to it. Do not change what is returned."""
         known = self._nodes.get(node.name)
         if known is not None and known.node is node:
@@ -72,7 +72,7 @@ class BoundUsage:
             known.add(pod)
         return known
 
-    def change(self, before: Pod | None, after: Pod | None) -> None:
+    def change(self, before: WatchedPod | None, after: WatchedPod | None) -> None:
         """Take two versions of a pod; None where the pod is new, or gone."""
         if before is not None and (known := self._holding(before)) is not None:
             known.remove(before)
@@ -83,7 +83,7 @@ class BoundUsage:
         """Forget a node."""
         self._nodes.pop(node, None)
 
-    def _holding(self, pod: Pod) -> NodeUsage | None:
+    def _holding(self, pod: WatchedPod) -> NodeUsage | None:
         return None if pod.is_terminal else self._nodes.get(pod.node)
 
 
@@ -93,7 +93,7 @@ def add_amounts(amounts: dict[str, int], more: Mapping[str, int]) -> None:
         amounts[resource] = amounts.get(resource, 0) + amount
 
 
-def holds_alike(before: Pod | None, after: Pod) -> bool:
+def holds_alike(before: WatchedPod | None, after: WatchedPod) -> bool:
     """Whether two versions of a pod take the same of the same node."""
     if before is None or (before.node, before.is_terminal) != (after.node, after.is_terminal):
         return before is None and not after.node
@@ -102,7 +102,7 @@ def holds_alike(before: Pod | None, after: Pod) -> bool:
     return (before.parsed.request, before.assignment) == (after.parsed.request, after.assignment)
 
 
-def granted(pod: Pod) -> tuple[PodRequest, Assignment] | None:
+def granted(pod: WatchedPod) -> tuple[PodRequest, Assignment] | None:
     """Return a bound pod's request and assignment; None where the assignment is not trusted, so that it counts nothing.
 
     What such a pod really holds on its node is in the slices that the device plugin reports as held.

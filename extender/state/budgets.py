@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 
 PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
 Json = Mapping[str, Any]
@@ -27,7 +27,7 @@ class Budget:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
 
-    def protects(self, pod: Pod) -> bool:
+    def protects(self, pod: WatchedPod) -> bool:
         """Whether an eviction of the pod uses the budget. An empty selector protects no pod, as in kube-scheduler."""
         labels = pod.scheduling.labels
         if pod.namespace != self.namespace or not labels or pod.name in self.disrupted:
@@ -46,7 +46,7 @@ class Budgets:
         """How many more disruptions each budget allows."""
         return {key: budget.allowed for key, budget in self._budgets.items()}
 
-    def of(self, pod: Pod) -> tuple[str, ...]:
+    def of(self, pod: WatchedPod) -> tuple[str, ...]:
         """Return the budgets that an eviction of a pod would use."""
         return tuple(key for key, budget in self._budgets.items() if budget.protects(pod))
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from extender.state import bound_usage
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.policy import Labels
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
 
-Holder = tuple[Pod, Assignment]
+Holder = tuple[WatchedPod, Assignment]
 
 
 class CardNeighbours:
@@ -24,7 +24,7 @@ class CardNeighbours:
         self._repelling: dict[str, dict[str, None]] = {}
         self._namespaces: dict[str, str] = {}
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
         if pod.uid in self._namespaces:
             self.remove(pod.uid)
@@ -43,7 +43,7 @@ class CardNeighbours:
             for by_namespace in (self._holders, self._repelling):
                 _pop(by_namespace, namespace, uid)
 
-    def request(self, pod: Pod, binding: Iterable[Holder]) -> PodRequest | None:
+    def request(self, pod: WatchedPod, binding: Iterable[Holder]) -> PodRequest | None:
         """Return what a pod asks for, with the cards that it must be on and off; `binding` are pods being bound."""
         request = pod.parsed.request
         if request is None:
@@ -57,7 +57,7 @@ class CardNeighbours:
         selector = replace(options.selector, beside=beside, apart=apart)
         return replace(request, options=replace(options, selector=selector))
 
-    def preferred(self, pod: Pod, request: PodRequest, binding: Iterable[Holder]) -> PodRequest | None:
+    def preferred(self, pod: WatchedPod, request: PodRequest, binding: Iterable[Holder]) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
         options, selector = request.options, request.options.selector
         others = self._others(pod, _near(pod, binding))
@@ -70,20 +70,20 @@ class CardNeighbours:
         narrowed = replace(selector, beside=selector.beside if beside is None else beside, apart=apart)
         return replace(request, options=replace(options, selector=narrowed))
 
-    def _others(self, pod: Pod, near: Sequence[Holder]) -> list[Holder]:
+    def _others(self, pod: WatchedPod, near: Sequence[Holder]) -> list[Holder]:
         """Return the other pods of the namespace that hold cards, with those that are being bound."""
         return [*(each for uid, each in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
 
-    def _repels(self, pod: Pod, near: Sequence[Holder]) -> bool:
+    def _repels(self, pod: WatchedPod, near: Sequence[Holder]) -> bool:
         """Whether any pod of the namespace keeps others off its cards."""
         return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(each) for each, _ in near)
 
 
-def _near(pod: Pod, binding: Iterable[Holder]) -> list[Holder]:
+def _near(pod: WatchedPod, binding: Iterable[Holder]) -> list[Holder]:
     return [each for each in binding if each[0].namespace == pod.namespace and each[0].uid != pod.uid]
 
 
-def _beside(pod: Pod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:
+def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:
     """Return the cards with pods that a pod must be beside; None where it may be anywhere.
 
     The first one of pods that must be beside each other may be anywhere, as with kube-scheduler's affinity.
@@ -94,21 +94,21 @@ def _beside(pod: Pod, affinity: Labels, others: Iterable[Holder]) -> frozenset[s
     return None if not found and _matches(affinity, pod) else found
 
 
-def _apart(pod: Pod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[str]:
+def _apart(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[str]:
     return frozenset(_kept_off(pod, anti_affinity, others))
 
 
-def _kept_off(pod: Pod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[str]:
+def _kept_off(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[str]:
     for other, held in others:
         if _matches(anti_affinity, other) or _matches(_anti_affinity(other), pod):
             yield from held.gpus()
 
 
-def _anti_affinity(pod: Pod) -> Labels:
+def _anti_affinity(pod: WatchedPod) -> Labels:
     return pod.parsed.request.options.anti_affinity if pod.parsed.request else frozenset()
 
 
-def _matches(wanted: Labels, pod: Pod) -> bool:
+def _matches(wanted: Labels, pod: WatchedPod) -> bool:
     """Whether a pod has all of the labels; without labels none is meant."""
     labels: Mapping[str, str] = pod.scheduling.labels
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted)

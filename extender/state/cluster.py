@@ -17,7 +17,7 @@ from typing import Final
 from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
 from extender.index.ranking import Ranking
-from extender.index.row import Row
+from extender.index.row import IndexRow
 from extender.index.supply import Supplies, Supply
 from extender.state import bound_usage, card_owners, card_states
 from extender.state.bound_usage import BoundUsage
@@ -27,7 +27,7 @@ from extender.state.held_room import Holds
 from extender.state.host_usage import HostPod, HostUsage
 from extender.state.leases import Leases
 from extender.state.node_rows import NodeRows
-from extender.state.objects import GpuNode, KubeNode, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedPod
 from extender.state.reservations import RecentReleases, Release, Reservation, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain import names
@@ -39,7 +39,7 @@ from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import racks
 from vgpu.placement.models import Models
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 from vgpu.placement.weights import PolicyWeights
 
 DEFAULT_WEIGHTS: Final = PolicyWeights()
@@ -86,17 +86,17 @@ class Cluster:
             return Reason.SLICE_SIZE_MISMATCH
         return self.state(node)
 
-    def request(self, pod: Pod) -> PodRequest | None:
+    def request(self, pod: WatchedPod) -> PodRequest | None:
         """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
         return self.objects.neighbours.request(pod, self._binding())
 
-    def preferred(self, pod: Pod, request: PodRequest) -> PodRequest | None:
+    def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
         if not request.options.prefers_neighbours:
             return None
         return self.objects.neighbours.preferred(pod, request, self._binding())
 
-    def rack_tiers(self, pod: Pod, asked: Sequence[str]) -> Mapping[str, int]:
+    def rack_tiers(self, pod: WatchedPod, asked: Sequence[str]) -> Mapping[str, int]:
         """Return the tier of each node by its rack, for a pod with a policy for racks; else empty."""
         request = pod.parsed.request
         if request is None or request.options.rack_policy is None:
@@ -111,7 +111,7 @@ class Cluster:
         self._invalidate(*self._releases.due(self._clock()))
         return await self.rows.update(pause)
 
-    def supply(self, typical: tuple[Ask, ...]) -> Supply:
+    def supply(self, typical: tuple[PodAsk, ...]) -> Supply:
         """Return the room that all usable nodes have for classes of pods; the index must be up to date."""
         return self._supplies.of(typical, self._clock())
 
@@ -167,13 +167,13 @@ class Cluster:
         """Return a pod's reservation on a node."""
         return self._reservations.get(uid, node)
 
-    def upsert_pod(self, pod: Pod) -> None:
+    def upsert_pod(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed, from a watch."""
         if pod.is_terminal:
             self._note_release(pod)
         self._put_pod(pod, bound_at=pod.version)
 
-    def delete_pod(self, pod: Pod) -> None:
+    def delete_pod(self, pod: WatchedPod) -> None:
         """Take a pod's deletion, from a watch: the pod in its last version."""
         self._note_release(pod)
         self._remove_pod(pod.uid)
@@ -182,7 +182,7 @@ class Cluster:
         """Return how many pods have a Binding in flight."""
         return len(list(self._reservations))
 
-    def replace_pods(self, pods: Iterable[Pod], version: int) -> None:
+    def replace_pods(self, pods: Iterable[WatchedPod], version: int) -> None:
         """Take the list of all pods at a resourceVersion.
 
         A pod that existed at an earlier version and is not listed is gone, and so is its reservation. A pod that is
@@ -242,7 +242,7 @@ class Cluster:
             self._invalidate(node, *self.owners.remove(node))
             self._before.pop(node, None)
 
-    def _put_pod(self, pod: Pod, *, bound_at: int) -> None:
+    def _put_pod(self, pod: WatchedPod, *, bound_at: int) -> None:
         before = self.objects.pods.get(pod.uid)
         self.objects.put_pod(pod, bound_at)
         if pod.node or pod.is_terminal:
@@ -258,7 +258,7 @@ class Cluster:
         self._bound.change(pod, None)
         self._invalidate(pod.node if pod else "")
 
-    def _note_release(self, last: Pod) -> None:
+    def _note_release(self, last: WatchedPod) -> None:
         """Remember what an ending pod held: the device plugin's last report may be older than the end.
 
         A pod that its kubelet never admitted held nothing.
@@ -275,7 +275,7 @@ class Cluster:
         for node in self._reservations.nodes_of(uid):
             self.release(uid, node)
 
-    def _binding(self) -> list[tuple[Pod, Assignment]]:
+    def _binding(self) -> list[tuple[WatchedPod, Assignment]]:
         """Return the pods whose Binding is in flight."""
         in_flight = ((each.uid, each.assignment) for each in self._reservations)
         return [(self.objects.pods[uid], chosen) for uid, chosen in in_flight if uid in self.objects.pods]
@@ -300,19 +300,19 @@ class Cluster:
         if node := names.node_of_lease(name):
             self.rows.index.put_lease(node, *self.leases.term(name))
 
-    def _row(self, name: str) -> Row | None:
+    def _row(self, name: str) -> IndexRow | None:
         """Return a node's row in the index: the parts of `usable_state`, without what time changes."""
         gpunode, kubelet = self.objects.gpunodes.get(name), self.objects.nodes.get(name)
         if gpunode is None or not gpunode.node.cards:
             return None
         renewed, duration_s = self.leases.term(names.node_lease(name))
         if kubelet is None or kubelet.offers_nothing:
-            return Row(name, Reason.PLUGIN_AWAY, renewed=renewed, duration_s=duration_s)
+            return IndexRow(name, Reason.PLUGIN_AWAY, renewed=renewed, duration_s=duration_s)
         if gpunode.node.slice_mib != self.slice_mib:
-            return Row(name, Reason.SLICE_SIZE_MISMATCH, renewed=renewed, duration_s=duration_s)
+            return IndexRow(name, Reason.SLICE_SIZE_MISMATCH, renewed=renewed, duration_s=duration_s)
         state = self.state(name)
         left = kubelet.left(state.devices, names.SLICE), kubelet.left(state.devices, names.CARD)
-        return Row(name, None, state, left, renewed, duration_s)
+        return IndexRow(name, None, state, left, renewed, duration_s)
 
     def _derive(self, gpunode: GpuNode) -> NodeState:
         node, pods = gpunode.node, self.objects.pods_on(gpunode.node.name)

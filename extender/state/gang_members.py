@@ -3,21 +3,21 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.gang import GangSource
 
 GangKey = tuple[str, GangSource, str]  # namespace, what names the gang, name
 
-_NOBODY: Final[Mapping[str, Pod]] = {}
+_NOBODY: Final[Mapping[str, WatchedPod]] = {}
 
 
-def key_of(pod: Pod) -> GangKey | None:
+def key_of(pod: WatchedPod) -> GangKey | None:
     """Return the key of a pod's gang, None where it is in no gang."""
     gang = pod.parsed.gang
     return (pod.namespace, gang.source, gang.name) if gang is not None else None
 
 
-def keys_of(pods: Iterable[Pod]) -> list[GangKey]:
+def keys_of(pods: Iterable[WatchedPod]) -> list[GangKey]:
     """Return the keys of the gangs of some pods, each once."""
     return list(dict.fromkeys(key for pod in pods if (key := key_of(pod)) is not None))
 
@@ -26,7 +26,7 @@ class GangMembers:
     """Every pod that names a gang, by gang and UID."""
 
     def __init__(self) -> None:
-        self._by_gang: dict[GangKey, dict[str, Pod]] = {}
+        self._by_gang: dict[GangKey, dict[str, WatchedPod]] = {}
         self._keys: dict[str, GangKey] = {}
         self._changed: Callable[[GangKey], None] = lambda _: None
 
@@ -34,7 +34,7 @@ class GangMembers:
         """Call `changed` with the key of each gang of which a member is new, changed or gone."""
         self._changed = changed
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
         before, key = self._keys.get(pod.uid), key_of(pod)
         if before is not None and before != key:
@@ -54,7 +54,7 @@ class GangMembers:
             del self._by_gang[key]
         self._changed(key)
 
-    def of(self, key: GangKey) -> Mapping[str, Pod]:
+    def of(self, key: GangKey) -> Mapping[str, WatchedPod]:
         """Return a gang's pods by UID."""
         return self._by_gang.get(key, _NOBODY)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.state.gang_members import GangKey, key_of
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.placement import preempt
 
@@ -44,14 +44,14 @@ class Holds:
     def __init__(self) -> None:
         self.now: HeldRoom | None = None
 
-    def against(self, pod: Pod) -> Mapping[str, Usages]:
+    def against(self, pod: WatchedPod) -> Mapping[str, Usages]:
         """Return what is kept free against a pod, by node."""
         held = self.now
         if held is None or key_of(pod) == held.key or pod.scheduling.priority > held.priority:
             return _NOTHING
         return held.usages
 
-    def left(self, state: NodeState, pod: Pod) -> NodeState:
+    def left(self, state: NodeState, pod: WatchedPod) -> NodeState:
         """Return what is left of a node for a pod; the same state where nothing is kept free."""
         held = self.against(pod).get(state.name)
         return preempt.with_usage(state, held) if held else state

@@ -6,12 +6,12 @@ A job is the gang that a pod names, or else what created the pod: the controller
 from collections.abc import Iterable
 
 from extender.state import gang_members
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 
 JobKey = tuple[object, ...]
 
 
-def key_of(pod: Pod) -> JobKey | None:
+def key_of(pod: WatchedPod) -> JobKey | None:
     """Return the key of a pod's job; None where the pod has no policy for racks, or no job."""
     request = pod.parsed.request
     if request is None or request.options.rack_policy is None:
@@ -27,7 +27,7 @@ class JobPods:
         self._nodes: dict[JobKey, dict[str, str]] = {}
         self._keys: dict[str, JobKey] = {}
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
         if pod.uid in self._keys:
             self.remove(pod.uid)
@@ -44,7 +44,7 @@ class JobPods:
             if not self._nodes[key]:
                 del self._nodes[key]
 
-    def nodes(self, pod: Pod, binding: Iterable[tuple[Pod, str]]) -> list[str]:
+    def nodes(self, pod: WatchedPod, binding: Iterable[tuple[WatchedPod, str]]) -> list[str]:
         """Return the nodes of the other pods of a pod's job; `binding` are pods that are being bound, with nodes."""
         key = key_of(pod)
         if key is None:

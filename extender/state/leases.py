@@ -6,7 +6,7 @@ it change.
 
 from collections.abc import Callable, Collection
 
-from extender.state.objects import Lease
+from extender.state.objects import WatchedLease
 
 
 class Leases:
@@ -18,9 +18,9 @@ class Leases:
     def __init__(self, clock: Callable[[], float], changed: Callable[[str], None] = lambda _: None) -> None:
         self._clock = clock
         self._changed = changed
-        self._seen: dict[str, tuple[Lease, float]] = {}
+        self._seen: dict[str, tuple[WatchedLease, float]] = {}
 
-    def put(self, lease: Lease) -> None:
+    def put(self, lease: WatchedLease) -> None:
         """Store a Lease, with the time of its last change."""
         before, _ = self._seen.get(lease.name, (None, 0.0))
         if before != lease:
@@ -36,7 +36,7 @@ class Leases:
         """Return the names of all Leases."""
         return self._seen.keys()
 
-    def get(self, name: str) -> Lease | None:
+    def get(self, name: str) -> WatchedLease | None:
         """Return a Lease, or None where there is none."""
         return self._seen[name][0] if name in self._seen else None
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from extender.index.nodes import NodeIndex
-from extender.index.row import Row
+from extender.index.row import IndexRow
 from vgpu.placement.models import Models
 
 BATCH: Final = 16  # rows that are written between two looks at the clock; a row takes 0.1 ms
@@ -24,7 +24,7 @@ class NodeRows:
     the next call's question.
     """
 
-    def __init__(self, row: Callable[[str], Row | None], clock: Callable[[], float], models: Models) -> None:
+    def __init__(self, row: Callable[[str], IndexRow | None], clock: Callable[[], float], models: Models) -> None:
         self.index = NodeIndex(models)
         self.is_written = False
         self._row = row

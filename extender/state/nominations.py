@@ -6,17 +6,17 @@ reserves what it counts itself.
 
 from collections import defaultdict
 
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 
 
 class Nominations:
     """Pending pods by the node that they are nominated for."""
 
     def __init__(self) -> None:
-        self._by_node: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+        self._by_node: defaultdict[str, dict[str, WatchedPod]] = defaultdict(dict)
         self._nodes: dict[str, str] = {}
 
-    def put(self, pod: Pod) -> None:
+    def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
         if pod.uid in self._nodes:
             self.remove(pod.uid)
@@ -37,7 +37,7 @@ class Nominations:
         """Return the nodes that pods are nominated for."""
         return list(self._by_node)
 
-    def before(self, pod: Pod, node: str) -> list[Pod]:
+    def before(self, pod: WatchedPod, node: str) -> list[WatchedPod]:
         """Return the other pods whose cards on a node are reserved against a pod, the highest priority first."""
         if node not in self._by_node:
             return []
@@ -46,6 +46,6 @@ class Nominations:
         return [each for each in ranked if _rank(each) < rank]
 
 
-def _rank(pod: Pod) -> tuple[int, str]:
+def _rank(pod: WatchedPod) -> tuple[int, str]:
     """Sort by priority. Equal pods nominated for one node have an order, so that they do not block each other."""
     return -pod.scheduling.priority, pod.uid

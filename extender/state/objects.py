@@ -13,7 +13,7 @@ from msgspec import structs
 
 from extender.state.fields import container_use, equal_pods, lifecycle, refused, scheduling
 from extender.state.fields.lifecycle import Lifecycle
-from extender.state.fields.refused import Refused
+from extender.state.fields.refused import RefusedPod
 from extender.state.fields.scheduling import Scheduling
 from extender.state.host_usage import HostPod
 from vgpu.adapters.kubernetes import pod_json
@@ -37,7 +37,7 @@ _TERMINAL = frozenset({"Succeeded", "Failed"})
 MAX_DIGITS = 20  # of a 64-bit number
 
 
-class Pod(msgspec.Struct, frozen=True, gc=False):  # it refers to no other pod, so that no cycle can begin here
+class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no other pod, so that no cycle can begin here
     """A pod that names one of our resources or annotations, or a group of pods.
 
     Attributes:
@@ -147,7 +147,7 @@ class GpuNode:
     uid: str
     created: str
     version: int = 0
-    refusals: tuple[Refused, ...] = ()
+    refusals: tuple[RefusedPod, ...] = ()
     usage: container_use.ByPod = field(default_factory=dict)
 
     @property
@@ -163,7 +163,7 @@ class GpuNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class WatchedLease:
     """A Lease, as the watch shows it."""
 
     name: str
@@ -180,7 +180,7 @@ def version(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
 
 
-def watched_pod(data: bytes) -> Pod | HostPod | None:
+def watched_pod(data: bytes) -> WatchedPod | HostPod | None:
     """Read a pod from the watch; None for a pod that no node holds and that names neither our domain nor a group.
 
     Of other pods only what they take of their nodes' CPU and memory is read. A member of a group of pods may ask for no
@@ -202,7 +202,7 @@ def host_pod(data: bytes) -> HostPod | None:
         return None
 
 
-def any_pod(data: bytes) -> Pod:
+def any_pod(data: bytes) -> WatchedPod:
     """Read a pod's JSON as the API server writes it."""
     try:
         return pod(pod_json.decode_placed(data))
@@ -210,14 +210,14 @@ def any_pod(data: bytes) -> Pod:
         return _unreadable(data, str(error))
 
 
-def pod(obj: Mapping[str, Any]) -> Pod:
+def pod(obj: Mapping[str, Any]) -> WatchedPod:
     """Read a pod's decoded JSON."""
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     status = obj.get("status") or {}
     asked = equal_pods.read(obj)
     is_unschedulable, is_warned = _conditions(status.get("conditions") or ())
-    return Pod(
+    return WatchedPod(
         uid=metadata.get("uid", ""),
         namespace=metadata.get("namespace", ""),
         name=metadata.get("name", ""),
@@ -246,7 +246,7 @@ def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
     return is_unschedulable, is_warned
 
 
-def _unreadable(data: bytes, why: str) -> Pod:
+def _unreadable(data: bytes, why: str) -> WatchedPod:
     """Read the identity, node and phase of a pod in which another field has a wrong type."""
     found = pod_json.decode_unreadable(data)
     known = pod({**found})
@@ -281,11 +281,11 @@ def gpunode(raw: bytes) -> GpuNode:
     )
 
 
-def lease(raw: bytes) -> Lease:
+def lease(raw: bytes) -> WatchedLease:
     """Read a Lease."""
     obj: Json = msgspec.json.decode(raw)
     spec = obj.get("spec") or {}
-    return Lease(
+    return WatchedLease(
         obj["metadata"]["name"],
         spec.get("holderIdentity") or "",
         spec.get("renewTime") or "",

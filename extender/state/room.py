@@ -5,29 +5,29 @@ from collections.abc import Collection, Iterable
 from extender.state import bound_usage
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants import usage
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.preempt import Candidate, Eviction
+from vgpu.placement.preempt import Eviction, EvictionCandidate
 
 NO_BUDGETS = Budgets()
 
 
-class Room:
+class ClusterRoom:
     """Answers from the cluster's state now, with the cluster's default policies. It changes nothing."""
 
     def __init__(self, cluster: Cluster, defaults: DefaultPolicies) -> None:
         self._cluster = cluster
         self._defaults = defaults
 
-    def with_nominated(self, state: NodeState, pod: Pod) -> NodeState:
+    def with_nominated(self, state: NodeState, pod: WatchedPod) -> NodeState:
         """Return a node's state, in which the cards reserved against a pod are taken. The same state where none is."""
         before = self._cluster.objects.nominations.before(pod, state.name)
         return self._reserved(state, self._leaving(state, ()), before) if before else state
 
-    def eviction(self, pod: Pod, node: str, leaving: Collection[str], budgets: Budgets) -> Eviction | None:
+    def eviction(self, pod: WatchedPod, node: str, leaving: Collection[str], budgets: Budgets) -> Eviction | None:
         """Return the cheapest eviction after which a node can take a pod, or None where no eviction helps.
 
         Pods that are being deleted, and those whose UIDs are in `leaving`, leave in any case.
@@ -54,14 +54,16 @@ class Room:
         """Return the UIDs of the pods of a node that hold cards and are being deleted."""
         return [each.uid for each in self._cluster.objects.pods_on(node).values() if each.scheduling.is_terminating]
 
-    def _leaving(self, state: NodeState, uids: Collection[str]) -> list[Candidate]:
+    def _leaving(self, state: NodeState, uids: Collection[str]) -> list[EvictionCandidate]:
         return [
             _candidate(each, state, NO_BUDGETS)
             for each in self._cluster.objects.pods_on(state.name).values()
             if each.scheduling.is_terminating or each.uid in uids
         ]
 
-    def _reserved(self, state: NodeState, leaving: Iterable[Candidate], nominated: Iterable[Pod]) -> NodeState:
+    def _reserved(
+        self, state: NodeState, leaving: Iterable[EvictionCandidate], nominated: Iterable[WatchedPod]
+    ) -> NodeState:
         """Add what nominated pods will take once the leaving pods have left."""
         after = preempt.without(state, leaving)
         for pod in nominated:
@@ -74,9 +76,9 @@ class Room:
         return state
 
 
-def _candidate(pod: Pod, state: NodeState, budgets: Budgets) -> Candidate:
+def _candidate(pod: WatchedPod, state: NodeState, budgets: Budgets) -> EvictionCandidate:
     held, request = bound_usage.granted(pod), pod.parsed.request
-    return Candidate(
+    return EvictionCandidate(
         uid=pod.uid,
         priority=pod.scheduling.priority,
         started=pod.scheduling.started,

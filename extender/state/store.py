@@ -8,7 +8,7 @@ from extender.state.card_neighbours import CardNeighbours
 from extender.state.gang_members import GangMembers
 from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
-from extender.state.objects import GpuNode, KubeNode, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedPod
 
 MAX_DELETED: Final = 10_000
 
@@ -17,18 +17,18 @@ class ObjectStore:
     """The last version of every object, with an index of the pods by node."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, Pod] = {}
+        self.pods: dict[str, WatchedPod] = {}
         self.nodes: dict[str, KubeNode] = {}
         self.gpunodes: dict[str, GpuNode] = {}
         self.nominations = Nominations()
         self.gangs = GangMembers()
         self.neighbours = CardNeighbours()
         self.jobs = JobPods()
-        self._running: dict[str, dict[str, Pod]] = {}
+        self._running: dict[str, dict[str, WatchedPod]] = {}
         self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
-    def put_pod(self, pod: Pod, bound_at: int) -> None:
+    def put_pod(self, pod: WatchedPod, bound_at: int) -> None:
         """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
         before = self.pods.get(pod.uid)
         if before is not None:
@@ -65,11 +65,11 @@ class ObjectStore:
         """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
         return self._bound_at.get(uid, 0)
 
-    def pods_on(self, node: str) -> Mapping[str, Pod]:
+    def pods_on(self, node: str) -> Mapping[str, WatchedPod]:
         """Return the pods that are bound to a node and not terminal, by UID."""
         return self._running.get(node, {})
 
-    def _unindex(self, pod: Pod) -> None:
+    def _unindex(self, pod: WatchedPod) -> None:
         running = self._running.get(pod.node)
         if running is None:
             return

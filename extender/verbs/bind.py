@@ -12,22 +12,22 @@ from typing import Any, Final
 from extender.gangs.gate import GangGate
 from extender.history.recording.feed import Feed
 from extender.lead import binding_outcome
-from extender.lead.binding_outcome import POST_TIMEOUT_S, Outcome, OutcomePoller, Sleep
+from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep
 from extender.lead.leader import Leader
 from extender.protocol.wire import BindArgs
 from extender.state import objects
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.state.reservations import Reservation
 from extender.verbs.filter import Filter
 from vgpu.adapters import deep_json
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.cards import reasons
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 GET_TIMEOUT_S: Final = 1.0
 
@@ -37,7 +37,7 @@ class Binder:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         cluster: Cluster,
         node_filter: Filter,
         leader: Leader,
@@ -87,7 +87,7 @@ class Binder:
         chosen = self._reserve(pod, args.node)
         return chosen if isinstance(chosen, str) else await self._post(args, chosen, is_repeated=is_repeated)
 
-    def _reserve(self, pod: Pod, node: str) -> Assignment | str:
+    def _reserve(self, pod: WatchedPod, node: str) -> Assignment | str:
         """Place and reserve in one step without awaiting. Returns a refusal as text."""
         refusal = self._leader.refusal()
         if refusal:
@@ -96,7 +96,7 @@ class Binder:
         if earlier is not None:  # it may be carried out, or was already, so only the same assignment is posted again
             return earlier.assignment
         chosen = self._filter.node(pod, node)
-        if isinstance(chosen, Refusal):
+        if isinstance(chosen, NodeRefusal):
             return reasons.text(chosen.reason)
         if pod.parsed.request is not None:
             self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
@@ -109,7 +109,7 @@ class Binder:
             await self._client.post(path, binding(args, chosen), timeout=POST_TIMEOUT_S)
         except KubernetesError as error:
             return await self._resolve(args, chosen, error, is_repeated=is_repeated)
-        self._conclude(args, Outcome.BOUND)
+        self._conclude(args, BindingOutcome.BOUND)
         return ""
 
     async def _resolve(self, args: BindArgs, chosen: Assignment, failure: KubernetesError, *, is_repeated: bool) -> str:
@@ -122,17 +122,21 @@ class Binder:
         try:
             pod = await self._read(args)
         except KubernetesError:
-            outcome = Outcome.NOT_BOUND if is_final and failure.status != HTTPStatus.CONFLICT else Outcome.UNKNOWN
+            outcome = (
+                BindingOutcome.NOT_BOUND
+                if is_final and failure.status != HTTPStatus.CONFLICT
+                else BindingOutcome.UNKNOWN
+            )
         else:
             outcome = binding_outcome.judge(pod, args, chosen, is_final=is_final)
-        if outcome is Outcome.UNKNOWN:
+        if outcome is BindingOutcome.UNKNOWN:
             self._poller.start(args, chosen)
         else:
             self._conclude(args, outcome)
-        return "" if outcome is Outcome.BOUND else str(failure)
+        return "" if outcome is BindingOutcome.BOUND else str(failure)
 
-    def _conclude(self, args: BindArgs, outcome: Outcome) -> None:
-        if outcome is Outcome.BOUND:
+    def _conclude(self, args: BindArgs, outcome: BindingOutcome) -> None:
+        if outcome is BindingOutcome.BOUND:
             self._tell_history(args)
             self._cluster.release_when_seen(args.pod_uid, args.node)
         else:
@@ -145,7 +149,7 @@ class Binder:
         if pod is not None and isinstance(chosen, Assignment):
             self._history.bound(pod, args.node, chosen)
 
-    async def _read(self, args: BindArgs) -> Pod | None:
+    async def _read(self, args: BindArgs) -> WatchedPod | None:
         path = names.pod_path(args.pod_namespace, args.pod_name)
         try:
             data = await self._client.get(path, timeout=GET_TIMEOUT_S)

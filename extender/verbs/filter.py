@@ -10,23 +10,23 @@ from typing import Final
 
 from extender.gangs.planner import GangPlanner
 from extender.index import ask
-from extender.index.answer import Answer
-from extender.index.ask import Ask
-from extender.index.judge import Judge
+from extender.index.answer import IndexAnswer
+from extender.index.ask import ContainerAsk
+from extender.index.judge import NodeJudge
 from extender.protocol.wire import FullNode
 from extender.state.cluster import Cluster
 from extender.state.identity_cache import IdentityCache
-from extender.state.objects import Pod
-from extender.state.room import Room
+from extender.state.objects import WatchedPod
+from extender.state.room import ClusterRoom
 from extender.verbs import placement_cache, templates
 from extender.verbs.placement_cache import PlacementCache
-from extender.verbs.verdict import Placement, Verdict
+from extender.verbs.verdict import FilterVerdict, Placement
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 
 SLICE_S: Final = 0.02  # for which one call holds the event loop
@@ -51,17 +51,17 @@ class Filter:
         self._gangs = gangs
         self._defaults = defaults
         self._cache = PlacementCache(cached_requests)
-        self._room = Room(cluster, defaults)
-        self._judge = Judge(cluster.rows.index)
-        self._asks = IdentityCache[PodRequest, tuple[Ask, ...]](self._asks_of)
+        self._room = ClusterRoom(cluster, defaults)
+        self._judge = NodeJudge(cluster.rows.index)
+        self._asks = IdentityCache[PodRequest, tuple[ContainerAsk, ...]](self._asks_of)
 
     def prepare(self) -> None:
         """Judge changed nodes for the request asked last: the next one is often equal."""
         self._judge.prepare()
 
-    def nodes(self, pod: Pod, names: Sequence[str]) -> Verdict:
+    def nodes(self, pod: WatchedPod, names: Sequence[str]) -> FilterVerdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
-        verdict = Verdict()
+        verdict = FilterVerdict()
         placement_on = self.placement(pod)
         for name in names:
             verdict.add(name, placement_on(name))
@@ -69,11 +69,11 @@ class Filter:
 
     async def judge(
         self,
-        pod: Pod,
+        pod: WatchedPod,
         names: Sequence[str],
         pause: Callable[[float], Awaitable[None]],
         full: Mapping[str, FullNode] | None = None,
-    ) -> Answer:
+    ) -> IndexAnswer:
         """Return the judgement of every node named, in slices of time with a pause after each.
 
         A node that no watch has shown is judged from its labels and amounts in `full`: some callers send whole nodes.
@@ -95,17 +95,17 @@ class Filter:
             self._judge_templates(answer, request, full)
         return answer
 
-    def _judge_templates(self, answer: Answer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
+    def _judge_templates(self, answer: IndexAnswer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
         known, request = self._cluster.objects, templates.in_labels(request)
         policy = self._defaults.gpu_policy_for(request.options)
         for position, name in enumerate(answer.names):
             if name not in known.nodes and name not in known.gpunodes:
                 placement = templates.view(name, full[name], self._cluster.slice_mib).place(request, policy)
-                answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+                answer.decide(position, placement.reason if isinstance(placement, NodeRefusal) else None)
 
     async def _decide(
         self,
-        answer: Answer,
+        answer: IndexAnswer,
         undecided: Sequence[int],
         placement_on: Callable[[str], Placement],
         begun: float,
@@ -120,10 +120,10 @@ class Filter:
                 if now - resumed > SLICE_S:
                     await pause(0)
                     resumed = self._cluster.now()
-            placement = placement_on(answer.names[position]) if in_time else Refusal(Reason.NOT_JUDGED)
-            answer.decide(position, placement.reason if isinstance(placement, Refusal) else None)
+            placement = placement_on(answer.names[position]) if in_time else NodeRefusal(Reason.NOT_JUDGED)
+            answer.decide(position, placement.reason if isinstance(placement, NodeRefusal) else None)
 
-    def _judged(self, pod: Pod, names: Sequence[str]) -> Answer:
+    def _judged(self, pod: WatchedPod, names: Sequence[str]) -> IndexAnswer:
         request, refusal = self._cluster.request(pod), self._refusal(pod)
         if refusal is not None or request is None:
             return self._judge.alike(names, refusal)
@@ -136,10 +136,10 @@ class Filter:
             reserved=[*nominations.nodes(), *self._cluster.holds.against(pod)],
         )
 
-    def _asks_of(self, request: PodRequest) -> tuple[Ask, ...]:
+    def _asks_of(self, request: PodRequest) -> tuple[ContainerAsk, ...]:
         return tuple(ask.of(request, container, self._cluster.slice_mib) for container in request.choosers)
 
-    def _refusal(self, pod: Pod) -> Reason | None:
+    def _refusal(self, pod: WatchedPod) -> Reason | None:
         """Return why no node can take a pod, whatever the node."""
         if pod.parsed.problems:
             return Reason.INVALID_REQUEST
@@ -147,21 +147,21 @@ class Filter:
             return Reason.NOT_ADMITTED
         return None
 
-    def node(self, pod: Pod, name: str) -> Placement:
+    def node(self, pod: WatchedPod, name: str) -> Placement:
         """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
         return self.placement(pod)(name)
 
-    def placement(self, pod: Pod) -> Callable[[str], Placement]:
+    def placement(self, pod: WatchedPod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
         request, refusal = self._cluster.request(pod), self._refusal(pod)
         if refusal is not None:
-            return lambda _: Refusal(refusal)
+            return lambda _: NodeRefusal(refusal)
         if request is None:
             return lambda _: Assignment({})
         placement_on, preferred = self._placement(pod, request), self._cluster.preferred(pod, request)
         return placement_on if preferred is None else _first(self._placement(pod, preferred), placement_on)
 
-    def _placement(self, pod: Pod, request: PodRequest) -> Callable[[str], Placement]:
+    def _placement(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:
         policy = self._defaults.gpu_policy_for(request.options)
         placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)
@@ -169,19 +169,19 @@ class Filter:
         def placement_on(name: str) -> Placement:
             state = self._cluster.usable_state(name)
             if not isinstance(state, NodeState):
-                return Refusal(state)
+                return NodeRefusal(state)
             placement = placements.on(state)
             if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
-                return Refusal(Reason.KUBELET_OFFERS_LESS)
+                return NodeRefusal(Reason.KUBELET_OFFERS_LESS)
             left = self._room.with_nominated(state, pod)
             if left is not state and isinstance(placement, Assignment):
                 placement = choose.place(request, left, policy)
                 if not isinstance(placement, Assignment):
-                    return Refusal(Reason.CARD_RESERVED)
+                    return NodeRefusal(Reason.CARD_RESERVED)
             kept = self._cluster.holds.left(left, pod)
             if kept is not left and isinstance(placement, Assignment):
                 placement = choose.place(request, kept, policy)
-                return placement if isinstance(placement, Assignment) else Refusal(Reason.CARD_KEPT_FOR_GANG)
+                return placement if isinstance(placement, Assignment) else NodeRefusal(Reason.CARD_KEPT_FOR_GANG)
             return placement
 
         return placement_on

@@ -22,8 +22,8 @@ from extender.lead.leader import Leader
 from extender.protocol.wire import MetaVictims
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
-from extender.state.room import Room
+from extender.state.objects import WatchedPod
+from extender.state.room import ClusterRoom
 from vgpu.domain.errors import KubernetesError
 from vgpu.placement import rank
 from vgpu.placement.preempt import Eviction
@@ -36,19 +36,19 @@ MAX_NOTED: Final = 1_000
 log = logging.getLogger(__name__)
 
 
-class Evictor(Protocol):
+class PreemptionEvictor(Protocol):
     """The requests of a preemption, which raise KubernetesError."""
 
-    async def nominate(self, pod: Pod, node: str) -> None:
+    async def nominate(self, pod: WatchedPod, node: str) -> None:
         """Write the node on which room is made for a pod."""
 
-    async def evict(self, victim: Pod, preemptor: Pod) -> None:
+    async def evict(self, victim: WatchedPod, preemptor: WatchedPod) -> None:
         """Delete a victim."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    pod: Pod
+    pod: WatchedPod
     nodes: Sequence[str]
     at: float
 
@@ -59,10 +59,10 @@ class Preemption:
     def __init__(
         self,
         cluster: Cluster,
-        room: Room,
+        room: ClusterRoom,
         budgets: Budgets,
         leader: Leader,
-        evictor: Evictor,
+        evictor: PreemptionEvictor,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -77,13 +77,13 @@ class Preemption:
         self._is_noted = asyncio.Event()
         self._acted: tuple[str, str, float] = ("", "", 0.0)
 
-    def note(self, pod: Pod, nodes: Sequence[str]) -> None:
+    def note(self, pod: WatchedPod, nodes: Sequence[str]) -> None:
         """Take a pod that filter refused on every node that has what kube-scheduler counts."""
         if pod.scheduling.may_preempt and nodes and len(self._noted) < MAX_NOTED:
             self._noted[pod.uid] = _Noted(pod, nodes, self._clock())
             self._is_noted.set()
 
-    def awaited_node(self, pod: Pod) -> str:
+    def awaited_node(self, pod: WatchedPod) -> str:
         """Return the node on which pods are leaving for this pod, empty where there is none."""
         node, (uid, acted_on, at) = pod.scheduling.nominated_node, self._acted
         if node and (uid, acted_on) == (pod.uid, node) and self._clock() - at < SEEN_S:
@@ -93,7 +93,7 @@ class Preemption:
         eviction = self._room.eviction(pod, node, (), self._budgets)
         return node if eviction is not None and not eviction.victims else ""
 
-    async def verb(self, pod: Pod, victims: Mapping[str, MetaVictims]) -> dict[str, MetaVictims]:
+    async def verb(self, pod: WatchedPod, victims: Mapping[str, MetaVictims]) -> dict[str, MetaVictims]:
         """Answer `preempt`: the nodes where the pod fits after the evictions, with all their victims."""
         noted = self._noted.pop(pod.uid, None)
         if self._leader.refusal() or pod.parsed.problems:
@@ -124,7 +124,7 @@ class Preemption:
                 await self._preempt(noted)
                 await self._sleep((self._clock() - started) * PAUSE_FACTOR)
 
-    def _helped(self, pod: Pod, node: str, given: MetaVictims) -> MetaVictims | None:
+    def _helped(self, pod: WatchedPod, node: str, given: MetaVictims) -> MetaVictims | None:
         """Return all victims of a node; None where they do not help, or where nothing must leave."""
         eviction = self._room.eviction(pod, node, given.uids, self._budgets)
         if eviction is None:
@@ -146,7 +146,7 @@ class Preemption:
         except KubernetesError as error:
             log.warning("preemption for pod %s/%s on %s: %s", pod.namespace, pod.name, node, error)
 
-    async def _best_node(self, pod: Pod, nodes: Sequence[str]) -> str:
+    async def _best_node(self, pod: WatchedPod, nodes: Sequence[str]) -> str:
         """Return the node with the cheapest eviction, empty where no eviction helps."""
         best: tuple[Eviction, str] | None = None
         for node in nodes:
@@ -156,7 +156,7 @@ class Preemption:
             await asyncio.sleep(0)
         return best[1] if best else ""
 
-    async def _act(self, pod: Pod, node: str, victims: Sequence[Pod]) -> None:
+    async def _act(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> None:
         """Nominate first: the watch then shows the nomination before the cards are free."""
         names = ", ".join(f"{each.namespace}/{each.name}" for each in victims)
         log.info("pod %s/%s preempts on %s: %s", pod.namespace, pod.name, node, names or "nobody else")
@@ -167,7 +167,7 @@ class Preemption:
         while not self._is_seen(pod, node, victims) and self._clock() < deadline:
             await self._sleep(0.02)
 
-    def _is_seen(self, pod: Pod, node: str, victims: Sequence[Pod]) -> bool:
+    def _is_seen(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> bool:
         known = self._cluster.objects.pods
         current = known.get(pod.uid)
         is_nominated = current is None or current.node or current.scheduling.nominated_node == node

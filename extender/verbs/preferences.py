@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NodeState
@@ -18,7 +18,7 @@ from vgpu.placement.policies import DefaultPolicies
 MAX_LOOKED: Final = 256  # nodes with such pods on which the pod is placed for one question, 20 ms at most
 
 
-def tiers(cluster: Cluster, pod: Pod, asked: Sequence[str], defaults: DefaultPolicies) -> Mapping[str, int]:
+def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> Mapping[str, int]:
     """Return the tier of each node, 0 the best; empty where the pod has no preference. Racks come before cards."""
     racks, cards = cluster.rack_tiers(pod, asked), _by_cards(cluster, pod, asked, defaults)
     if not cards:
@@ -26,7 +26,7 @@ def tiers(cluster: Cluster, pod: Pod, asked: Sequence[str], defaults: DefaultPol
     return {name: 2 * racks.get(name, 0) + cards[name] for name in asked}
 
 
-def _by_cards(cluster: Cluster, pod: Pod, asked: Sequence[str], defaults: DefaultPolicies) -> dict[str, int]:
+def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> dict[str, int]:
     if pod.parsed.request is None or not pod.parsed.request.options.prefers_neighbours:
         return {}
     request = cluster.request(pod)

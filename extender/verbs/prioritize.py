@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from extender.index.ranking import Scores
 from extender.state.cluster import Cluster
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.verbs import preferences
 from vgpu.domain.asks.policy import PodOptions
 from vgpu.placement.policies import DefaultPolicies
 
 
 async def prioritize(
-    pod: Pod,
+    pod: WatchedPod,
     names: Sequence[str],
     cluster: Cluster,
     defaults: DefaultPolicies,

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
-Placement = Assignment | Refusal
+Placement = Assignment | NodeRefusal
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FilterVerdict:
     """The nodes that fit, in the order asked, and the refusals of the others by node name."""
 
     fitting: list[str] = field(default_factory=list)
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    refused: dict[str, NodeRefusal] = field(default_factory=dict)
 
     @property
     def reasons(self) -> Counter[Reason]:
@@ -24,7 +24,7 @@ class Verdict:
 
     def add(self, node: str, placement: Placement) -> None:
         """Add the verdict on one node."""
-        if isinstance(placement, Refusal):
+        if isinstance(placement, NodeRefusal):
             self.refused[node] = placement
         else:
             self.fitting.append(node)

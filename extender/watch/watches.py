@@ -21,9 +21,9 @@ from extender.state import objects as reading
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
 from extender.state.host_usage import HostPod
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.state.pod_groups import PodGroups
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
@@ -54,10 +54,10 @@ class PodWatch:
         self._waker = waker
         self._recorder = recorder
 
-    def replace(self, objects: list[Pod | HostPod | None], version: str) -> None:
+    def replace(self, objects: list[WatchedPod | HostPod | None], version: str) -> None:
         """Take a full list."""
         before = dict(self._cluster.objects.pods)
-        pods = [_last_readable(before.get(pod.uid), pod) for pod in objects if isinstance(pod, Pod)]
+        pods = [_last_readable(before.get(pod.uid), pod) for pod in objects if isinstance(pod, WatchedPod)]
         self._cluster.replace_pods(pods, reading.version(version))
         others = [other for other in objects if isinstance(other, HostPod)]
         self._cluster.replace_host_pods([*others, *(pod.on_host for pod in pods)])
@@ -71,7 +71,7 @@ class PodWatch:
             self._history.pod_changed(before.get(pod.uid), pod)
             self._report(pod)
 
-    def upsert(self, obj: Pod | HostPod | None) -> None:
+    def upsert(self, obj: WatchedPod | HostPod | None) -> None:
         """Take a pod that is new or changed."""
         if isinstance(obj, HostPod):
             self._cluster.upsert_host_pod(obj)
@@ -86,21 +86,21 @@ class PodWatch:
             if pod.node and not (known and known.node):
                 self._waker.joined(pod.node)
 
-    def _learn(self, known: Pod | None, pod: Pod) -> None:
+    def _learn(self, known: WatchedPod | None, pod: WatchedPod) -> None:
         if known is None:
             self._cluster.demand.see(pod)
 
-    def delete(self, obj: Pod | HostPod | None) -> None:
+    def delete(self, obj: WatchedPod | HostPod | None) -> None:
         """Take a pod's deletion."""
         if obj is not None:
             self._cluster.delete_host_pod(obj.uid)
-        if isinstance(obj, Pod):
+        if isinstance(obj, WatchedPod):
             self._history.pod_deleted(obj)
             self._cluster.delete_pod(obj)
             self._waker.forget(obj.uid)
             self._idle.forget(obj.uid)
 
-    def _report(self, obj: Pod) -> None:
+    def _report(self, obj: WatchedPod) -> None:
         """Say why a pod waits, or why nothing is counted for it."""
         self._unschedulable.add(obj)
         self._waker.take(obj)
@@ -109,7 +109,7 @@ class PodWatch:
             self._recorder.record(obj.reference, UNTRUSTED, message)
 
 
-def _last_readable(known: Pod | None, obj: Pod) -> Pod:
+def _last_readable(known: WatchedPod | None, obj: WatchedPod) -> WatchedPod:
     """Return a pod that cannot be read as it was last readable: its assignment never changes and still counts."""
     if obj.is_readable or known is None:
         return obj
@@ -222,21 +222,21 @@ class LeaseWatch:
         self._leases = cluster.leases
         self._waker = waker
 
-    def replace(self, objects: list[Lease], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
+    def replace(self, objects: list[WatchedLease], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         for name in set(self._leases.names()) - {lease.name for lease in objects}:
             self._leases.remove(name)
         for lease in objects:
             self.upsert(lease)
 
-    def upsert(self, obj: Lease) -> None:
+    def upsert(self, obj: WatchedLease) -> None:
         """Take a Lease that is new or changed."""
         was_fresh = self._leases.is_fresh(obj.name)
         self._leases.put(obj)
         if not was_fresh and (node := names.node_of_lease(obj.name)) and self._leases.is_fresh(obj.name):
             self._waker.changed(node)
 
-    def delete(self, obj: Lease) -> None:
+    def delete(self, obj: WatchedLease) -> None:
         """Take a Lease's deletion."""
         self._leases.remove(obj.name)
 
@@ -301,7 +301,7 @@ class Watches:
 
 
 def watches(
-    client: Client,
+    client: KubernetesClient,
     cluster: Cluster,
     unschedulable: UnschedulablePods,
     recorder: EventRecorder,

@@ -9,7 +9,7 @@ from pathlib import Path
 _SOURCES = Path(__file__).parents[1] / "src" / "driver" / "functions"
 
 
-class Status(StrEnum):
+class HookStatus(StrEnum):
     """What the limiter does about a function; functions.h explains each."""
 
     HOOKED = "HOOKED"
@@ -18,7 +18,7 @@ class Status(StrEnum):
     PASSED = "PASSED"
 
 
-class Kind(StrEnum):
+class FunctionKind(StrEnum):
     """The class of a function, which is the reason for its status; functions.h explains each."""
 
     ALLOCATES = "ALLOCATES"
@@ -37,9 +37,11 @@ class Kind(StrEnum):
     PRIVATE = "PRIVATE"
 
 
-OURS = frozenset({Kind.ALLOCATES, Kind.FREES, Kind.QUERIES, Kind.LAUNCHES, Kind.RESOLVES})  # never PASSED
+OURS = frozenset(
+    {FunctionKind.ALLOCATES, FunctionKind.FREES, FunctionKind.QUERIES, FunctionKind.LAUNCHES, FunctionKind.RESOLVES}
+)  # never PASSED
 
-_LINE = re.compile(rf"^({'|'.join(Status)})\((\w+), (\w+)\)", re.MULTILINE)
+_LINE = re.compile(rf"^({'|'.join(HookStatus)})\((\w+), (\w+)\)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,8 @@ class Function:
     """One line of the list: an exported name, its status and its class."""
 
     name: str
-    status: Status
-    kind: Kind
+    status: HookStatus
+    kind: FunctionKind
 
 
 def read(folder: Path = _SOURCES) -> dict[str, Function]:
@@ -61,7 +63,7 @@ def read(folder: Path = _SOURCES) -> dict[str, Function]:
     for function in _lines(folder):
         if function.name in listed:
             raise ValueError(f"{function.name} is listed twice")
-        if function.status is Status.PASSED and function.kind in OURS:
+        if function.status is HookStatus.PASSED and function.kind in OURS:
             raise ValueError(f"{function.name} is {function.kind}, so it cannot be PASSED: write UNWRAPPED")
         listed[function.name] = function
     return listed
@@ -69,10 +71,10 @@ def read(folder: Path = _SOURCES) -> dict[str, Function]:
 
 def hooked(folder: Path = _SOURCES) -> set[str]:
     """Return the names of the hooked functions."""
-    return {function.name for function in read(folder).values() if function.status is Status.HOOKED}
+    return {function.name for function in read(folder).values() if function.status is HookStatus.HOOKED}
 
 
 def _lines(folder: Path) -> Iterator[Function]:
     for file in sorted(folder.glob("*.h")):
         for status, name, kind in _LINE.findall(file.read_text()):
-            yield Function(name, Status(status), Kind(kind))
+            yield Function(name, HookStatus(status), FunctionKind(kind))

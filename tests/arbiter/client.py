@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from limiter import arbitration
-from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, WANT, Page
+from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, WANT, ClientPage
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98}[platform.machine()]
 
@@ -56,7 +56,7 @@ class Client:
         assert len(fds) == (result == ACCEPTED)
         if fds:
             self.fd = fds[0]
-            self.page = mmap.mmap(self.fd, ctypes.sizeof(Page), mmap.MAP_SHARED, mmap.PROT_READ)
+            self.page = mmap.mmap(self.fd, ctypes.sizeof(ClientPage), mmap.MAP_SHARED, mmap.PROT_READ)
         return int(result)
 
     def __enter__(self) -> Self:
@@ -72,9 +72,9 @@ class Client:
             os.close(self.fd)
             self.page = None
 
-    def read(self) -> Page:
+    def read(self) -> ClientPage:
         assert self.page is not None
-        return Page.from_buffer_copy(self.page)
+        return ClientPage.from_buffer_copy(self.page)
 
     @property
     def turn(self) -> int:

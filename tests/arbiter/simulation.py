@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from limiter.arbitration import ANY, Page
+from limiter.arbitration import ANY, ClientPage
 from vgpu.domain.asks.policy import ComputePolicy
 
 US: Final = 1_000
@@ -50,7 +50,7 @@ def demand(cores: int = 0, policy: str = "fixed", priority: int = 0) -> Demand:
 
 def declare(library: ctypes.CDLL) -> ctypes.CDLL:
     library.schedule_open.restype = ctypes.c_void_p
-    library.schedule_page.restype = ctypes.POINTER(Page)
+    library.schedule_page.restype = ctypes.POINTER(ClientPage)
     for name in ("schedule_run", "schedule_held_ns"):
         getattr(library, name).restype = U64
     for name in ("schedule_needs_heartbeat", "schedule_is_empty"):
@@ -133,7 +133,7 @@ class World:
 
     def publish_pages(self) -> None:
         while (client := self.library.clients_next_changed(self.schedule)) >= 0:
-            page = Page.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
+            page = ClientPage.from_buffer_copy(self.library.schedule_page(self.schedule, client).contents)
             process = self.processes[client]
             self.at(self.now + PAGE_DELAY, functools.partial(process.read_page, page))
 
@@ -177,7 +177,7 @@ class Process:
         assert self.client >= 0
         world.processes[self.client] = self
         tenant.processes.append(self)
-        self.page = Page()
+        self.page = ClientPage()
         self.turn = self.ended = 0
         self.spent = self.begun_at = self.done_at = self.until = 0
         self.free_at_error = 0  # when the turn began on the card, minus the time in the page
@@ -203,7 +203,7 @@ class Process:
         self.step_at = time
         self.world.at(time, lambda: self.step() if self.step_at == time else None)
 
-    def read_page(self, page: Page) -> None:
+    def read_page(self, page: ClientPage) -> None:
         self.page = page
         if self.is_alive:
             self.step()
@@ -460,7 +460,7 @@ class Watching(Process):
         self.given: list[int] = []
         super().__init__(world, tenant)
 
-    def read_page(self, page: Page) -> None:
+    def read_page(self, page: ClientPage) -> None:
         if page.turn and page.turn != self.page.turn:
             self.given.append(self.world.now - PAGE_DELAY)
         super().read_page(page)

@@ -9,12 +9,12 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
-from deviceplugin.settings import Settings as PluginSettings
+from deviceplugin.settings import PluginSettings
 from extender.admin import app
-from extender.settings import Settings as ExtenderSettings
+from extender.settings import ExtenderSettings
 from tests.contract.repository import ROOT
-from vgpu.simulator.settings import Settings as SimulatorSettings
-from webhook.settings import Settings as WebhookSettings
+from vgpu.simulator.settings import SimulatorSettings
+from webhook.settings import WebhookSettings
 
 PAGE = ROOT / "docs" / "reference.md"
 PARTS: dict[str, type[BaseSettings]] = {

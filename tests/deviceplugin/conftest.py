@@ -18,16 +18,16 @@ import msgspec
 import pytest
 
 from deviceplugin import app
-from deviceplugin.app import Clocks
-from deviceplugin.settings import Settings
+from deviceplugin.app import PluginClocks
+from deviceplugin.settings import PluginSettings
 from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
 from tests.deviceplugin.plugin_parts import PluginParts
 from tests.vgpu.node.builders import NODE, gpu, manifest
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
-from vgpu.adapters.procfs import FileId, Process
+from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.formats import limits
@@ -75,7 +75,7 @@ class Driver:
         return self.xids.pop(0) if self.xids else None
 
 
-class Processes(dict[int, Process]):
+class Processes(dict[int, HostProcess]):
     """A /proc whose processes a test sets. `files` are what a process has mapped."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Processes(dict[int, Process]):
         self.files: dict[int, frozenset[FileId]] = {}
         self.can_compare = True
 
-    def process(self, pid: int) -> Process | None:
+    def process(self, pid: int) -> HostProcess | None:
         return self.get(pid)
 
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
@@ -98,10 +98,10 @@ class World:
     """One device plugin, with the kubelet, the driver and the API server that it talks to."""
 
     directory: Path
-    client: Client
+    client: KubernetesClient
     kubelet: Kubelet
     driver: Driver
-    settings: Settings
+    settings: PluginSettings
     plugins: list[asyncio.Task[None]] = field(default_factory=list)
     processes: Processes = field(default_factory=Processes)
     clock_s: float = 0.0
@@ -111,7 +111,7 @@ class World:
         return self.directory / "state"
 
     def start_plugin(self) -> None:
-        clocks = Clocks(
+        clocks = PluginClocks(
             time.monotonic,
             lambda: time.time() + self.clock_s,
             lambda: datetime.now(UTC),
@@ -185,7 +185,7 @@ class World:
         cards: list[dict[str, Any]] = (await self.gpunode()).get("status", {}).get("cards", [])
         return cards
 
-    async def lease(self) -> lease.Record | None:
+    async def lease(self) -> lease.LeaseRecord | None:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/{names.node_lease(NODE)}"
         try:
             return lease.decode(msgspec.json.decode(await self.client.get(path)))
@@ -239,12 +239,12 @@ async def parts(tmp_path: Path) -> PluginParts:
     return PluginParts(tmp_path)
 
 
-def settings_of(**flags: Any) -> Settings:
+def settings_of(**flags: Any) -> PluginSettings:
     """Settings by field name; the keywords are untyped because mypy takes a field with a default for required."""
-    return Settings(**flags)
+    return PluginSettings(**flags)
 
 
-def _world(folder: Path, client: Client) -> World:
+def _world(folder: Path, client: KubernetesClient) -> World:
     library = folder / "libvgpushare.so"
     library.write_bytes(b"library")
     arbiter = folder / "vgpu-arbiter"  # a script; tests/arbiter and tests/e2e run the real arbiter
@@ -264,6 +264,6 @@ def _world(folder: Path, client: Client) -> World:
 
 
 @contextlib.asynccontextmanager
-async def _client(folder: Path, url: str) -> AsyncIterator[Client]:
-    async with await Client.connect(str(kubeconfigs.write(folder, url)), user_agent="test") as client:
+async def _client(folder: Path, url: str) -> AsyncIterator[KubernetesClient]:
+    async with await KubernetesClient.connect(str(kubeconfigs.write(folder, url)), user_agent="test") as client:
         yield client

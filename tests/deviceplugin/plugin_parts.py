@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deviceplugin.allocate import Allocator, Recorder
+from deviceplugin.allocate import AllocationRecorder, Allocator
 from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.occupancy import Occupancy
@@ -21,8 +21,8 @@ from vgpu.domain.formats import limits
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.limits_writer import LimitsWriter
-from vgpu.node.containers.pods import BoundPod, PodKey, Pods
-from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
+from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.containers.state_files import StateFiles
 
 IDS = slices(0, 0, 1, 2, 3)
@@ -69,7 +69,7 @@ class PluginParts:
     def __init__(self, state: Path) -> None:
         self.now = 0.0
         self.kubelet, self.server = FakePodResources(), FakePodReader()
-        self.pods, self.files = Pods(), StateFiles(state)
+        self.pods, self.files = NodePods(), StateFiles(state)
         self.allocations = Allocations(self.files.allocations)
         self.pod_resources = PodResources(self.kubelet, lambda: self.now)
         self.inventory = Inventory(SLICE_MIB)
@@ -77,7 +77,7 @@ class PluginParts:
         self.reported: list[tuple[str, str]] = []
         self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
         numbers = iter(range(1000))
-        recorder = Recorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
+        recorder = AllocationRecorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
         self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources)
         self.library = self.files.libraries.install(b"library")
         injection = Injection(self.files, self.library)
@@ -112,7 +112,7 @@ class PluginParts:
         refusal = await self.prover.prove(names.SLICE, ids)
         return refusal.reason if refusal else ""
 
-    def _report(self, pod: BoundPod, refusal: Refusal) -> None:
+    def _report(self, pod: BoundPod, refusal: ContainerRefusal) -> None:
         self.reported.append((pod.uid, str(refusal.reason)))
 
     async def list_once(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin import candidates
-from deviceplugin.candidates import Candidate
+from deviceplugin.candidates import AdmissionCandidate
 from tests.strategies import container
 from tests.vgpu.node.builders import bound, plain, sidecar, slices
 from vgpu.domain import names
@@ -25,11 +25,11 @@ def listing(*pods: BoundPod, **held: frozenset[str]) -> dict[Any, Any]:
 
 def choose(
     pods: list[BoundPod], listed: dict[Any, Any], size: int = 4, is_served: Any = never_served
-) -> Candidate | None:
+) -> AdmissionCandidate | None:
     return candidates.choose(names.SLICE, size, pods, listed, is_served)
 
 
-def summary(choice: Candidate | None) -> tuple[str, str, bool] | None:
+def summary(choice: AdmissionCandidate | None) -> tuple[str, str, bool] | None:
     if choice is None:
         return None
     return choice.pod.name, choice.device_request.container, choice.is_doubtful

@@ -6,7 +6,7 @@ import time
 import grpc
 import pytest
 
-from deviceplugin.kubelet.registration import Stream
+from deviceplugin.kubelet.registration import ListAndWatchStreams
 from tests.deviceplugin.conftest import World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
@@ -244,7 +244,7 @@ async def test_a_new_card_is_advertised(world: World) -> None:
 
 
 async def test_streams_are_live_while_one_is_open() -> None:
-    stream = Stream()
+    stream = ListAndWatchStreams()
     stream.begin()
     stream.begin()
     stream.end()

@@ -7,7 +7,7 @@ import msgspec
 from tests.deviceplugin.conftest import PODS, World, settings_of
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import HostProcess
 from vgpu.domain import names
 
 ID, SIDE = "0123456789abcdef" * 4, "fedcba9876543210" * 4
@@ -32,7 +32,7 @@ async def with_status(world: World, name: str, **containers: str) -> Json:
 def use(world: World, card: int, pod: Json | None = None, pid: int = 4711, container: str = ID, **more: str) -> None:
     """Let a process of a container, or of the host, use a card."""
     path = f"/kubepods/burstable/pod{pod['metadata']['uid']}/{container}" if pod else "/system.slice/x.service"
-    world.processes[pid] = Process(more.get("command", "python3"), f"0::{path}\n")
+    world.processes[pid] = HostProcess(more.get("command", "python3"), f"0::{path}\n")
     world.driver.users.setdefault(uuid(card), set()).add(pid)
 
 
@@ -165,7 +165,7 @@ async def test_what_cannot_be_seen_is_unknown(world: World) -> None:
     await world.until(lambda: has_condition(world, "Unknown"))
     world.driver.silent.clear()
     await world.until(lambda: has_condition(world, "True"))
-    world.processes[1] = Process(
+    world.processes[1] = HostProcess(
         "python", f"0::/kubepods.slice/kubepods-pod{ID[:32]}.slice/cri-containerd-{ID}.scope\n"
     )
     await world.until(lambda: has_condition(world, "Unknown"))

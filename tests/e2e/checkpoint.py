@@ -6,7 +6,7 @@ from collections import defaultdict
 from cluster import nodes
 
 
-def assert_no_slice_twice(node: nodes.Node) -> None:
+def assert_no_slice_twice(node: nodes.ClusterNode) -> None:
     """No device ID belongs to two pods. The checkpoint is the kubelet's own file, which only a test may read."""
     checkpoint = json.loads((node.work / "lib/kubelet/device-plugins/kubelet_internal_checkpoint").read_text())
     holders: dict[str, set[str]] = defaultdict(set)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Unpack
 
 from cluster import nodes, parts
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
 from vgpu.domain import names, quantity
 
@@ -21,12 +21,12 @@ def small(name: str, **share: Unpack[Share]) -> Document:
     return pod(name, container(**share) | PAUSE)
 
 
-def offered_slices(cluster: Cluster, node: nodes.Node) -> int:
+def offered_slices(cluster: GpuCluster, node: nodes.ClusterNode) -> int:
     status = cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
     return quantity.whole_number(status["allocatable"].get(names.SLICE, "0")) or 0
 
 
-def until_slices_are_offered(namespace: PodNamespace, node: nodes.Node) -> None:
+def until_slices_are_offered(namespace: PodNamespace, node: nodes.ClusterNode) -> None:
     namespace.until(lambda: offered_slices(namespace.cluster, node) > 0, f"{node.name} has allocatable slices", 30)
 
 
@@ -43,7 +43,7 @@ def restart_counts(namespace: PodNamespace) -> dict[str, int]:
 
 
 @contextmanager
-def stopped(part: parts.Part) -> Iterator[None]:
+def stopped(part: parts.ClusterPart) -> Iterator[None]:
     part.stop()
     try:
         yield

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster import binaries, one_process, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace
 
@@ -44,9 +44,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+def cluster(pytestconfig: pytest.Config) -> Iterator[GpuCluster]:
     """A cluster with vgpushare: two nodes of four cards, or of `VGPU_E2E_CARDS`. Tests leave it as they found it."""
-    with make(pytestconfig, lambda: Cluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))) as made:
+    with make(pytestconfig, lambda: GpuCluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))) as made:
         yield made
         made.save_logs(LOGS)  # the cluster's folder is removed with the cluster
 
@@ -63,7 +63,7 @@ def one_at_a_time() -> Iterator[None]:
 
 
 @pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[PodNamespace]:
+def namespace(cluster: GpuCluster) -> Iterator[PodNamespace]:
     """A Kubernetes namespace for one test."""
     made = PodNamespace(cluster, f"test-{uuid.uuid4().hex[:8]}")
     yield made

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 
 from cluster import api, images, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment
@@ -73,7 +73,7 @@ def pod(
 class PodNamespace:
     """One Kubernetes namespace of a cluster."""
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+    def __init__(self, cluster: GpuCluster, name: str) -> None:
         self.cluster = cluster
         self.name = name
         self.path = f"/api/v1/namespaces/{name}"
@@ -88,7 +88,7 @@ class PodNamespace:
         """Create a pod that must be refused, and return the API server's message."""
         try:
             self.create(manifest)
-        except api.Refused as refused:
+        except api.RequestRefused as refused:
             return refused.message
         raise AssertionError(f"pod {manifest['metadata']['name']} was admitted")
 
@@ -171,7 +171,7 @@ class PodNamespace:
         self.cluster.api.delete(self.path)
 
 
-def held_slices(cluster: Cluster) -> dict[str, int]:
+def held_slices(cluster: GpuCluster) -> dict[str, int]:
     """Held slices by card UUID, as the device plugins report them; cards without held slices are left out."""
     cards = [card for node in cluster.api.get(names.GPUNODES_PATH)["items"] for card in node["status"]["cards"]]
     return {card["uuid"]: card["heldSlices"] for card in cards if card.get("heldSlices") or card.get("heldWhole")}

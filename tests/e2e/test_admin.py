@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from cluster import accounts, api, binaries, parts, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, pod
 from vgpu.domain import names
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 DIRECT = f"https://{parts.ADMIN}/api/v1"
 
 
-def vgpu(cluster: Cluster, account: str, *arguments: str, **environment: str) -> tuple[int, str]:
+def vgpu(cluster: GpuCluster, account: str, *arguments: str, **environment: str) -> tuple[int, str]:
     """Run the program in the cluster's network with an account's kubeconfig; return its code and both outputs."""
     settings = {"KUBECONFIG": str(accounts.path(cluster.work, account)), "PATH": os.environ["PATH"], **environment}
     settings["HOME"] = str(cluster.work)  # for the cache of kubectl, which some commands start
@@ -38,7 +38,7 @@ def vgpu(cluster: Cluster, account: str, *arguments: str, **environment: str) ->
 
 
 @contextmanager
-def dashboard(cluster: Cluster, account: str) -> Iterator[httpx.Client]:
+def dashboard(cluster: GpuCluster, account: str) -> Iterator[httpx.Client]:
     """Run `vgpu dashboard` in the cluster's network; return a client of the address that it prints."""
     settings = {"KUBECONFIG": str(accounts.path(cluster.work, account)), "PATH": os.environ["PATH"]}
     command = [sys.executable, "-m", "vgpu.cli", "dashboard", "--no-browser"]
@@ -58,7 +58,7 @@ def dashboard(cluster: Cluster, account: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def rest(cluster: Cluster) -> Iterator[httpx.Client]:
+def rest(cluster: GpuCluster) -> Iterator[httpx.Client]:
     """A client that reaches the REST without the proxy."""
     with httpx.Client(base_url=DIRECT, transport=api.Transport(cluster.within, verify=False), timeout=20) as client:
         yield client
@@ -68,7 +68,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def minted(cluster: Cluster, account: str, seconds: int, *audiences: str) -> str:
+def minted(cluster: GpuCluster, account: str, seconds: int, *audiences: str) -> str:
     spec: api.Document = {"expirationSeconds": seconds, **({"audiences": list(audiences)} if audiences else {})}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     path = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts/{account}/token"
@@ -76,19 +76,19 @@ def minted(cluster: Cluster, account: str, seconds: int, *audiences: str) -> str
     return token
 
 
-def test_an_administrator_with_a_token_asks_through_the_proxy(cluster: Cluster) -> None:
+def test_an_administrator_with_a_token_asks_through_the_proxy(cluster: GpuCluster) -> None:
     code, output = vgpu(cluster, "admin", "get", "gpus", "-o", "json")
     assert code == 0, output
     assert len(json.loads(output)["items"]) == sum(len(node.cards) for node in cluster.nodes)
     assert vgpu(cluster, "admin", "doctor")[0] in (0, 1)
 
 
-def test_an_administrator_with_a_certificate_asks_with_a_minted_token(cluster: Cluster) -> None:
+def test_an_administrator_with_a_certificate_asks_with_a_minted_token(cluster: GpuCluster) -> None:
     code, output = vgpu(cluster, accounts.OPERATOR, "get", "nodes", "-o", "name")
     assert (code, output.split()) == (0, sorted(f"node/{node.name}" for node in cluster.nodes)), output
 
 
-def test_a_tenant_sees_its_own_namespace_and_no_card(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_tenant_sees_its_own_namespace_and_no_card(cluster: GpuCluster, namespace: PodNamespace) -> None:
     namespace.create(pod("other", gpu_mem=256))
     code, output = vgpu(cluster, "tenant", "get", "pods", "-A", "-o", "name")
     assert (code, output) == (0, ""), output
@@ -99,7 +99,7 @@ def test_a_tenant_sees_its_own_namespace_and_no_card(cluster: Cluster, namespace
     assert (code, "may not get pods" in output) == (4, True), output
 
 
-def test_wrong_expired_and_foreign_tokens(cluster: Cluster, rest: httpx.Client) -> None:
+def test_wrong_expired_and_foreign_tokens(cluster: GpuCluster, rest: httpx.Client) -> None:
     good = minted(cluster, names.ADMIN_ACCOUNT, 600, names.ADMIN_AUDIENCE)
     assert rest.get("/nodes", headers=bearer(good)).status_code == 200
     assert cluster_refuses(cluster, good)
@@ -116,7 +116,7 @@ def test_wrong_expired_and_foreign_tokens(cluster: Cluster, rest: httpx.Client) 
     assert rest.post("/simulate", headers=bearer(stranger), json={"pods": [{"pod": simple()}]}).status_code == 403
 
 
-def expired(cluster: Cluster, token: str) -> str:
+def expired(cluster: GpuCluster, token: str) -> str:
     """Return a token with an end in the past, signed with the cluster's own key."""
     head, body, _ = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(body + "==")) | {
@@ -132,12 +132,12 @@ def expired(cluster: Cluster, token: str) -> str:
     return f"{signed}.{base64.urlsafe_b64encode(signature).decode().rstrip('=')}"
 
 
-def cluster_refuses(cluster: Cluster, token: str) -> bool:
+def cluster_refuses(cluster: GpuCluster, token: str) -> bool:
     """Whether the API server refuses a token that is for the admin REST."""
-    client = api.Api(cluster.within, token, cluster.work / "pki" / "ca.crt")
+    client = api.ClusterApi(cluster.within, token, cluster.work / "pki" / "ca.crt")
     try:
         client.get("/api/v1/nodes")
-    except api.Refused as refused:
+    except api.RequestRefused as refused:
         return refused.status == httpx.codes.UNAUTHORIZED
     finally:
         client.close()
@@ -148,7 +148,7 @@ def simple() -> api.Document:
     return {"spec": {"containers": [{"name": "main", "resources": {"limits": {names.GPU_MEM: "256"}}}]}}
 
 
-def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: GpuCluster, namespace: PodNamespace) -> None:
     _, output = vgpu(cluster, "admin", "get", "gpus", "-o", "name")
     gpus = [line.removeprefix("gpu/") for line in output.split()]
     assert vgpu(cluster, "admin", "cordon", *gpus)[0] == 0
@@ -169,7 +169,7 @@ def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: Cluster, n
     assert "admin action" in Path(cluster.extender.log).read_text()
 
 
-def test_live_events_come_through_the_proxy(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_live_events_come_through_the_proxy(cluster: GpuCluster, namespace: PodNamespace) -> None:
     settings = {"KUBECONFIG": str(accounts.path(cluster.work, "admin")), "PATH": os.environ["PATH"]}
     command = [sys.executable, "-m", "vgpu.cli", "top", "pods", "-c", "2"]
     with cluster.within.network():
@@ -182,7 +182,7 @@ def test_live_events_come_through_the_proxy(cluster: Cluster, namespace: PodName
 
 
 @pytest.mark.parametrize("account", ["admin", accounts.OPERATOR])
-def test_the_dashboard_and_its_live_events_come_through_the_proxy(cluster: Cluster, account: str) -> None:
+def test_the_dashboard_and_its_live_events_come_through_the_proxy(cluster: GpuCluster, account: str) -> None:
     wait.until(lambda: vgpu(cluster, account, "get", "nodes")[0] == 0, "the admin REST answers", 60)
     with dashboard(cluster, account) as client:
         page = client.get("")
@@ -195,7 +195,7 @@ def test_the_dashboard_and_its_live_events_come_through_the_proxy(cluster: Clust
             assert next(events.iter_text()).startswith("retry: ")
 
 
-def test_bodies_and_lists_of_any_size_get_an_answer(cluster: Cluster, rest: httpx.Client) -> None:
+def test_bodies_and_lists_of_any_size_get_an_answer(cluster: GpuCluster, rest: httpx.Client) -> None:
     headers = bearer(accounts.token(cluster.work, "admin"))
     assert rest.post("/simulate", headers=headers, content=b"x" * (100 << 20)).status_code == 413
     entries = [{"pod": simple(), "count": 1000}]

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cluster import accounts, api, binaries, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names
 
@@ -30,7 +30,7 @@ def patched(namespace: PodNamespace, name: str, body: Document, subresource: str
     """The API server's message for a refused patch; empty where the patch is accepted."""
     try:
         namespace.cluster.api.patch(f"{namespace.pods_path}/{name}{subresource}", body)
-    except api.Refused as refused:
+    except api.RequestRefused as refused:
         return refused.message
     return ""
 
@@ -46,7 +46,7 @@ def test_only_the_extender_binds_with_an_assignment(namespace: PodNamespace) -> 
     target = {"apiVersion": "v1", "kind": "Node", "name": namespace.cluster.nodes[0].name}
     binding = {"metadata": {"name": "p", "annotations": FORGED}, "target": target}
     for path in (f"{namespace.pods_path}/p/binding", f"{namespace.path}/bindings"):
-        with pytest.raises(api.Refused, match="only the extender"):
+        with pytest.raises(api.RequestRefused, match="only the extender"):
             namespace.cluster.api.create(path, {"apiVersion": "v1", "kind": "Binding", **binding})
 
 
@@ -87,7 +87,7 @@ def test_an_ephemeral_container_gets_no_cards(namespace: PodNamespace) -> None:
 
 
 @contextmanager
-def without_webhook(cluster: Cluster) -> Iterator[None]:
+def without_webhook(cluster: GpuCluster) -> Iterator[None]:
     cluster.webhook.stop()
     try:
         yield
@@ -176,7 +176,7 @@ def test_cards_are_chosen_by_requests_only(namespace: PodNamespace) -> None:
 
     def is_admitted() -> bool:
         seeing = pod("p", container() | {"env": everything})
-        with suppress(api.Refused):  # the API server's policies see the namespace's label a moment later
+        with suppress(api.RequestRefused):  # the API server's policies see the namespace's label a moment later
             return bool(cluster.api.request("POST", namespace.pods_path, seeing, query={"dryRun": "All"}))
         return False
 
@@ -277,35 +277,35 @@ def test_the_mirror_pod_of_a_static_pod_is_created_unchanged(namespace: PodNames
     assert "env" not in spec["containers"][0]
 
 
-def test_a_plugin_writes_only_its_own_node(cluster: Cluster) -> None:
+def test_a_plugin_writes_only_its_own_node(cluster: GpuCluster) -> None:
     own, other = (node.name for node in cluster.nodes)
     kubeconfig = yaml.safe_load(accounts.path(cluster.work, f"vgpu-deviceplugin-{own}").read_text())
-    plugin = api.Api(cluster.within, kubeconfig["users"][0]["user"]["token"], cluster.api._authority)
+    plugin = api.ClusterApi(cluster.within, kubeconfig["users"][0]["user"]["token"], cluster.api._authority)
     status_patch: Document = {"status": {"conflicts": []}}
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
     plugin.patch(f"{names.GPUNODES_PATH}/{own}/status", status_patch)
-    with pytest.raises(api.Refused, match="its own node"):
+    with pytest.raises(api.RequestRefused, match="its own node"):
         plugin.patch(f"{names.GPUNODES_PATH}/{other}/status", status_patch)
-    with pytest.raises(api.Refused, match="its own node"):
+    with pytest.raises(api.RequestRefused, match="its own node"):
         plugin.request("PUT", f"{lease}/{names.node_lease(other)}", plugin.get(f"{lease}/{names.node_lease(other)}"))
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.patch(f"{names.GPUNODES_PATH}/{own}", {"spec": {"cards": []}})
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.patch(f"/api/v1/nodes/{own}", {})
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.get("/api/v1/secrets")
     plugin.close()
 
 
-def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: Cluster) -> None:
+def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: GpuCluster) -> None:
     node = cluster.nodes[0]
     path = f"{names.GPUNODES_PATH}/{node.name}"
-    with pytest.raises(api.Refused, match="mode mps is not built yet"):
+    with pytest.raises(api.RequestRefused, match="mode mps is not built yet"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[0].uuid, "mode": "mps"}]}})
     watermark = {"high": 70, "low": 70}
-    with pytest.raises(api.Refused, match="high must be above low"):
+    with pytest.raises(api.RequestRefused, match="high must be above low"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": node.cards[0].uuid, "watermark": watermark}]}})
-    with pytest.raises(api.Refused, match="Duplicate"):
+    with pytest.raises(api.RequestRefused, match="Duplicate"):
         cluster.api.patch(path, {"spec": {"cards": [{"uuid": "GPU-1"}, {"uuid": "GPU-1"}]}})
     (header, row, *_) = cluster.kubectl("get", "gpunodes").splitlines()
     assert header.split() == [
@@ -318,7 +318,7 @@ def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: Clus
     assert row.split()[:8] == [node.name, "true", "4/4", "0", "320", "GiB", "400", "%"]
 
 
-def test_the_documented_change_of_one_card_keeps_the_others(cluster: Cluster) -> None:
+def test_the_documented_change_of_one_card_keeps_the_others(cluster: GpuCluster) -> None:
     node = cluster.nodes[0]
     first, second = (card.uuid for card in node.cards[:2])
 
@@ -359,7 +359,7 @@ def test_a_memory_percentage_becomes_mib_of_the_clusters_cards(namespace: PodNam
     assert int(limits[names.SLICE]) == -(-(size // 4) // 256)
 
 
-def bundles(cluster: Cluster) -> set[bytes]:
+def bundles(cluster: GpuCluster) -> set[bytes]:
     path = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/vgpu-webhook"
     found = [cluster.api.get(path.format(kind)) for kind in ("mutating", "validating")]
     return {base64.b64decode(w["clientConfig"].get("caBundle", "")) for each in found for w in each["webhooks"]}
@@ -379,11 +379,11 @@ def test_an_emptied_ca_secret_is_filled_without_a_restart(namespace: PodNamespac
 
 
 @pytest.mark.parametrize("path", ["base", "overlays/cert-manager"])
-def test_the_manifests_build(cluster: Cluster, path: str) -> None:
+def test_the_manifests_build(cluster: GpuCluster, path: str) -> None:
     assert "kind: MutatingWebhookConfiguration" in cluster.kubectl("kustomize", str(MANIFESTS / path))
 
 
-def test_the_api_server_accepts_the_workloads_of_the_manifests(cluster: Cluster) -> None:
+def test_the_api_server_accepts_the_workloads_of_the_manifests(cluster: GpuCluster) -> None:
     """Workloads, the Service, the PodDisruptionBudgets and the NetworkPolicies: here the parts run as processes."""
     kinds = ("deployment", "daemonset", "service", "poddisruptionbudget", "networkpolicy")
     built = cluster.kubectl("kustomize", str(MANIFESTS / "base"))

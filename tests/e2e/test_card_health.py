@@ -17,24 +17,24 @@ HOLD = ("gpuprobe", "alloc", "64", "--hold", "0")
 RECOVERED_S = 60  # three polls of 5 s, and the kubelet's status period
 
 
-def reasons(namespace: PodNamespace, node: nodes.Node) -> list[str]:
+def reasons(namespace: PodNamespace, node: nodes.ClusterNode) -> list[str]:
     """Why cards are unhealthy, in the order of the cards."""
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
     return [each["reason"] for each in status["cards"]]
 
 
-def slices(namespace: PodNamespace, node: nodes.Node) -> int:
+def slices(namespace: PodNamespace, node: nodes.ClusterNode) -> int:
     """How many slices the kubelet offers."""
     status = namespace.cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
     return int(status["allocatable"][names.SLICE].replace("k", "000"))
 
 
-def change(node: nodes.Node, number: int, **fields: object) -> None:
+def change(node: nodes.ClusterNode, number: int, **fields: object) -> None:
     cards = [dataclasses.replace(each, **fields) if each.index == number else each for each in node.cards]  # type: ignore[arg-type]
     state_directory.write_cards(node.driver_state, tuple(cards))
 
 
-def until_only(namespace: PodNamespace, node: nodes.Node, number: int, reason: str, all_slices: int) -> None:
+def until_only(namespace: PodNamespace, node: nodes.ClusterNode, number: int, reason: str, all_slices: int) -> None:
     """Wait until a card is unhealthy, and assert that the others are healthy."""
     wanted = [reason if index == number else "" for index in range(len(node.cards))]
     namespace.until(lambda: reasons(namespace, node) == wanted, f"{wanted}", 20)
@@ -42,7 +42,9 @@ def until_only(namespace: PodNamespace, node: nodes.Node, number: int, reason: s
     namespace.until(lambda: slices(namespace, node) == all_slices - per_card, "the card's slices leave", 20)
 
 
-def until_recovered(namespace: PodNamespace, node: nodes.Node, all_slices: int, within_s: float = RECOVERED_S) -> None:
+def until_recovered(
+    namespace: PodNamespace, node: nodes.ClusterNode, all_slices: int, within_s: float = RECOVERED_S
+) -> None:
     namespace.until(lambda: not any(reasons(namespace, node)), "every card is healthy", within_s)
     namespace.until(lambda: slices(namespace, node) == all_slices, "the slices are back", 20)
 

@@ -21,7 +21,7 @@ WITHIN_S = 40  # three polls without a fault, 5 s apart
 
 
 @contextmanager
-def other_plugin(namespace: PodNamespace, node: nodes.Node, cards: int) -> Iterator[None]:
+def other_plugin(namespace: PodNamespace, node: nodes.ClusterNode, cards: int) -> Iterator[None]:
     """The stand-in on a node, for its first cards."""
     uuids = [card.uuid for card in node.cards[:cards]]
     command = [sys.executable, "-m", "tests.e2e.nvidia_plugin", *uuids]
@@ -35,12 +35,12 @@ def other_plugin(namespace: PodNamespace, node: nodes.Node, cards: int) -> Itera
         namespace.until(lambda: allocatable(namespace, node) == "0", f"{node.name} offers no {RESOURCE}", WITHIN_S)
 
 
-def allocatable(namespace: PodNamespace, node: nodes.Node) -> str:
+def allocatable(namespace: PodNamespace, node: nodes.ClusterNode) -> str:
     status = namespace.cluster.api.get(f"/api/v1/nodes/{node.name}")["status"]
     return str(status["allocatable"].get(RESOURCE, "0"))
 
 
-def faults(namespace: PodNamespace, node: nodes.Node) -> list[str]:
+def faults(namespace: PodNamespace, node: nodes.ClusterNode) -> list[str]:
     """The fault of each card of a node, in its GPUNode."""
     cards = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]["cards"]
     return [card.get("reason", "") for card in sorted(cards, key=lambda card: card["index"])]

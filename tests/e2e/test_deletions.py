@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster import api, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.fuzz.tenant import PODS, Reply, Request, Tenant
 from tests.e2e.pod_namespace import Document, container, pod
 
@@ -16,7 +16,7 @@ STUBBORN = ("/bin/bash", "-c", "trap '' TERM; while :; do sleep 1; done")
 
 
 @pytest.fixture
-def tenant(cluster: Cluster) -> Iterator[Tenant]:
+def tenant(cluster: GpuCluster) -> Iterator[Tenant]:
     """A user with rights on pods; the pods are gone at the end."""
     tenant = Tenant(cluster)
     yield tenant
@@ -25,7 +25,7 @@ def tenant(cluster: Cluster) -> Iterator[Tenant]:
     tenant.close()
 
 
-def create(cluster: Cluster, tenant: Tenant, manifest: Document, phase: str) -> None:
+def create(cluster: GpuCluster, tenant: Tenant, manifest: Document, phase: str) -> None:
     created = tenant.send(Request("POST", PODS, json.dumps(manifest).encode()))
     assert created.is_success, created.message
     path = f"{PODS}/{manifest['metadata']['name']}"
@@ -46,7 +46,7 @@ def evict(tenant: Tenant, name: str, grace_s: int) -> Reply:
     return tenant.send(Request("POST", f"{PODS}/{name}/eviction", json.dumps(eviction).encode()))
 
 
-def test_a_pod_that_uses_cards_is_not_removed_before_its_containers_end(cluster: Cluster, tenant: Tenant) -> None:
+def test_a_pod_that_uses_cards_is_not_removed_before_its_containers_end(cluster: GpuCluster, tenant: Tenant) -> None:
     """Its cards would be given out for the seconds in which its processes still hold their memory."""
     create(cluster, tenant, pod("p", container(command=STUBBORN, gpu_mem=256)), "Running")
     for refused in (
@@ -60,7 +60,7 @@ def test_a_pod_that_uses_cards_is_not_removed_before_its_containers_end(cluster:
     wait.until(lambda: "p" not in names_of(cluster), "the pod is gone", 30)
 
 
-def names_of(cluster: Cluster) -> set[str]:
+def names_of(cluster: GpuCluster) -> set[str]:
     return {each["metadata"]["name"] for each in cluster.api.get(PODS)["items"]}
 
 
@@ -71,7 +71,7 @@ def test_a_grace_period_of_zero_in_the_manifest_is_refused(tenant: Tenant) -> No
     assert "terminationGracePeriodSeconds must be at least 1" in refused.message
 
 
-def test_pods_that_use_no_card_may_be_deleted_by_force(cluster: Cluster, tenant: Tenant) -> None:
+def test_pods_that_use_no_card_may_be_deleted_by_force(cluster: GpuCluster, tenant: Tenant) -> None:
     waiting = pod("waiting", gpu_mem=256)
     waiting["spec"]["nodeSelector"] = {"no-such": "node"}
     ended = pod("ended", container(command=("true",), gpu_mem=256))
@@ -83,9 +83,9 @@ def test_pods_that_use_no_card_may_be_deleted_by_force(cluster: Cluster, tenant:
         assert delete(tenant, name, 0).is_success
 
 
-def test_those_who_may_delete_nodes_may_delete_by_force(cluster: Cluster, tenant: Tenant) -> None:
+def test_those_who_may_delete_nodes_may_delete_by_force(cluster: GpuCluster, tenant: Tenant) -> None:
     """A lost node never confirms that a container has ended."""
     create(cluster, tenant, pod("p", gpu_mem=256), "Running")
     cluster.api.text_of("DELETE", f"{PODS}/p", gracePeriodSeconds="0")
-    with pytest.raises(api.Refused):
+    with pytest.raises(api.RequestRefused):
         cluster.api.get(f"{PODS}/p")

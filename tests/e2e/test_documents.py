@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.contract.documents import manifests, pages
 from tests.e2e.pod_namespace import PodNamespace
 
@@ -30,7 +30,7 @@ def kubectl_commands() -> list[tuple[str, tuple[str, ...]]]:
     return [(where, words[1:]) for where, words in written if words[0] == "kubectl" and words[1] != "vgpu"]
 
 
-def test_every_manifest_is_accepted(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_every_manifest_is_accepted(cluster: GpuCluster, namespace: PodNamespace) -> None:
     (node, *_) = cluster.nodes
     refused = {}
     for where, document in complete():
@@ -46,7 +46,7 @@ def test_every_manifest_is_accepted(cluster: Cluster, namespace: PodNamespace) -
     assert len(complete()) >= 10
 
 
-def test_kubectl_knows_every_option(cluster: Cluster) -> None:
+def test_kubectl_knows_every_option(cluster: GpuCluster) -> None:
     """With `--help` kubectl reads the options of a command and does not run the command."""
     answers = {where: cluster.kubectl(*with_help(words), check=False) for where, words in kubectl_commands()}
     assert {where: answer for where, answer in answers.items() if "Usage:" not in answer} == {}

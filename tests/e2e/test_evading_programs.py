@@ -95,7 +95,7 @@ def test_a_host_process_is_reported(namespace: PodNamespace, tmp_path: Path) -> 
     node = namespace.cluster.nodes[0]
     environment = {"SIMGPU_STATE": str(node.driver_state), "LD_LIBRARY_PATH": str(build.OUT)}
     command: list[str | Path] = [build.OUT / "gpuprobe", "alloc", "64", "--hold", "0"]
-    outside = process.Process("outside", command, namespace.cluster.within, tmp_path, environment)
+    outside = process.ClusterProcess("outside", command, namespace.cluster.within, tmp_path, environment)
     outside.start()
     try:
         since = test_uninvited.until_used(namespace, node, 0)

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cluster import images
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, is_running
 from tests.manifests import examples
 from vgpu.domain import names
@@ -26,7 +26,7 @@ def for_this_machine(pod: Document) -> None:
 
 
 @pytest.mark.parametrize("path", examples.FILES, ids=lambda path: path.stem)
-def test_an_example_runs(cluster: Cluster, namespace: PodNamespace, path: Path) -> None:
+def test_an_example_runs(cluster: GpuCluster, namespace: PodNamespace, path: Path) -> None:
     documents = examples.documents(path)
     wanted = 0
     for document in documents:

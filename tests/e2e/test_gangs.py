@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster import api, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, pod
 from vgpu.domain import names
 
@@ -31,11 +31,11 @@ def member(name: str, gang: str, size: int, **share: int) -> Document:
     return pod(name, annotations={names.GANG: gang, names.GANG_SIZE: str(size)}, **share)  # type: ignore[arg-type]
 
 
-def all_cards(cluster: Cluster) -> int:
+def all_cards(cluster: GpuCluster) -> int:
     return sum(len(node.cards) for node in cluster.nodes)
 
 
-def fill(namespace: PodNamespace, cluster: Cluster, *, leave: int) -> None:
+def fill(namespace: PodNamespace, cluster: GpuCluster, *, leave: int) -> None:
     """Hold cards whole until only some are left."""
     fillers = [f"filler-{n}" for n in range(all_cards(cluster) - leave)]
     for name in fillers:
@@ -86,7 +86,7 @@ def says(namespace: PodNamespace, name: str, *words: str) -> None:
 
 
 def test_of_three_gangs_on_the_cards_of_two_two_run_and_one_waits_whole(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     size = all_cards(cluster) // 2
     gangs = ["one", "two", "three"]
@@ -112,7 +112,7 @@ def test_of_three_gangs_on_the_cards_of_two_two_run_and_one_waits_whole(
 
 
 def test_four_members_of_60_percent_do_not_start_on_three_cards_and_three_do(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     fill(namespace, cluster, leave=3)
     for n in range(4):
@@ -130,7 +130,7 @@ def test_four_members_of_60_percent_do_not_start_on_three_cards_and_three_do(
 
 
 def test_a_member_that_never_comes_keeps_the_others_from_starting_and_holds_no_card(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     for n in range(3):
         namespace.create(member(f"train-{n}", "train", 4, gpu=1))
@@ -148,7 +148,7 @@ def test_a_member_that_never_comes_keeps_the_others_from_starting_and_holds_no_c
 
 
 def test_a_member_that_kube_scheduler_cannot_place_ends_the_plan_at_its_deadline(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     """The member exists and fits; kube-scheduler refuses it, and never asks the extender."""
     cards = all_cards(cluster)
@@ -168,7 +168,7 @@ def test_a_member_that_kube_scheduler_cannot_place_ends_the_plan_at_its_deadline
 
 
 @contextmanager
-def unbindable(cluster: Cluster, name: str) -> Iterator[None]:
+def unbindable(cluster: GpuCluster, name: str) -> Iterator[None]:
     """Have the API server refuse the Binding of a pod."""
     policy = {
         "metadata": {"name": "vgpu-test-unbindable"},
@@ -194,17 +194,17 @@ def unbindable(cluster: Cluster, name: str) -> Iterator[None]:
         cluster.api.delete(f"{POLICIES}/validatingadmissionpolicies/vgpu-test-unbindable")
 
 
-def refusal(cluster: Cluster, name: str) -> str:
+def refusal(cluster: GpuCluster, name: str) -> str:
     """Why the API server refuses a Binding of a pod that does not exist."""
     body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": "none"}}
     try:
         cluster.api.create(f"/api/v1/namespaces/default/pods/{name}/binding", body)
-    except api.Refused as refused:
+    except api.RequestRefused as refused:
         return refused.message
     return ""
 
 
-def test_a_part_that_is_bound_is_evicted_at_the_deadline(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_part_that_is_bound_is_evicted_at_the_deadline(cluster: GpuCluster, namespace: PodNamespace) -> None:
     with cluster.extender_with(gang_deadline_s=str(DEADLINE_S)), unbindable(cluster, "train-2"):
         for n in range(3):
             namespace.create(member(f"train-{n}", "train", 3, gpu=1))
@@ -221,7 +221,7 @@ def test_a_part_that_is_bound_is_evicted_at_the_deadline(cluster: Cluster, names
         assert "only 2 of them could be bound; waits for: train-2" in evicted[0]["message"]
 
 
-def crash(cluster: Cluster) -> None:
+def crash(cluster: GpuCluster) -> None:
     """Kill the extender, and start it again with the settings of these tests."""
     cluster.extender.kill()
     cluster.extender.stop()  # takes the exit status
@@ -229,7 +229,7 @@ def crash(cluster: Cluster) -> None:
 
 
 def test_a_crash_of_the_extender_changes_nothing_for_members_that_run(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     running = [f"train-{n}" for n in range(3)]
     with cluster.extender_with(gang_deadline_s=str(DEADLINE_S)):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.fuzz import rounds
 from tests.e2e.monitor.latency import Prober
 from tests.e2e.pod_namespace import PodNamespace, pod
@@ -16,7 +16,7 @@ FIRE_S = 10.0
 
 
 def test_hostile_pods_neither_end_nor_delay_a_part_and_every_account_agrees(
-    cluster: Cluster, namespace: PodNamespace, tmp_path: Path
+    cluster: GpuCluster, namespace: PodNamespace, tmp_path: Path
 ) -> None:
     namespace.create(pod("first", gpu_mem=256))
     namespace.running("first")  # so the extender leads: filter answers 503 while a new leader lists the pods

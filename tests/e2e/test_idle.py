@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster import api, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, container, is_running, pod
 from tests.e2e.test_admin import vgpu
 from tests.e2e.test_node_files import at
@@ -114,7 +114,7 @@ def owners(notebooks: Owners) -> Iterator[Owners]:
             plugin.restart()
 
 
-def nodes_are_usable(cluster: Cluster) -> bool:
+def nodes_are_usable(cluster: GpuCluster) -> bool:
     code, output = vgpu(cluster, "admin", "get", "nodes", "-o", "json")
     return code == 0 and all(each["usable"] for each in json.loads(output)["items"])
 
@@ -236,10 +236,10 @@ def come_back(owners: Owners, before: dict[str, Any]) -> None:
     assert [each["resources"] for each in after["stateful-0"]] == [each["resources"] for each in before["stateful-0"]]
 
 
-def test_a_namespaces_default_that_cannot_be_read_is_refused(cluster: Cluster, namespace: PodNamespace) -> None:
-    with pytest.raises(api.Refused, match=r"idle-after.* must be a time from 1m to 720h"):
+def test_a_namespaces_default_that_cannot_be_read_is_refused(cluster: GpuCluster, namespace: PodNamespace) -> None:
+    with pytest.raises(api.RequestRefused, match=r"idle-after.* must be a time from 1m to 720h"):
         cluster.api.patch(namespace.path, {"metadata": {"annotations": {names.IDLE_AFTER: "soon"}}})
-    with pytest.raises(api.Refused, match="must be one of report, evict, scale-to-zero, cull"):
+    with pytest.raises(api.RequestRefused, match="must be one of report, evict, scale-to-zero, cull"):
         cluster.api.patch(namespace.path, {"metadata": {"annotations": {names.IDLE_ACTION: "kill"}}})
     cluster.api.patch(namespace.path, {"metadata": {"annotations": asks("evict")}})
     assert "must be one of report" in namespace.refused(pod("p", annotations={names.IDLE_ACTION: "kill"}, gpu_mem=256))
@@ -250,7 +250,7 @@ def test_a_running_pod_may_opt_out_and_other_annotations_stay(namespace: PodName
     namespace.running("p")
     patch = namespace.cluster.api.patch
     patch(f"{namespace.pods_path}/p", {"metadata": {"annotations": {names.IDLE_AFTER: "never"}}})
-    with pytest.raises(api.Refused, match="must be a time from 1m to 720h"):
+    with pytest.raises(api.RequestRefused, match="must be a time from 1m to 720h"):
         patch(f"{namespace.pods_path}/p", {"metadata": {"annotations": {names.IDLE_AFTER: "x"}}})
 
 
@@ -260,15 +260,15 @@ def test_the_extenders_account_may_only_stop_notebooks(notebooks: Owners) -> Non
         {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "nb"}, "spec": {"image": "a"}},
     )
     extender, path = client_of(notebooks.namespace.cluster, "vgpu-extender"), notebooks.path("notebooks", "nb")
-    with pytest.raises(api.Refused, match="no field of a Notebook"):
+    with pytest.raises(api.RequestRefused, match="no field of a Notebook"):
         extender.patch(path, {"spec": {"image": "b"}})
-    with pytest.raises(api.Refused, match="no annotation of a Notebook"):
+    with pytest.raises(api.RequestRefused, match="no annotation of a Notebook"):
         extender.patch(path, {"metadata": {"annotations": {"other": "x"}}})
     extender.patch(path, {"metadata": {"annotations": {"kubeflow-resource-stopped": "2026-01-01T00:00:00Z"}}})
     notebooks.workload("deployments", "batch", "report", 0)
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         extender.patch(notebooks.path("deployments", "batch"), {"spec": {"paused": True}})
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         extender.patch(
             f"/api/v1/namespaces/{notebooks.namespace.name}/configmaps/kube-root-ca.crt", {"data": {"a": "b"}}
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster import nodes, progress, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e import audit, checkpoint
 from tests.e2e.churn import churn, offered_slices, restart_counts, until_slices_are_offered
 from tests.e2e.pod_namespace import PodNamespace, pod
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 
 
 @contextmanager
-def sampled_slices(cluster: Cluster, node: nodes.Node) -> Iterator[list[tuple[float, int]]]:
+def sampled_slices(cluster: GpuCluster, node: nodes.ClusterNode) -> Iterator[list[tuple[float, int]]]:
     """Sample the node's allocatable slices until the block ends: pairs of seconds since 1970 and slices."""
     samples: list[tuple[float, int]] = []
     ended = threading.Event()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cluster import images
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from cluster.kueue_manager import Kueue
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.manifests import examples
@@ -25,7 +25,7 @@ def read(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def kueue(cluster: Cluster) -> Iterator[Kueue]:
+def kueue(cluster: GpuCluster) -> Iterator[Kueue]:
     """Kueue with the example's configuration."""
     made = Kueue(cluster, yaml.safe_load(read("configuration.yaml")))
     try:

@@ -39,7 +39,7 @@ class Prometheus:
         (work / "prometheus.yml").write_text(CONFIG.format(targets=json.dumps(self.targets)))
         flags = [f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data"]
         command = [str(folder / "prometheus"), *flags, f"--web.listen-address={ADDRESS}"]
-        self.process = process.Process("prometheus", command, cluster.within, work)
+        self.process = process.ClusterProcess("prometheus", command, cluster.within, work)
         self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), timeout=5)
 
     def query(self, expression: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster import cgroups, process, wait
-from cluster.namespace import Namespace
+from cluster.namespace import LinuxNamespaces
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +24,7 @@ from cluster.namespace import Namespace
 work = Path(sys.argv[1])
 within = Namespace(work.name, work)
 cgroups.create(f"{work.name}-1")
-sleeper = process.Process("sleeper", ["sleep", "infinity"], within, work)
+sleeper = process.ClusterProcess("sleeper", ["sleep", "infinity"], within, work)
 sleeper.start()
 print(sleeper.pid, flush=True)
 time.sleep(60)
@@ -54,7 +54,7 @@ def test_a_killed_harness_leaves_no_process_cgroup_or_file(work: Path) -> None:
 
 
 def test_the_network_is_private(work: Path) -> None:
-    within = Namespace(work.name, work)
+    within = LinuxNamespaces(work.name, work)
     try:
         with within.network(), socket.create_server(("127.0.0.1", 6443)):
             pass
@@ -67,14 +67,14 @@ def test_the_network_is_private(work: Path) -> None:
 
 
 def test_only_a_process_that_ends_by_itself_has_ended(work: Path) -> None:
-    within = Namespace(work.name, work)
+    within = LinuxNamespaces(work.name, work)
     try:
-        sleeper = process.Process("sleeper", ["sleep", "infinity"], within, work)
+        sleeper = process.ClusterProcess("sleeper", ["sleep", "infinity"], within, work)
         sleeper.start()
         sleeper.kill()
         assert not sleeper.has_ended()
         assert not sleeper.running()
-        brief = process.Process("brief", ["sh", "-c", "echo gone"], within, work)
+        brief = process.ClusterProcess("brief", ["sh", "-c", "echo gone"], within, work)
         brief.start()
         wait.until(brief.has_ended, "its end", 5)
         assert brief.tail() == "gone\n"
@@ -83,7 +83,7 @@ def test_only_a_process_that_ends_by_itself_has_ended(work: Path) -> None:
 
 
 def test_cgroups_exist_in_every_hierarchy(work: Path) -> None:
-    within = Namespace(work.name, work)
+    within = LinuxNamespaces(work.name, work)
     try:
         cgroups.create(f"{work.name}-1")
         assert cgroups_of(work)

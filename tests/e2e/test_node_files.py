@@ -15,18 +15,18 @@ pytestmark = pytest.mark.e2e
 FILL = "dd if=/dev/zero of=/run/vgpu/region bs=1M seek={seek} conv=notrunc 2>&1; true"
 
 
-def at(node: nodes.Node, card: int = 0) -> dict[str, str]:
+def at(node: nodes.ClusterNode, card: int = 0) -> dict[str, str]:
     return {names.USE_GPU_UUID: node.cards[card].uuid}
 
 
-def on_node(node: nodes.Node, *command: str) -> None:
+def on_node(node: nodes.ClusterNode, *command: str) -> None:
     """Run a command among the node's mounts."""
     process = node.process(command[0], list(command))
     process.start()
     assert process.wait(20) == 0, process.tail()
 
 
-def reasons(namespace: PodNamespace, node: nodes.Node) -> set[str]:
+def reasons(namespace: PodNamespace, node: nodes.ClusterNode) -> set[str]:
     """Why cards of the node are unhealthy, as its GPUNode says."""
     cards = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]["cards"]
     return {card["reason"] for card in cards}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
 from vgpu.domain.grants.assignment import Grant
@@ -80,7 +80,7 @@ def test_an_amount_that_does_not_divide_evenly_is_refused(namespace: PodNamespac
     assert "does not divide evenly over 3 GPUs" in message
 
 
-def test_whole_cards_and_shares_are_never_on_one_card(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_whole_cards_and_shares_are_never_on_one_card(cluster: GpuCluster, namespace: PodNamespace) -> None:
     cards = len(cluster.nodes) * len(cluster.nodes[0].cards)
     namespace.create(pod("share", gpu_mem=GIB))
     namespace.running("share")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster import wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from extender.watch.watches import ABSENT_S
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_gangs import DEADLINE_S, STARTED_S, Bound, all_cards, member, says
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def pod_groups(cluster: Cluster) -> Iterator[None]:
+def pod_groups(cluster: GpuCluster) -> Iterator[None]:
     cluster.kubectl("apply", "-f", str(CRD))
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(CRD))
     yield
@@ -62,7 +62,7 @@ def test_pods_of_a_pod_group_start_when_as_many_exist_as_its_min_member(namespac
     assert "train" in listed
 
 
-def test_the_timeout_of_a_pod_group_ends_its_plan(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_the_timeout_of_a_pod_group_ends_its_plan(cluster: GpuCluster, namespace: PodNamespace) -> None:
     cards = all_cards(cluster)
     create_group(namespace, "late", minMember=cards, scheduleTimeoutSeconds=DEADLINE_S)
     for n in range(cards):
@@ -76,7 +76,7 @@ def test_the_timeout_of_a_pod_group_ends_its_plan(cluster: Cluster, namespace: P
 
 
 def test_a_gang_of_all_cards_starts_among_small_pods_that_come_without_end(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     """Small pods live for a few seconds, and others wait for their slices; at no moment are all cards free."""
     cards = all_cards(cluster)

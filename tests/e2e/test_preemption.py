@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import FOREVER, PodNamespace, container, pod
 from vgpu.domain import names
 
@@ -20,7 +20,7 @@ MAX_CALLS = 20  # of filter in SETTLED_S: kube-scheduler's back-off, and a few e
 
 
 @pytest.fixture(autouse=True)
-def classes(cluster: Cluster) -> Iterator[None]:
+def classes(cluster: GpuCluster) -> Iterator[None]:
     for name, value in PRIORITIES.items():
         cluster.api.create(CLASSES, {"metadata": {"name": name}, "value": value})
     yield
@@ -36,14 +36,14 @@ def ranked(manifest: dict[str, Any], priority: str, *, node: str = "") -> dict[s
     return manifest
 
 
-def on_card(cluster: Cluster, name: str, priority: str, gib: int, *, cpu: str = "") -> dict[str, Any]:
+def on_card(cluster: GpuCluster, name: str, priority: str, gib: int, *, cpu: str = "") -> dict[str, Any]:
     """A pod with a share of the first card of the first node."""
     annotations = {names.USE_GPU_UUID: cluster.nodes[0].cards[0].uuid}
     main = container(limits={"cpu": cpu} if cpu else {}, gpu_mem=gib * GIB)
     return ranked(pod(name, main, annotations=annotations), priority)
 
 
-def bystander(cluster: Cluster, *, cpu: str = "10m") -> dict[str, Any]:
+def bystander(cluster: GpuCluster, *, cpu: str = "10m") -> dict[str, Any]:
     """A pod without a GPU, of the lowest priority, on the first node."""
     main = {**container(command=FOREVER), "resources": {"requests": {"cpu": cpu}}}
     return ranked(pod("bystander", main), "low", node=cluster.nodes[0].name)
@@ -54,12 +54,12 @@ def left(namespace: PodNamespace) -> set[str]:
     return {p["metadata"]["name"] for p in namespace.all() if "deletionTimestamp" not in p["metadata"]}
 
 
-def most_of_the_cpu(cluster: Cluster) -> str:
+def most_of_the_cpu(cluster: GpuCluster) -> str:
     allocatable = cluster.api.get(f"/api/v1/nodes/{cluster.nodes[0].name}")["status"]["allocatable"]["cpu"]
     return f"{int(allocatable) * 1000 - 200}m"
 
 
-def test_the_fewest_lowest_and_youngest_pods_make_room(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_the_fewest_lowest_and_youngest_pods_make_room(cluster: GpuCluster, namespace: PodNamespace) -> None:
     namespace.create(bystander(cluster))
     for name, priority in (("old", "middle"), ("low", "low"), ("older", "middle"), ("young", "middle")):
         namespace.create(on_card(cluster, name, priority, 20))
@@ -76,7 +76,7 @@ def has_place(manifest: dict[str, Any], node: str) -> bool:
     return node in (manifest["status"].get("nominatedNodeName"), manifest["spec"].get("nodeName"))
 
 
-def test_the_freed_card_is_not_taken_by_a_pod_of_lower_priority(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_the_freed_card_is_not_taken_by_a_pod_of_lower_priority(cluster: GpuCluster, namespace: PodNamespace) -> None:
     slow = on_card(cluster, "slow", "low", 80)
     slow["spec"]["terminationGracePeriodSeconds"] = 8
     slow["spec"]["containers"][0]["command"] = ["/bin/sh", "-c", "trap '' TERM; while true; do sleep 1; done"]
@@ -92,7 +92,9 @@ def test_the_freed_card_is_not_taken_by_a_pod_of_lower_priority(cluster: Cluster
     assert all(not p["spec"].get("nodeName") for p in namespace.all() if p["metadata"]["name"].startswith("waiting"))
 
 
-def test_a_pod_that_no_eviction_helps_kills_nobody_and_stays_quiet(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_pod_that_no_eviction_helps_kills_nobody_and_stays_quiet(
+    cluster: GpuCluster, namespace: PodNamespace
+) -> None:
     cpu = most_of_the_cpu(cluster)
     namespace.create(bystander(cluster, cpu=cpu))
     namespace.create(on_card(cluster, "holder", "high", 80))
@@ -113,7 +115,7 @@ def test_a_pod_that_no_eviction_helps_kills_nobody_and_stays_quiet(cluster: Clus
     ]
 
 
-def test_cpu_and_card_are_freed_together(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_cpu_and_card_are_freed_together(cluster: GpuCluster, namespace: PodNamespace) -> None:
     namespace.create(bystander(cluster, cpu=most_of_the_cpu(cluster)))
     namespace.create(on_card(cluster, "holder", "low", 80))
     namespace.running("bystander", "holder")

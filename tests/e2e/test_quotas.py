@@ -79,6 +79,6 @@ def test_a_deployments_pods_that_are_beyond_the_quota_are_named_in_its_events(na
 def test_a_quota_counts_what_users_write_only(namespace: PodNamespace) -> None:
     """A user who cannot write slices and cards cannot use up, or go round, a quota by them."""
     limit(namespace, card="1")
-    with pytest.raises(api.Refused, match="added by the webhook"):
+    with pytest.raises(api.RequestRefused, match="added by the webhook"):
         namespace.create(pod("p", container(limits={names.CARD: "1"})))
     assert used(namespace, CARD) == "0"

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster import api
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, pod
 from vgpu.domain import names
 
@@ -13,7 +13,7 @@ ACCOUNTS = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts"
 SECRETS = f"/api/v1/namespaces/{names.NAMESPACE}/secrets"
 
 
-def client_of(cluster: Cluster, account: str, node: str = "") -> api.Api:
+def client_of(cluster: GpuCluster, account: str, node: str = "") -> api.ClusterApi:
     """A client with a token of an account; the token names a node where one is given."""
     spec: api.Document = {"expirationSeconds": 3600}
     if node:
@@ -21,10 +21,10 @@ def client_of(cluster: Cluster, account: str, node: str = "") -> api.Api:
         spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     token = cluster.api.create(f"{ACCOUNTS}/{account}/token", request)["status"]["token"]
-    return api.Api(cluster.within, token, cluster.api._authority)
+    return api.ClusterApi(cluster.within, token, cluster.api._authority)
 
 
-def test_the_plugins_account_evicts_no_pod_and_writes_no_event(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_the_plugins_account_evicts_no_pod_and_writes_no_event(cluster: GpuCluster, namespace: PodNamespace) -> None:
     namespace.create(pod("victim", gpu_mem=256))
     plugin = client_of(cluster, "vgpu-deviceplugin", cluster.nodes[0].name)
     eviction = {
@@ -32,22 +32,22 @@ def test_the_plugins_account_evicts_no_pod_and_writes_no_event(cluster: Cluster,
         "kind": "Eviction",
         "metadata": {"name": "victim", "namespace": namespace.name},
     }
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.create(f"{namespace.pods_path}/victim/eviction", eviction)
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.create(f"{namespace.path}/events", {"metadata": {"name": "e"}, "involvedObject": {}})
     plugin.close()
 
 
-def test_a_plugins_token_without_a_node_writes_nothing(cluster: Cluster) -> None:
+def test_a_plugins_token_without_a_node_writes_nothing(cluster: GpuCluster) -> None:
     plugin, node = client_of(cluster, "vgpu-deviceplugin"), cluster.nodes[0].name
-    with pytest.raises(api.Refused, match="its own node"):
+    with pytest.raises(api.RequestRefused, match="its own node"):
         plugin.patch(f"{names.GPUNODES_PATH}/{node}/status", {"status": {"conflicts": []}})
     plugin.close()
 
 
 def test_a_refusal_in_the_status_of_a_gpunode_evicts_only_pods_of_that_node(
-    cluster: Cluster, namespace: PodNamespace
+    cluster: GpuCluster, namespace: PodNamespace
 ) -> None:
     made = [
         pod(f"p{n}", annotations={names.USE_GPU_UUID: node.cards[0].uuid}, gpu_mem=256)
@@ -65,19 +65,19 @@ def test_a_refusal_in_the_status_of_a_gpunode_evicts_only_pods_of_that_node(
     plugin.close()
 
 
-def test_the_webhooks_account_creates_no_secret(cluster: Cluster) -> None:
+def test_the_webhooks_account_creates_no_secret(cluster: GpuCluster) -> None:
     webhook = client_of(cluster, "vgpu-webhook")
     token_of = {"kubernetes.io/service-account.name": "vgpu-extender"}
     secret = {"metadata": {"name": "token", "annotations": token_of}, "type": "kubernetes.io/service-account-token"}
-    with pytest.raises(api.Refused, match="forbidden"):
+    with pytest.raises(api.RequestRefused, match="forbidden"):
         webhook.create(SECRETS, secret)
     own = webhook.get(f"{SECRETS}/vgpu-webhook-ca")
-    with pytest.raises(api.Refused, match="immutable"):
+    with pytest.raises(api.RequestRefused, match="immutable"):
         webhook.request("PUT", f"{SECRETS}/vgpu-webhook-ca", {**own, "type": secret["type"]})
     webhook.close()
 
 
-def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: Cluster) -> None:
+def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: GpuCluster) -> None:
     assert "Code of the refusal" in cluster.kubectl("explain", "gpunode.status.refusals")
     path = f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}"
     conditions = {each["type"]: each["status"] for each in cluster.api.get(path)["status"]["conditions"]}

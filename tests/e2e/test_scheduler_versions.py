@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from cluster import binaries, schedulers
-from cluster.cluster import Cluster
-from cluster.parts import SCHEDULER_PORT, Part
+from cluster.cluster import GpuCluster
+from cluster.parts import SCHEDULER_PORT, ClusterPart
 from tests.e2e.pod_namespace import PodNamespace, pod
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +35,7 @@ def program(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def scheduler(cluster: Cluster, program: Path) -> Iterator[Part]:
+def scheduler(cluster: GpuCluster, program: Path) -> Iterator[ClusterPart]:
     """The kube-scheduler in place of the cluster's, with the installed configuration, leader election included."""
     made = cluster.maker.scheduler("other-scheduler", program, host="other")
     cluster.scheduler.stop()
@@ -47,7 +47,7 @@ def scheduler(cluster: Cluster, program: Path) -> Iterator[Part]:
         cluster.scheduler.start()
 
 
-def test_it_binds_a_pod_and_reports_why_another_waits(scheduler: Part, namespace: PodNamespace) -> None:
+def test_it_binds_a_pod_and_reports_why_another_waits(scheduler: ClusterPart, namespace: PodNamespace) -> None:
     for path in probe_paths():
         assert namespace.cluster.maker.answers(f"https://127.0.0.1:{SCHEDULER_PORT}{path}"), path
     namespace.create(pod("fits", gpu_mem=1024, gpu_cores=10))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 GONE_S = 5
 
 
-def listed(node: nodes.Node, namespace: PodNamespace) -> set[str]:
+def listed(node: nodes.ClusterNode, namespace: PodNamespace) -> set[str]:
     """The namespace's containers in `vgpu top`, as root on the node sees them."""
     command = ["top", "--once", "-o", "json", "--refresh", "0.1", "--state", str(root(node) / "var/lib/vgpu")]
     program = [sys.executable, "-m", "vgpu.cli", *command]

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from cluster import nodes, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.monitor.part_processes import arbiter_pid, root
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.cli.local import allocations
@@ -23,14 +23,14 @@ def busy(name: str, cores: int, **annotations: str) -> dict[str, object]:
     return pod(name, spinning, annotations=annotations)
 
 
-def gpu_ns(node: nodes.Node, namespace: PodNamespace) -> dict[str, int]:
+def gpu_ns(node: nodes.ClusterNode, namespace: PodNamespace) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
     found = allocations.read_all(root(node) / "var/lib/vgpu")
     parts = {each.name: sum(card.gpu_ns for card in each.cards or ()) for each in found}
     return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{namespace.name}/")}
 
 
-def assert_both_use_the_gpu(node: nodes.Node, namespace: PodNamespace) -> None:
+def assert_both_use_the_gpu(node: nodes.ClusterNode, namespace: PodNamespace) -> None:
     before = gpu_ns(node, namespace)
     assert before.keys() == {"first", "second"}
     namespace.until(
@@ -56,7 +56,7 @@ def test_two_busy_pods_continue_when_the_arbiter_is_killed(namespace: PodNamespa
     assert_both_use_the_gpu(node, namespace)
 
 
-def test_an_admin_s_watermark_reaches_the_node_at_once(cluster: Cluster) -> None:
+def test_an_admin_s_watermark_reaches_the_node_at_once(cluster: GpuCluster) -> None:
     node = cluster.nodes[0]
     path, card = f"{names.GPUNODES_PATH}/{node.name}", node.cards[0].uuid
     file = root(node) / "var/lib/vgpu/watermarks"

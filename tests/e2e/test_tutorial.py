@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster import accounts, binaries, images, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import held_slices
 
 pytestmark = pytest.mark.e2e
@@ -44,7 +44,7 @@ def sections() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def path(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(cluster: GpuCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with kubectl and vgpu."""
     folder = tmp_path_factory.mktemp("bin")
     (folder / "kubectl").symlink_to(cluster.work / "kubectl")
@@ -56,7 +56,7 @@ def path(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cleaned(cluster: Cluster) -> Iterator[None]:
+def cleaned(cluster: GpuCluster) -> Iterator[None]:
     """Deletes what the tutorial made, also where it ends half-way: other tests need the cards."""
     yield
     cluster.kubectl("delete", "priorityclass", "tutorial-urgent", "--ignore-not-found")
@@ -70,7 +70,7 @@ def test_every_section_has_commands_and_an_expectation() -> None:
 
 
 @pytest.mark.usefixtures("cleaned")
-def test_the_tutorial_runs(cluster: Cluster, path: Path) -> None:
+def test_the_tutorial_runs(cluster: GpuCluster, path: Path) -> None:
     environment = os.environ | {
         "PATH": f"{path}:{os.environ['PATH']}",
         "KUBECONFIG": str(accounts.path(cluster.work, accounts.ADMIN.name)),

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from cluster import progress
-from cluster.cluster import Cluster
-from cluster.parts import Part
+from cluster.cluster import GpuCluster
+from cluster.parts import ClusterPart
 from tests.e2e import audit
 from tests.e2e.churn import create_slowly, pending, stopped
 from tests.e2e.pod_namespace import PodNamespace, container, pod
@@ -34,22 +34,22 @@ class Replica(NamedTuple):
     """One pod of the Deployment."""
 
     host: str
-    extender: Part
-    scheduler: Part
+    extender: ClusterPart
+    scheduler: ClusterPart
 
     @property
-    def parts(self) -> tuple[Part, Part]:
+    def parts(self) -> tuple[ClusterPart, ClusterPart]:
         return self.extender, self.scheduler
 
 
-def holder(cluster: Cluster, lease: str) -> str:
+def holder(cluster: GpuCluster, lease: str) -> str:
     """The host that holds a Lease."""
     spec = cluster.api.get(lease)["spec"]
     return str(spec.get("holderIdentity") or "").rpartition("_")[0]
 
 
 @contextmanager
-def replicas(cluster: Cluster) -> Iterator[list[Replica]]:
+def replicas(cluster: GpuCluster) -> Iterator[list[Replica]]:
     """Two replicas in place of the cluster's extender and scheduler, started again whenever they end."""
     made = [
         Replica("replica-a", *cluster.maker.replica("replica-a", "127.0.1.1", 10271)),

@@ -17,13 +17,13 @@ WITHIN_S = 10
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 
 
-def condition(namespace: PodNamespace, node: nodes.Node) -> Document:
+def condition(namespace: PodNamespace, node: nodes.ClusterNode) -> Document:
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
     (found,) = [each for each in status["conditions"] if each["type"] == "NoUninvitedProcesses"]
     return dict(found)
 
 
-def until_used(namespace: PodNamespace, node: nodes.Node, card: int) -> float:
+def until_used(namespace: PodNamespace, node: nodes.ClusterNode, card: int) -> float:
     """Wait until memory of a card is in use; return the time."""
     used = lambda: usage.bytes_by_card(node.driver_state).get(node.cards[card].uuid)  # noqa: E731
     namespace.until(used, "the card is in use")

@@ -26,13 +26,13 @@ HOLD = ("gpuprobe", "alloc", str(2 * MIB_OF_LIMIT), "--hold", "0")
 HIDDEN = ("unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /etc/ld.so.preload; exec "$@"', "sh")
 
 
-def condition(namespace: PodNamespace, node: nodes.Node) -> Document:
+def condition(namespace: PodNamespace, node: nodes.ClusterNode) -> Document:
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
     (found,) = [each for each in status["conditions"] if each["type"] == "LimitsEnforced"]
     return dict(found)
 
 
-def until_used(namespace: PodNamespace, node: nodes.Node, mib: int) -> float:
+def until_used(namespace: PodNamespace, node: nodes.ClusterNode, mib: int) -> float:
     """Wait until `mib` MiB of a card of the node are in use; return the time."""
     used = lambda: max(usage.bytes_by_card(node.driver_state).values(), default=0) >= mib * MIB  # noqa: E731
     namespace.until(used, f"{mib} MiB of a card are in use")
@@ -55,7 +55,7 @@ def found_reasons(namespace: PodNamespace, name: str) -> set[str]:
     return {str(each["reason"]) for each in namespace.extender_events(name)} & names.WITHOUT_LIMITS
 
 
-def covering(name: str, node: nodes.Node, path: str, content: str) -> Document:
+def covering(name: str, node: nodes.ClusterNode, path: str, content: str) -> Document:
     """A pod that mounts a file over one of vgpushare's, through a symbolic link that an init container creates.
 
     Admission and proof compare paths, and see no such file. The path is one folder deeper than vgpushare's, because

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from extender.effects.waker import CONDITION
 from tests.e2e.pod_namespace import Document, PodNamespace, pod
 from vgpu.domain import names
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 BACKOFF_S = 12  # longer than kube-scheduler's back-off of at most 10 s: after it only an event wakes a refused pod
 
 
-def waiting_for_a_cordoned_card(cluster: Cluster, namespace: PodNamespace) -> str:
+def waiting_for_a_cordoned_card(cluster: GpuCluster, namespace: PodNamespace) -> str:
     """Let a pod wait for a card of the first node; return the path of the node's GPUNode."""
     node = cluster.nodes[0]
     path, card = f"{names.GPUNODES_PATH}/{node.name}", node.cards[0].uuid
@@ -36,13 +36,13 @@ def conditions(pod: Document) -> set[str]:
     return {each["type"] for each in pod["status"].get("conditions") or ()}
 
 
-def test_an_uncordoned_card_wakes_a_waiting_pod_within_2_s(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_an_uncordoned_card_wakes_a_waiting_pod_within_2_s(cluster: GpuCluster, namespace: PodNamespace) -> None:
     path = waiting_for_a_cordoned_card(cluster, namespace)
     cluster.api.patch(path, {"spec": {"cards": []}})
     is_woken_and_bound(namespace, within_s=2)
 
 
-def test_a_deleted_gpunode_comes_back_and_wakes_a_waiting_pod(cluster: Cluster, namespace: PodNamespace) -> None:
+def test_a_deleted_gpunode_comes_back_and_wakes_a_waiting_pod(cluster: GpuCluster, namespace: PodNamespace) -> None:
     path = waiting_for_a_cordoned_card(cluster, namespace)
     cluster.api.delete(path)
     is_woken_and_bound(namespace, within_s=4)

@@ -15,17 +15,17 @@ import msgspec
 import pytest
 
 from extender import assembly
-from extender.app import Verbs
+from extender.app import SchedulerVerbs
 from extender.assembly import Observers
 from extender.clocks import Clocks
 from extender.effects.node_refusals import NodeRefusals
 from extender.history.recording.events import Record
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from extender.state.cluster import Cluster
 from extender.watch.watches import Watches
 from tests import kubeconfigs, strategies
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import server
@@ -48,7 +48,7 @@ class Clock:
             await asyncio.sleep(0.005)
 
 
-class FlakyClient(Client):
+class FlakyClient(KubernetesClient):
     """A client whose next requests fail.
 
     Bindings fail before or after the server carried them out, as `faults` says. Changes of a pod's status by the
@@ -118,7 +118,7 @@ class World:
     clock: Clock
     watches: Watches
     leader: Leader
-    verbs: Verbs
+    verbs: SchedulerVerbs
     watching: asyncio.Task[None]
     refusals: NodeRefusals
     seen: Observers
@@ -199,7 +199,7 @@ def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, An
     }
 
 
-async def add_node(client: Client, name: str) -> None:
+async def add_node(client: KubernetesClient, name: str) -> None:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -220,7 +220,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         for name in ("n1", "n2", "n3"):
             await add_node(client, name)
         leader = Leader()
-        settings = Settings.model_construct()
+        settings = ExtenderSettings.model_construct()
         clocks = Clocks(clock, lambda: datetime.now(UTC), clock.sleep)
         history = ListRecorder()
         seen = assembly.observers(client, settings, clocks, random.random, history, "replica")

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from tests import kubeconfigs, strategies
 from vgpu.adapters import settings
 from vgpu.domain import names
@@ -232,7 +232,7 @@ def test_an_invalid_setting_is_named(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["extender", *flags])
     with pytest.raises(SystemExit) as ended:
-        settings.read(Settings)
+        settings.read(ExtenderSettings)
     assert ended.value.code == 2
     assert words in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from extender.history.recording.recorder import SpillRecorder
 from extender.history.recording.spill import Spill
 from extender.metrics import VerbMetrics
 from tests.extender.conftest import World
-from vgpu.adapters.metrics import Kind, Metric, Registry
+from vgpu.adapters.metrics import Metric, MetricKind, Registry
 from vgpu.domain.cards.reasons import Reason
 
 
@@ -69,7 +69,7 @@ def test_the_lag_of_the_history(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda each: each.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
-    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")
     assert metric.name.startswith("vgpu_extender_")
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import msgspec
 
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import app, resources, watch
 from vgpu.simulator.api import selectors as label_selectors
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 
 class _Selector(selectors.DefaultSelector):
@@ -47,13 +47,13 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         runner.run(main)
 
 
-class VirtualClient(Client):
+class VirtualClient(KubernetesClient):
     """A client of an API server in this process.
 
     `travel_s` returns how many seconds after a request the server carries it out; the client gives up at its timeout.
     """
 
-    def __init__(self, cluster: Cluster, travel_s: Callable[[str, str], float]) -> None:
+    def __init__(self, cluster: InMemoryCluster, travel_s: Callable[[str, str], float]) -> None:
         self._cluster = cluster
         self._travel_s = travel_s
         self._http = httpx.AsyncClient(transport=httpx.ASGITransport(app.build(cluster)), base_url="http://api")

@@ -12,13 +12,13 @@ from images import layers, oci, parts
 
 
 @pytest.fixture
-def layer(tmp_path: Path) -> layers.Layer:
+def layer(tmp_path: Path) -> layers.ImageLayer:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "file").write_text("content")
     return layers.pack(tmp_path / "tree", tmp_path / "layer.gz")
 
 
-def image(layer: layers.Layer, part: parts.Part) -> oci.Image:
+def image(layer: layers.ImageLayer, part: parts.ImagePart) -> oci.Image:
     return oci.Image(part.reference, "amd64", part.settings("c0ffee"), [layer], "2026-11-23T00:00:00Z")
 
 
@@ -37,7 +37,7 @@ def document(archive: tarfile.TarFile, descriptor: dict[str, Any]) -> dict[str, 
     return found
 
 
-def test_everything_that_an_archive_names_is_in_it_once(tmp_path: Path, layer: layers.Layer) -> None:
+def test_everything_that_an_archive_names_is_in_it_once(tmp_path: Path, layer: layers.ImageLayer) -> None:
     oci.write([image(layer, part) for part in parts.PARTS], tmp_path / "archive.tar")
     with tarfile.open(tmp_path / "archive.tar") as archive:
         assert len(archive.getnames()) == len(set(archive.getnames()))
@@ -51,7 +51,7 @@ def test_everything_that_an_archive_names_is_in_it_once(tmp_path: Path, layer: l
             assert len(read(archive, layer.digest)) == layer.size
 
 
-def test_the_same_image_has_the_same_digest(layer: layers.Layer) -> None:
+def test_the_same_image_has_the_same_digest(layer: layers.ImageLayer) -> None:
     first, second = image(layer, parts.PARTS[0]), image(layer, parts.PARTS[0])
     assert first.digest == second.digest
     assert first.digest != image(layer, parts.PARTS[1]).digest

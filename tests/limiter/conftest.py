@@ -17,7 +17,7 @@ import limiter
 from limiter import build, launch
 from limiter.build import toolchain
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
 from tests.limiter import turn_structures
 from vgpu.domain.formats import limits, region
@@ -46,7 +46,7 @@ class Container:
     def env(self) -> dict[str, str]:
         return launch.variables(self.folder, {})
 
-    def session(self, **more: str) -> Session:
+    def session(self, **more: str) -> ProbeSession:
         return self.world.session(**{**self.env, **more})
 
     def probe(self, *arguments: str, program: str = "gpuprobe", **more: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from limiter import arbitration
-from limiter.arbitration import ACCEPTED, ANY, DONE, DONE_AWAITED, WANT, Page
+from limiter.arbitration import ACCEPTED, ANY, DONE, DONE_AWAITED, WANT, ClientPage
 
 MS = 1_000_000
 BEAT_S = 0.02
@@ -32,7 +32,7 @@ class Client:
 
     connection: socket.socket
     uuid: bytes
-    page: Page
+    page: ClientPage
     heard: list[tuple[int, int, int]] = field(default_factory=list)
     has_left: bool = False
 
@@ -140,7 +140,7 @@ class Arbiter:
         file = os.memfd_create("page", os.MFD_ALLOW_SEALING)
         os.ftruncate(file, mmap.PAGESIZE)
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK if self._seals else 0)
-        client = Client(connection, uuid, Page.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
+        client = Client(connection, uuid, ClientPage.from_buffer(mmap.mmap(file, mmap.PAGESIZE)))
         page = client.page
         page.budget_ns, page.depth_ns, page.contended, page.fallback_percent = self._terms
         page.heartbeat_at = time.monotonic_ns()

@@ -17,7 +17,7 @@ from typing import Final
 import limiter
 from limiter import LIBRARY, interpose
 from limiter.build import elf, function_list
-from limiter.build.function_list import Status
+from limiter.build.function_list import HookStatus
 
 # Every version at which a function of cuda.h changed; cuGetProcAddress is asked for it and for the one before.
 VERSIONS: Final = (
@@ -93,7 +93,7 @@ def open_library(soname: str, proxy: str, functions: list[function_list.Function
     real = ctypes.CDLL(proxy) if interpose.is_loaded(proxy) else seen
     library = Library(seen, real, ctypes.CDLL(str(limiter.library_path())))
     for function in functions:
-        if function.status is Status.HOOKED:
+        if function.status is HookStatus.HOOKED:
             library.hook(function.name)
     return library
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limiter.arbitration import ANY, NO_SUCH_CARD, OTHER_VERSION
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
 from vgpu.domain.asks.policy import ComputePolicy
@@ -44,8 +44,8 @@ def arbiter(path: Path) -> Iterator[MakeArbiter]:
 
 
 @pytest.fixture
-def start(path: Path) -> Callable[[Container], Session]:
-    def started(container: Container) -> Session:
+def start(path: Path) -> Callable[[Container], ProbeSession]:
+    def started(container: Container) -> ProbeSession:
         session = container.session(**{SOCKET: str(path)})
         assert session("start()") == 0
         return session
@@ -53,10 +53,10 @@ def start(path: Path) -> Callable[[Container], Session]:
     return started
 
 
-Start = Callable[[Container], Session]
+Start = Callable[[Container], ProbeSession]
 
 
-def join(session: Session, arbiter: Arbiter, number: int = 0) -> None:
+def join(session: ProbeSession, arbiter: Arbiter, number: int = 0) -> None:
     """Launches until the arbiter's welcome has been read."""
     assert session("launches.longest(10, 5)") < 2
     arbiter.client(number)
@@ -65,7 +65,7 @@ def join(session: Session, arbiter: Arbiter, number: int = 0) -> None:
         assert session("launches.longest(10, 2)") < 2
 
 
-Tenant = tuple[Session, Arbiter, Container]
+Tenant = tuple[ProbeSession, Arbiter, Container]
 Joined = Callable[..., Tenant]
 
 

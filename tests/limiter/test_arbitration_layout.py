@@ -50,14 +50,14 @@ def expected() -> dict[str, int]:
     constants = ("VERSION", "WANT", "DONE", "DONE_AWAITED", "ACCEPTED", "OTHER_VERSION", "NO_SUCH_CARD", "TOO_MANY")
     sizes = {"hello": arbitration.HELLO.size, "welcome": arbitration.WELCOME.size, "message": arbitration.MESSAGE.size}
     fields = {}
-    for name, _ in arbitration.Page._fields_:
-        field = getattr(arbitration.Page, name)
+    for name, _ in arbitration.ClientPage._fields_:
+        field = getattr(arbitration.ClientPage, name)
         fields[f"offsetof(struct arbitration_page, {name})"] = field.offset
         fields[f"sizeof(((struct arbitration_page *)0)->{name})"] = field.size
     return {
         **{f"ARBITRATION_{name}": getattr(arbitration, name) for name in constants},
         **{f"sizeof(struct arbitration_{name})": size for name, size in sizes.items()},
-        "sizeof(struct arbitration_page)": ctypes.sizeof(arbitration.Page),
+        "sizeof(struct arbitration_page)": ctypes.sizeof(arbitration.ClientPage),
         "offsetof(struct arbitration_hello, uuid)": struct.calcsize("<8sII"),
         "offsetof(struct arbitration_welcome, result)": struct.calcsize("<8sI"),
         "offsetof(struct arbitration_message, turn)": struct.calcsize("<I"),

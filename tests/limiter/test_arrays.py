@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import Container
 
@@ -15,7 +15,7 @@ ROW = 65536  # texels of 1 MiB; the driver rounds rows up to a multiple of 8
 
 
 @pytest.fixture
-def process(container: Container) -> Session:
+def process(container: Container) -> ProbeSession:
     started = container.session()
     assert started("start()") == 0
     return started
@@ -44,14 +44,14 @@ def test_mipmaps_count(container: Container) -> None:
         ("arrays.cube(256, 256, 10, arrays.SPARSE)", 0),
     ],
 )
-def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, call: str, mib: int) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: ProbeSession, call: str, mib: int) -> None:
     result, array = process(call)
     assert (result, container.used_mib(), container.world.mib_used()) == (0, mib, mib)
     assert process(f"arrays.destroy({array}, mipmapped={'levels' in call})") == 0
     assert (container.used_mib(), container.world.mib_used()) == (0, 0)
 
 
-def test_small_arrays_share_chunks(container: Container, process: Session) -> None:
+def test_small_arrays_share_chunks(container: Container, process: ProbeSession) -> None:
     held = [process("arrays.cube(256, 256, 0)")[1] for _ in range(7)]
     assert container.used_mib() == 8
     for array in held:
@@ -59,7 +59,9 @@ def test_small_arrays_share_chunks(container: Container, process: Session) -> No
     assert container.used_mib() == 0
 
 
-def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: Container, process: Session) -> None:
+def test_after_a_refusal_nothing_is_charged_and_allocation_continues(
+    container: Container, process: ProbeSession
+) -> None:
     _, first = process(f"arrays.plain({ROW}, 56)")
     for refused in (f"arrays.plain({ROW}, 16)", "arrays.cube(1024, 1024, 0, levels=3)"):
         assert process(refused) == [OUT_OF_MEMORY, 0]
@@ -71,7 +73,7 @@ def test_after_a_refusal_nothing_is_charged_and_allocation_continues(container: 
 
 
 @pytest.mark.parametrize("function", ["cuArrayCreate_v2", "cuArrayDestroy"])
-def test_what_the_driver_refuses_changes_nothing(container: Container, process: Session, function: str) -> None:
+def test_what_the_driver_refuses_changes_nothing(container: Container, process: ProbeSession, function: str) -> None:
     _, array = process(f"arrays.plain({ROW}, 16)")
     state_directory.inject_faults(container.world.state, (function, 999))
     call = f"arrays.destroy({array})" if function == "cuArrayDestroy" else f"arrays.plain({ROW}, 8)[0]"
@@ -82,7 +84,7 @@ def test_what_the_driver_refuses_changes_nothing(container: Container, process: 
     assert container.used_mib() == 0
 
 
-def test_invalid_arguments_are_passed_to_the_driver(container: Container, process: Session) -> None:
+def test_invalid_arguments_are_passed_to_the_driver(container: Container, process: ProbeSession) -> None:
     assert process("arrays.plain(0, 4)") == [INVALID_VALUE, 0]
     assert process("arrays.destroy(64)") == INVALID_HANDLE
     assert process("int(cuda.cuArrayCreate_v2(None, None))") == INVALID_VALUE

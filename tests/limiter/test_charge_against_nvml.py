@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
@@ -63,7 +63,7 @@ def container(make_world: Callable[..., World], make_container: Callable[..., Co
     return replace(make_container(f"{LIMIT}MiB"), world=make_world(cards))
 
 
-def start(container: Container) -> Session:
+def start(container: Container) -> ProbeSession:
     process = container.session()
     assert process("start()") == 0
     process(f"exec({WORKER!r}, globals())")
@@ -71,14 +71,14 @@ def start(container: Container) -> Session:
 
 
 @pytest.fixture
-def watcher(container: Container) -> Session:
+def watcher(container: Container) -> ProbeSession:
     """A process without limits, which sees NVML's own figures."""
     outside = container.world.session()
     outside("nvml('nvmlInit')")
     return outside
 
 
-def check(container: Container, watcher: Session, *processes: Session) -> None:
+def check(container: Container, watcher: ProbeSession, *processes: ProbeSession) -> None:
     time.sleep(QUIET_S)
     for process in processes:
         process("info()")
@@ -92,7 +92,7 @@ def check(container: Container, watcher: Session, *processes: Session) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_charges_equal_nvml_after_random_calls(container: Container, watcher: Session, seed: int) -> None:
+def test_charges_equal_nvml_after_random_calls(container: Container, watcher: ProbeSession, seed: int) -> None:
     chance = random.Random(seed)
     processes = [start(container) for _ in range(2)]
     for _ in range(12):
@@ -108,7 +108,7 @@ def test_charges_equal_nvml_after_random_calls(container: Container, watcher: Se
         check(container, watcher, *processes)
 
 
-def race_each(container: Container, watcher: Session, *allocate: str) -> int:
+def race_each(container: Container, watcher: ProbeSession, *allocate: str) -> int:
     """Runs threads of two processes at once; returns how far the card's peak was above the limit, in bytes."""
     processes = [start(container) for _ in range(PROCESSES)]
     for process in processes:
@@ -121,11 +121,11 @@ def race_each(container: Container, watcher: Session, *allocate: str) -> int:
     return usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] - LIMIT * MIB
 
 
-def test_charges_equal_nvml_after_racing_for_linear_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_linear_memory(container: Container, watcher: ProbeSession) -> None:
     assert race_each(container, watcher, "cuMemAlloc_v2") <= 0
 
 
-def test_charges_equal_nvml_after_racing_for_pool_memory(container: Container, watcher: Session) -> None:
+def test_charges_equal_nvml_after_racing_for_pool_memory(container: Container, watcher: ProbeSession) -> None:
     """Racing threads may take a process over the limit by one step of its pool for each thread.
 
     Before the call, `missing_bytes` (hooks/pools/pool_growth.c) compares the allocation with the pool's free memory and

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 
 SIZE = 4096
@@ -24,12 +24,12 @@ def turns(make_container: Make) -> Container:
 
 
 @pytest.fixture
-def process(turns: Container) -> Session:
+def process(turns: Container) -> ProbeSession:
     """A process that has launched, with memory of the card and of the host: `card`, `pinned`, `pageable`."""
     return started(turns)
 
 
-def started(container: Container) -> Session:
+def started(container: Container) -> ProbeSession:
     session = container.session()
     assert session("start()") == 0
     assert session("launches.launch(launches.kernel(20))") == 0
@@ -44,7 +44,7 @@ def counted(container: Container) -> tuple[int, int]:
 
 @pytest.mark.parametrize("function", [*ONE_WAY, *EITHER_WAY])
 def test_copies_of_pageable_memory_are_counted_and_of_pinned_memory_not(
-    turns: Container, process: Session, function: str
+    turns: Container, process: ProbeSession, function: str
 ) -> None:
     assert process(f"copies.copy({function!r}, pinned, card)") == 0
     assert counted(turns) == (0, 0)
@@ -55,7 +55,7 @@ def test_copies_of_pageable_memory_are_counted_and_of_pinned_memory_not(
 
 @pytest.mark.parametrize("function", EITHER_WAY)
 def test_a_function_for_any_memory_counts_both_directions_and_no_copy_within_the_card_or_the_host(
-    turns: Container, process: Session, function: str
+    turns: Container, process: ProbeSession, function: str
 ) -> None:
     for host, card in (("card", "card"), ("pageable", "pageable"), ("pageable", "pinned"), ("pinned", "pageable")):
         assert process(f"copies.copy({function!r}, {host}, {card})") == 0
@@ -64,19 +64,19 @@ def test_a_function_for_any_memory_counts_both_directions_and_no_copy_within_the
     assert counted(turns) == (1, SIZE)
 
 
-def test_memory_in_a_mapping_is_the_card_s(turns: Container, process: Session) -> None:
+def test_memory_in_a_mapping_is_the_card_s(turns: Container, process: ProbeSession) -> None:
     mapped = process(f"vmm.mapped(vmm.create({2 << 20})[1], {2 << 20})")
     assert process(f"vmm.allow({mapped}, {2 << 20})") == 0
     assert process(f"copies.copy('cuMemcpy', pageable, {mapped})") == 0
     assert counted(turns) == (1, SIZE)
 
 
-def test_a_copy_that_fails_is_not_counted(turns: Container, process: Session) -> None:
+def test_a_copy_that_fails_is_not_counted(turns: Container, process: ProbeSession) -> None:
     assert process("copies.copy('cuMemcpyHtoD_v2', pageable, card, size=1 << 40)") != 0
     assert counted(turns) == (0, 0)
 
 
-def test_the_wait_in_a_copy_is_counted_too(turns: Container, process: Session) -> None:
+def test_the_wait_in_a_copy_is_counted_too(turns: Container, process: ProbeSession) -> None:
     process("[copies.copy(each, pageable, card) for each in copies.EVERY]")
     activity = turns.region().cards[0].activity
     waits = [each for each in (*ONE_WAY, *EITHER_WAY) if "HtoDAsync" not in each and "cuMemcpyAsync" not in each]
@@ -86,7 +86,7 @@ def test_the_wait_in_a_copy_is_counted_too(turns: Container, process: Session) -
 @pytest.mark.parametrize("mode", ["GLOBAL", "THREAD_LOCAL", "RELAXED"])
 @pytest.mark.parametrize("function", ["cuMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2"])
 def test_a_captured_copy_is_not_counted_and_the_capture_stays_valid(
-    turns: Container, process: Session, function: str, mode: str
+    turns: Container, process: ProbeSession, function: str, mode: str
 ) -> None:
     stream = process("captures.stream()")
     assert process(f"captures.begin({stream}, captures.{mode})") == 0

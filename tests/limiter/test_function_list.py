@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from limiter.build import check, function_list, headers, toolchain
-from limiter.build.function_list import Kind, Status
+from limiter.build.function_list import FunctionKind, HookStatus
 from tests.limiter.conftest import SOURCES
 
 
@@ -72,4 +72,4 @@ def test_a_list_that_contradicts_itself_is_refused(tmp_path: Path, lines: str, m
 
 def test_every_keyword_of_the_list_is_documented() -> None:
     explained = (SOURCES / "driver" / "functions.h").read_text().split("*/", 1)[0]
-    assert [word for word in (*Status, *Kind) if word not in explained] == []
+    assert [word for word in (*HookStatus, *FunctionKind) if word not in explained] == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -22,13 +22,13 @@ def container(make_container: Callable[..., Container]) -> Container:
 
 
 @pytest.fixture
-def process(container: Container) -> Session:
+def process(container: Container) -> ProbeSession:
     started = container.session()
     assert started("start()") == 0
     return started
 
 
-def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int]]:
+def make(process: ProbeSession, *mib: int, freed: bool = True) -> tuple[int, list[int]]:
     """Instance and addresses of a graph that allocates `mib` at once, and frees them if `freed`."""
     graph = process("graphs.create()")
     pointers = [process(f"graphs.alloc({graph}, {size * MIB})")[1] for size in mib]
@@ -40,7 +40,7 @@ def make(process: Session, *mib: int, freed: bool = True) -> tuple[int, list[int
 
 
 @pytest.mark.parametrize("function", RUNS)
-def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, function: str) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: ProbeSession, function: str) -> None:
     instance, _ = make(process, 100)
     assert container.used_mib() == 0
     for _ in range(3):
@@ -54,7 +54,7 @@ def test_the_charge_equals_the_memory_in_use(container: Container, process: Sess
 
 @pytest.mark.parametrize("function", RUNS)
 def test_past_the_limit_it_is_refused_and_the_program_continues(
-    container: Container, process: Session, function: str
+    container: Container, process: ProbeSession, function: str
 ) -> None:
     large, _ = make(process, 200)
     small, _ = make(process, 100)
@@ -68,14 +68,14 @@ def test_past_the_limit_it_is_refused_and_the_program_continues(
     assert (container.used_mib(), container.world.mib_used()) == (224, 224)
 
 
-def test_graphs_share_reserved_memory(container: Container, process: Session) -> None:
+def test_graphs_share_reserved_memory(container: Container, process: ProbeSession) -> None:
     instances = [make(process, size)[0] for size in (100, 120, 200)]
     for instance in [*instances, *instances]:
         assert process(f"graphs.launch({instance})") == 0
     assert (container.used_mib(), container.world.mib_used()) == (224, 224)
 
 
-def test_after_a_trim_graph_memory_is_reserved_again(container: Container, process: Session) -> None:
+def test_after_a_trim_graph_memory_is_reserved_again(container: Container, process: ProbeSession) -> None:
     instance, _ = make(process, 100)
     process(f"graphs.launch({instance})")
     process("cuda.cuDeviceGraphMemTrim(0)")
@@ -86,7 +86,7 @@ def test_after_a_trim_graph_memory_is_reserved_again(container: Container, proce
     assert container.used_mib() == 128
 
 
-def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container, process: Session) -> None:
+def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container, process: ProbeSession) -> None:
     leaving, (pointer,) = make(process, 100, freed=False)
     other, _ = make(process, 60)
     third, _ = make(process, 130)
@@ -101,7 +101,7 @@ def test_memory_that_a_graph_leaves_allocated_is_not_shared(container: Container
     assert container.used_mib() == container.world.mib_used()
 
 
-def test_unused_graph_memory_causes_no_refusal(container: Container, process: Session) -> None:
+def test_unused_graph_memory_causes_no_refusal(container: Container, process: ProbeSession) -> None:
     instance, _ = make(process, 150)
     process(f"graphs.launch({instance})")
     result, pointer = process(f"alloc({200 * MIB})")
@@ -112,7 +112,7 @@ def test_unused_graph_memory_causes_no_refusal(container: Container, process: Se
     assert container.used_mib() == container.world.mib_used() == 160
 
 
-def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: Session) -> None:
+def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process: ProbeSession) -> None:
     """The idle memory is trimmed before the larger graph is charged in full."""
     small, large = make(process, 100)[0], make(process, 200)[0]
     process(f"graphs.launch({small})")
@@ -124,7 +124,7 @@ def test_a_larger_graph_replaces_idle_graph_memory(container: Container, process
     assert container.used_mib() == container.world.mib_used() == 224
 
 
-def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container, process: Session) -> None:
+def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container, process: ProbeSession) -> None:
     graph = process("graphs.create()")
     process(f"graphs.free({graph}, graphs.alloc({graph}, {100 * MIB})[1])")
     process(f"alloc({200 * MIB})")
@@ -134,7 +134,7 @@ def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container,
     process("cuda.cuDevicePrimaryCtxReset_v2(0)")
 
 
-def test_graphs_memory_ends_with_the_context(container: Container, process: Session) -> None:
+def test_graphs_memory_ends_with_the_context(container: Container, process: ProbeSession) -> None:
     for _ in range(2):
         instance, _ = make(process, 100)
         assert process(f"graphs.launch({instance})") == 0
@@ -144,7 +144,7 @@ def test_graphs_memory_ends_with_the_context(container: Container, process: Sess
         process("start()")
 
 
-def test_graphs_without_memory_are_not_charged(container: Container, process: Session) -> None:
+def test_graphs_without_memory_are_not_charged(container: Container, process: ProbeSession) -> None:
     _, instance = process("graphs.instantiate(graphs.create())")
     assert process(f"graphs.launch({instance})") == 0
     assert process("graphs.launch(64)") != 0

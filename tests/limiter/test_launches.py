@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
@@ -26,7 +26,7 @@ LIMIT = "4GiB"
 SEEN_S = 1.0  # after which changed limits are in force
 
 
-def start(container: Container) -> Session:
+def start(container: Container) -> ProbeSession:
     session = container.session()
     assert session("start()") == 0
     return session

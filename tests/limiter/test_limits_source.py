@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from simgpu.build import ROOT
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import MIB, Container
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
@@ -31,7 +31,7 @@ def big(make_container: Make) -> Container:
 
 
 @pytest.fixture
-def session(big: Container) -> Session:
+def session(big: Container) -> ProbeSession:
     running = big.session()
     assert running("start()") == 0
     running("nvml('nvmlInit')")
@@ -62,7 +62,7 @@ def patch(container: Container, *writes: tuple[int, bytes]) -> None:
             file.flush()
 
 
-def total(session: Session) -> int:
+def total(session: ProbeSession) -> int:
     """Total memory by CUDA, after a check that NVML agrees and free memory is not negative."""
     result, free, size = session("info()")
     shown = session("memory()")
@@ -72,7 +72,7 @@ def total(session: Session) -> int:
     return int(size)
 
 
-def test_the_limit_may_be_raised_and_lowered(big: Container, session: Session) -> None:
+def test_the_limit_may_be_raised_and_lowered(big: Container, session: ProbeSession) -> None:
     """Limits of 2, 4 and 1 GiB: the program keeps its memory, and allocations over the limit are refused."""
     first = session(f"alloc({3 * GIB // 2})")[1]
     assert session(f"alloc({GIB})")[0] == OUT_OF_MEMORY
@@ -91,7 +91,7 @@ def test_the_limit_may_be_raised_and_lowered(big: Container, session: Session) -
 
 
 @pytest.mark.parametrize("function", ["cuMemAllocManaged", "cuMemAllocAsync"])
-def test_a_new_limit_holds_for_every_kind_of_memory(big: Container, session: Session, function: str) -> None:
+def test_a_new_limit_holds_for_every_kind_of_memory(big: Container, session: ProbeSession, function: str) -> None:
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
     big.limit(of(64 * MIB))
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == OUT_OF_MEMORY
@@ -99,14 +99,14 @@ def test_a_new_limit_holds_for_every_kind_of_memory(big: Container, session: Ses
     assert session(f"alloc({64 * MIB}, '{function}')")[0] == 0
 
 
-def test_a_card_removed_from_the_limits_is_denied(big: Container, session: Session) -> None:
+def test_a_card_removed_from_the_limits_is_denied(big: Container, session: ProbeSession) -> None:
     assert session(f"alloc({2 * MIB})")[0] == 0
     big.limit(Limits((CardLimit(big.world.cards[1].uuid, GIB),)))
     assert session(f"alloc({2 * MIB})")[0] == OUT_OF_MEMORY
     assert total(session) == 0
 
 
-def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> None:
+def test_a_replaced_limits_file_is_read(big: Container, session: ProbeSession) -> None:
     """Its sequence numbers start again: files are not distinguished by the sequence number alone."""
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
@@ -117,14 +117,14 @@ def test_a_replaced_limits_file_is_read(big: Container, session: Session) -> Non
     assert total(session) == 4 * GIB
 
 
-def test_a_file_rewritten_with_the_same_sequence_number_is_read(big: Container, session: Session) -> None:
+def test_a_file_rewritten_with_the_same_sequence_number_is_read(big: Container, session: ProbeSession) -> None:
     """The sequence number stays, the limits change."""
     assert total(session) == 2 * GIB
     patch(big, (0, limits.encode(of(GIB))))
     assert total(session) == GIB
 
 
-def test_a_decreasing_sequence_number_is_accepted(big: Container, session: Session) -> None:
+def test_a_decreasing_sequence_number_is_accepted(big: Container, session: ProbeSession) -> None:
     for memory in (3 * GIB, 4 * GIB, 5 * GIB):
         big.limit(of(memory))
     assert total(session) == 5 * GIB
@@ -132,7 +132,7 @@ def test_a_decreasing_sequence_number_is_accepted(big: Container, session: Sessi
     assert total(session) == GIB
 
 
-def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
+def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session: ProbeSession) -> None:
     path(big).unlink()
     time.sleep(LOOK_S)
     assert total(session) == 2 * GIB
@@ -141,14 +141,14 @@ def test_removing_the_file_leaves_the_last_valid_limits(big: Container, session:
 
 
 @pytest.mark.parametrize("broken", [b"", b"\xff" * limits.SIZE, limits.encode(of(GIB))[:-1], bytes(limits.SIZE)])
-def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session: Session, broken: bytes) -> None:
+def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session: ProbeSession, broken: bytes) -> None:
     replace(big, broken)
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
 
 
-def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
+def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: ProbeSession) -> None:
     """A writer must not truncate: a program that reads the file within those 10 ms gets SIGBUS."""
     assert total(session) == 2 * GIB
     time.sleep(LOOK_S)
@@ -159,7 +159,7 @@ def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, sessio
     assert total(session) == GIB
 
 
-def test_a_slot_holds_once_the_index_is_flipped(big: Container, session: Session) -> None:
+def test_a_slot_holds_once_the_index_is_flipped(big: Container, session: ProbeSession) -> None:
     slot, flip = limits.rewrite(path(big).read_bytes(), of(GIB))
     patch(big, slot)
     assert total(session) == 2 * GIB
@@ -167,7 +167,7 @@ def test_a_slot_holds_once_the_index_is_flipped(big: Container, session: Session
     assert total(session) == GIB
 
 
-def test_a_torn_current_slot_leaves_the_last_valid_limits(big: Container, session: Session) -> None:
+def test_a_torn_current_slot_leaves_the_last_valid_limits(big: Container, session: ProbeSession) -> None:
     big.limit(of(GIB))
     assert total(session) == GIB
     active = struct.unpack_from("<I", path(big).read_bytes(), ACTIVE_AT)[0]
@@ -187,7 +187,7 @@ def test_limits_unreadable_at_the_start_are_read_later(big: Container) -> None:
     assert session(f"alloc({2 * MIB})")[0] == 0
 
 
-def test_the_path_outlives_changes_of_the_environment(big: Container, session: Session) -> None:
+def test_the_path_outlives_changes_of_the_environment(big: Container, session: ProbeSession) -> None:
     """Programs that set their process title overwrite the environment."""
     session("globals().update(find=ctypes.CDLL(None).getenv) or setattr(find, 'restype', ctypes.c_void_p)")
     session("ctypes.memset(find(b'VGPU_LIMITS_FILE'), ord('x'), len(os.environ['VGPU_LIMITS_FILE']))")
@@ -195,7 +195,7 @@ def test_the_path_outlives_changes_of_the_environment(big: Container, session: S
     assert total(session) == GIB
 
 
-def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: Session) -> None:
+def test_a_reader_never_sees_a_mixture_of_two_limits(big: Container, session: ProbeSession) -> None:
     """The file is rewritten continuously; both cards always have equal limits."""
     stop = threading.Event()
     gpus = [card.uuid for card in big.world.cards]
@@ -251,7 +251,7 @@ def test_a_running_job_follows_each_change(big: Container) -> None:
     assert job.poll() is None
 
 
-def test_limits_written_by_the_device_plugin_are_read(big: Container, session: Session, tmp_path: Path) -> None:
+def test_limits_written_by_the_device_plugin_are_read(big: Container, session: ProbeSession, tmp_path: Path) -> None:
     """A test of the whole path from the device plugin's writer to the library."""
     code = """
 import sys

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import Container
 
@@ -24,14 +24,14 @@ def container(make_world: Callable[..., World], make_container: Callable[..., Co
 
 
 @pytest.fixture
-def process(container: Container) -> Session:
+def process(container: Container) -> ProbeSession:
     started = container.session()
     assert started("start()") == 0
     return started
 
 
 @pytest.mark.parametrize("by", LAUNCHES)
-def test_the_charge_equals_the_memory_in_use(container: Container, process: Session, by: str) -> None:
+def test_the_charge_equals_the_memory_in_use(container: Container, process: ProbeSession, by: str) -> None:
     for bytes_each, mib in ((512, 0), (2048, 264), (1024, 264), (8192, 1848), (8192, 1848)):
         function = process(f"kernels.load('local{bytes_each}_10')")
         assert process(f"kernels.launch({function}, '{by}')") == 0
@@ -42,7 +42,7 @@ def test_the_charge_equals_the_memory_in_use(container: Container, process: Sess
 
 @pytest.mark.parametrize("by", LAUNCHES)
 def test_past_the_limit_it_is_refused_and_the_program_continues(
-    container: Container, process: Session, by: str
+    container: Container, process: ProbeSession, by: str
 ) -> None:
     large, small = (process(f"kernels.load('local{size}_10')") for size in (32768, 8192))
     for _ in range(2):
@@ -56,14 +56,14 @@ def test_past_the_limit_it_is_refused_and_the_program_continues(
     assert process(f"kernels.launch({small}, '{by}')") == 0
 
 
-def test_a_kernel_of_a_library_is_queried_through_the_library(container: Container, process: Session) -> None:
+def test_a_kernel_of_a_library_is_queried_through_the_library(container: Container, process: ProbeSession) -> None:
     for size, result in ((32768, OUT_OF_MEMORY), (8192, 0)):
         kernel = process(f"kernels.from_library('local{size}_10')")
         assert process(f"kernels.launch({kernel})") == result
     assert container.used_mib() == CONTEXT + 1848
 
 
-def test_local_memory_of_a_graph_is_checked_at_its_instantiation(container: Container, process: Session) -> None:
+def test_local_memory_of_a_graph_is_checked_at_its_instantiation(container: Container, process: ProbeSession) -> None:
     for size, expected in ((32768, OUT_OF_MEMORY), (8192, 0)):
         graph = process("graphs.create()")
         process(f"graphs.kernel({graph}, kernels.load('local512_10'))")
@@ -74,7 +74,7 @@ def test_local_memory_of_a_graph_is_checked_at_its_instantiation(container: Cont
     assert process(f"graphs.launch({instance})") == 0
 
 
-def test_each_context_grows_by_itself(container: Container, process: Session) -> None:
+def test_each_context_grows_by_itself(container: Container, process: ProbeSession) -> None:
     function = process("kernels.load('local8192_10')")
     assert process(f"kernels.launch({function})") == 0
     assert process("cuda.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)") == 0
@@ -83,7 +83,7 @@ def test_each_context_grows_by_itself(container: Container, process: Session) ->
     assert container.world.mib_used() == 2 * CONTEXT + 1848
 
 
-def test_a_reused_function_address_is_queried_again(container: Container, process: Session) -> None:
+def test_a_reused_function_address_is_queried_again(container: Container, process: ProbeSession) -> None:
     """The functions of an unloaded module may have the addresses of the next module's."""
     results = process("[kernels.once(f'local{size}_10') for _ in range(20) for size in (64, 32768)]")
     assert results == [0, OUT_OF_MEMORY] * 20

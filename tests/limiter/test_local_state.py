@@ -99,7 +99,7 @@ def test_a_forked_child_keeps_its_parent_s_allocation(made: Path) -> None:
 
 
 def test_allocations_may_be_made_concurrently(made: Path) -> None:
-    found: list[local_state.Allocation] = []
+    found: list[local_state.LocalAllocation] = []
     threads = [
         threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, [], HOST))) for _ in range(16)
     ]

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import CONTEXT, LOAD, MIB, MODULE, Container
 from vgpu.domain.formats import region
 
@@ -19,7 +19,7 @@ def container(container_with_code: Container) -> Container:
     return container_with_code
 
 
-def start(container: Container) -> Session:
+def start(container: Container) -> ProbeSession:
     process = container.session()
     assert process("start()") == 0
     return process
@@ -94,7 +94,7 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
     assert peak_bytes in (60 * MIB, 62 * MIB)  # with a probe of 2 MiB (charge/nvml_probe.h)
 
 
-def overcharge(container: Container, process: Session, mib: int) -> None:
+def overcharge(container: Container, process: ProbeSession, mib: int) -> None:
     """Adds `mib` to the charge of a process, as if the library had counted too much."""
     path = container.folder / "region"
     place = [each.pid for each in container.region().processes].index(process.process.pid)

@@ -9,7 +9,7 @@ import pytest
 
 from simgpu import state_directory
 from simgpu.build import OUT
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import CONTEXT, LOAD, MIB, MODULE, Build, Container
 
 CREATION_HANGS = ("cuDevicePrimaryCtxRetain", state_directory.HANGS)
@@ -27,7 +27,7 @@ def inject(container: Container, *faults: tuple[str, int]) -> None:
     state_directory.inject_faults(container.world.state, *faults)
 
 
-def creating(container: Container, *faults: tuple[str, int]) -> Session:
+def creating(container: Container, *faults: tuple[str, int]) -> ProbeSession:
     """Return a process that is creating its context, which hangs until the faults are replaced."""
     inject(container, CREATION_HANGS, *faults)
     process = container.session()
@@ -35,7 +35,7 @@ def creating(container: Container, *faults: tuple[str, int]) -> Session:
     return process
 
 
-def threads(process: Session) -> int:
+def threads(process: ProbeSession) -> int:
     return len(list(Path(f"/proc/{process.process.pid}/task").iterdir()))
 
 
@@ -46,7 +46,7 @@ def wait_until(is_true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def has_nvml(process: Session) -> bool:
+def has_nvml(process: ProbeSession) -> bool:
     return "libnvidia-ml" in Path(f"/proc/{process.process.pid}/maps").read_text()
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
@@ -15,19 +15,19 @@ SIZE = 20 * MIB
 
 
 @pytest.fixture
-def process(container: Container) -> Session:
+def process(container: Container) -> ProbeSession:
     started = container.session()
     assert started("start()") == 0
     return started
 
 
-def create(process: Session, *, usage: int = 0) -> int:
+def create(process: ProbeSession, *, usage: int = 0) -> int:
     result, handle = process(f"vmm.create({SIZE}, handle_types=vmm.POSIX_FD, usage={usage})")
     assert result == 0
     return int(handle)
 
 
-def test_an_import_in_the_exporter_keeps_the_memory(container: Container, process: Session) -> None:
+def test_an_import_in_the_exporter_keeps_the_memory(container: Container, process: ProbeSession) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     result, imported = process(f"vmm.take({descriptor})")
@@ -40,7 +40,7 @@ def test_an_import_in_the_exporter_keeps_the_memory(container: Container, proces
     assert container.used_mib() == 0
 
 
-def test_an_open_descriptor_keeps_the_memory(container: Container, process: Session) -> None:
+def test_an_open_descriptor_keeps_the_memory(container: Container, process: ProbeSession) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     assert process(f"vmm.release({handle})") == 0
@@ -51,7 +51,7 @@ def test_an_open_descriptor_keeps_the_memory(container: Container, process: Sess
     assert container.used_mib() == 46
 
 
-def test_a_closed_descriptor_keeps_nothing(container: Container, process: Session) -> None:
+def test_a_closed_descriptor_keeps_nothing(container: Container, process: ProbeSession) -> None:
     handle = create(process)
     for _ in range(3):
         process(f"os.close(vmm.export({handle})[1])")
@@ -60,7 +60,7 @@ def test_a_closed_descriptor_keeps_nothing(container: Container, process: Sessio
 
 
 @pytest.mark.parametrize("end", ["arrays.destroy({array})", "arrays.map_memory({array}, 0)"])
-def test_an_array_keeps_the_memory_mapped_to_it(container: Container, process: Session, end: str) -> None:
+def test_an_array_keeps_the_memory_mapped_to_it(container: Container, process: ProbeSession, end: str) -> None:
     handle = create(process, usage=1)
     _, array = process("arrays.cube(256, 256, 20, arrays.DEFERRED)")
     assert process(f"arrays.map_memory({array}, {handle})") == 0
@@ -70,7 +70,7 @@ def test_an_array_keeps_the_memory_mapped_to_it(container: Container, process: S
     assert container.used_mib() == 0
 
 
-def test_each_tile_of_a_sparse_array_keeps_its_memory(container: Container, process: Session) -> None:
+def test_each_tile_of_a_sparse_array_keeps_its_memory(container: Container, process: ProbeSession) -> None:
     _, array = process("arrays.cube(1024, 1024, 0, arrays.SPARSE)")
     handles = [create(process, usage=1) for _ in range(3)]
     for tile, handle in enumerate(handles):
@@ -83,7 +83,7 @@ def test_each_tile_of_a_sparse_array_keeps_its_memory(container: Container, proc
     assert container.used_mib() == 0
 
 
-def test_external_memory_and_its_buffers_keep_the_memory(container: Container, process: Session) -> None:
+def test_external_memory_and_its_buffers_keep_the_memory(container: Container, process: ProbeSession) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     result, memory = process(f"external.take({descriptor}, {SIZE})")
@@ -98,7 +98,7 @@ def test_external_memory_and_its_buffers_keep_the_memory(container: Container, p
     assert container.used_mib() == 0
 
 
-def test_a_failed_import_of_external_memory_changes_nothing(container: Container, process: Session) -> None:
+def test_a_failed_import_of_external_memory_changes_nothing(container: Container, process: ProbeSession) -> None:
     handle = create(process)
     _, descriptor = process(f"vmm.export({handle})")
     assert process(f"external.take({descriptor}, {SIZE}, 99)")[0] != 0
@@ -108,7 +108,7 @@ def test_a_failed_import_of_external_memory_changes_nothing(container: Container
 
 
 @pytest.mark.parametrize("end", ["multicast.unbind({object}, 0, 0, 20 << 20)", "vmm.release({object})"])
-def test_a_multicast_object_keeps_the_memory_bound_to_it(container: Container, process: Session, end: str) -> None:
+def test_a_multicast_object_keeps_the_memory_bound_to_it(container: Container, process: ProbeSession, end: str) -> None:
     result, made = process(f"multicast.create({SIZE})")
     assert (result, process(f"multicast.add({made}, 0)"), container.used_mib()) == (0, 0, 0)
     handle = create(process)
@@ -122,7 +122,7 @@ def test_a_multicast_object_keeps_the_memory_bound_to_it(container: Container, p
 @pytest.fixture
 def pair(
     make_world: Callable[..., World], make_container: Callable[..., Container]
-) -> tuple[Container, Session, Session]:
+) -> tuple[Container, ProbeSession, ProbeSession]:
     """Two processes of a container of 256 MiB, with contexts of 20 MiB."""
     world = make_world(tuple(replace(card, context_mib=20) for card in state_directory.make_cards(1)))
     container = replace(make_container("256MiB"), world=world)
@@ -132,7 +132,9 @@ def pair(
     return container, exporter, importer
 
 
-def test_memory_freed_by_its_exporter_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
+def test_memory_freed_by_its_exporter_is_charged_to_the_importer(
+    pair: tuple[Container, ProbeSession, ProbeSession],
+) -> None:
     container, exporter, importer = pair
     _, pointer = exporter(f"alloc({64 * MIB})")
     _, handle = exporter(f"ipc.export({pointer})")
@@ -145,7 +147,9 @@ def test_memory_freed_by_its_exporter_is_charged_to_the_importer(pair: tuple[Con
     assert importer(f"alloc({200 * MIB})")[0] == 0
 
 
-def test_memory_of_a_killed_exporter_is_charged_to_the_importer(pair: tuple[Container, Session, Session]) -> None:
+def test_memory_of_a_killed_exporter_is_charged_to_the_importer(
+    pair: tuple[Container, ProbeSession, ProbeSession],
+) -> None:
     container, exporter, importer = pair
     _, pointer = exporter(f"alloc({64 * MIB})")
     _, handle = exporter(f"ipc.export({pointer})")
@@ -157,7 +161,7 @@ def test_memory_of_a_killed_exporter_is_charged_to_the_importer(pair: tuple[Cont
 
 
 def test_memory_of_a_descriptor_is_charged_to_the_importer_after_its_exporter(
-    pair: tuple[Container, Session, Session],
+    pair: tuple[Container, ProbeSession, ProbeSession],
 ) -> None:
     container, exporter, importer = pair
     handle = create(exporter)

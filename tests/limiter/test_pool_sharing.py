@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
@@ -22,7 +22,7 @@ END = "[free({pointer}, 'cuMemFreeAsync'), pools.trim({pool}, 0)]"
 class Exporter:
     """A process with a pool that other processes can import."""
 
-    session: Session
+    session: ProbeSession
     paths: Iterator[str]
 
     def __post_init__(self) -> None:
@@ -42,7 +42,7 @@ class Exporter:
     def end(self, pointer: int) -> None:
         assert self.session(END.format(pointer=pointer, pool=self.pool)) == [0, 0]
 
-    def opened_by(self, importer: Session) -> int:
+    def opened_by(self, importer: ProbeSession) -> int:
         """The handle of the pool in the importer, which closes the descriptor."""
         path = next(self.paths)
         importer(f"ipc.listen('{path}')")
@@ -63,7 +63,7 @@ class Scene:
     containers: tuple[Container, Container]
     paths: Iterator[str]
 
-    def process(self, container: int = 0) -> Session:
+    def process(self, container: int = 0) -> ProbeSession:
         session = self.containers[container].session()
         assert session("start()") == 0
         return session

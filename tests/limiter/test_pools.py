@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 
@@ -27,7 +27,7 @@ def container(
 
 
 @pytest.fixture
-def process(container: Container) -> Session:
+def process(container: Container) -> ProbeSession:
     session = container.session()
     assert session("start()") == 0
     session("globals().update(ON_CARD=(1).to_bytes(4, 'little') + bytes(4) + (1).to_bytes(4, 'little') + bytes(76))")
@@ -41,12 +41,12 @@ def used(container: Container) -> int:
     return container.used_mib() - card.context_mib
 
 
-def alloc(process: Session, mib: int) -> tuple[int, int]:
+def alloc(process: ProbeSession, mib: int) -> tuple[int, int]:
     result, pointer = process(f"alloc({mib * MIB}, 'cuMemAllocAsync')")
     return result, pointer
 
 
-def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) -> None:
+def test_a_pool_is_charged_by_its_steps(container: Container, process: ProbeSession) -> None:
     for mib, charged in ((1, 32), (30, 32), (2, 64), (32, 96)):
         assert alloc(process, mib)[0] == 0
         assert used(container) == charged
@@ -55,12 +55,12 @@ def test_a_pool_is_charged_by_its_steps(container: Container, process: Session) 
     assert used(container) == 96
 
 
-def test_the_growth_of_a_pool_is_limited(container: Container, process: Session) -> None:
+def test_the_growth_of_a_pool_is_limited(container: Container, process: ProbeSession) -> None:
     assert alloc(process, 20)[0] == 0
     assert container.region().cards[0].limit_bytes == (128 + container.world.cards[0].context_mib) * MIB
 
 
-def test_freed_memory_stays_in_the_pool_until_a_synchronisation(container: Container, process: Session) -> None:
+def test_freed_memory_stays_in_the_pool_until_a_synchronisation(container: Container, process: ProbeSession) -> None:
     pointers = [alloc(process, mib)[1] for mib in (40, 40, 40)]
     for pointer in pointers:
         assert process(f"free({pointer}, 'cuMemFreeAsync')") == 0
@@ -70,7 +70,7 @@ def test_freed_memory_stays_in_the_pool_until_a_synchronisation(container: Conta
     assert used(container) == 0
 
 
-def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container, process: Session) -> None:
+def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container, process: ProbeSession) -> None:
     _, pointer = alloc(process, 128)
     assert process(f"[free({pointer}, 'cuMemFreeAsync'), cuda.cuCtxSynchronize()]") == [0, 0]
     assert process(f"alloc({128 * MIB})")[0] == 0
@@ -78,7 +78,7 @@ def test_memory_that_a_pool_has_released_causes_no_refusal(container: Container,
     assert container.region().cards[0].refusals == 0
 
 
-def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, process: Session) -> None:
+def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, process: ProbeSession) -> None:
     """As the driver does on a full card, with any release threshold."""
     assert process("cuda.cuDeviceGetMemPool(ctypes.byref(globals().setdefault('pool', U64())), 0)") == 0
     assert process("cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64(2**64 - 1)))") == 0
@@ -89,7 +89,7 @@ def test_idle_pool_memory_is_trimmed_before_a_refusal(container: Container, proc
     assert used(container) == 128
 
 
-def test_an_own_pool_is_charged_until_it_is_destroyed(container: Container, process: Session) -> None:
+def test_an_own_pool_is_charged_until_it_is_destroyed(container: Container, process: ProbeSession) -> None:
     assert process(POOL) == 0
     _, pointer = process(FROM_POOL.format(size=40 * MIB))
     alloc(process, 1)
@@ -102,7 +102,7 @@ def test_an_own_pool_is_charged_until_it_is_destroyed(container: Container, proc
     assert used(container) == 32
 
 
-def test_a_pool_made_the_current_one_is_charged(container: Container, process: Session) -> None:
+def test_a_pool_made_the_current_one_is_charged(container: Container, process: ProbeSession) -> None:
     alloc(process, 1)
     assert process(POOL) == 0
     assert process("cuda.cuDeviceSetMemPool(0, pool)") == 0
@@ -115,7 +115,7 @@ def test_a_pool_made_the_current_one_is_charged(container: Container, process: S
     assert used(container) == 32
 
 
-def test_freed_pool_memory_is_reused_without_a_charge(container: Container, process: Session) -> None:
+def test_freed_pool_memory_is_reused_without_a_charge(container: Container, process: ProbeSession) -> None:
     """Frees are not counted: once the sum of allocations exceeds the reserved bytes, the driver is queried."""
     for _ in range(40):
         _, pointer = alloc(process, 3)
@@ -133,7 +133,7 @@ def again(mib, times):
 """
 
 
-def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, process: Session) -> None:
+def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, process: ProbeSession) -> None:
     """The driver does not announce the growth, and is not queried between calls in quick succession."""
     process(f"exec({AGAIN!r}, globals())")
     assert process("again(20, 1000)") == 0
@@ -150,7 +150,7 @@ def test_the_growth_of_a_fragmented_pool_is_noticed(container: Container, proces
 
 @pytest.mark.parametrize(("threshold", "left"), [(0, 0), (40, 64), (64, 64), (2**44 - 1, 128)])
 def test_free_memory_follows_the_release_threshold(
-    container: Container, process: Session, threshold: int, left: int
+    container: Container, process: ProbeSession, threshold: int, left: int
 ) -> None:
     assert process(POOL) == 0
     assert process(f"cuda.cuMemPoolSetAttribute(pool, 4, ctypes.byref(U64({threshold} << 20)))") == 0
@@ -166,13 +166,13 @@ def test_free_memory_follows_the_release_threshold(
     assert used(container) == 0
 
 
-def test_many_small_pieces_are_counted_once(container: Container, process: Session) -> None:
+def test_many_small_pieces_are_counted_once(container: Container, process: ProbeSession) -> None:
     counts = process("[alloc(1 << 20, 'cuMemAllocAsync')[0] for _ in range(200)]")
     assert counts == [0] * 128 + [OUT_OF_MEMORY] * 72
     assert used(container) == 128
 
 
-def test_pools_of_several_processes_share_the_limit(container: Container, process: Session) -> None:
+def test_pools_of_several_processes_share_the_limit(container: Container, process: ProbeSession) -> None:
     other = container.session()
     if container.world.cards[0].context_mib:
         pytest.skip("two contexts take more than one")
@@ -186,7 +186,7 @@ def test_pools_of_several_processes_share_the_limit(container: Container, proces
     assert used(container) == 128
 
 
-def test_a_device_reset_ends_the_pools(container: Container, process: Session) -> None:
+def test_a_device_reset_ends_the_pools(container: Container, process: ProbeSession) -> None:
     alloc(process, 100)
     assert process("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
     assert container.used_mib() == 0
@@ -196,7 +196,7 @@ def test_a_device_reset_ends_the_pools(container: Container, process: Session) -
     assert used(container) == 128
 
 
-def test_a_size_that_overflows_is_refused(container: Container, process: Session) -> None:
+def test_a_size_that_overflows_is_refused(container: Container, process: ProbeSession) -> None:
     assert process(f"alloc({2**64 - 1}, 'cuMemAllocAsync')")[0] == OUT_OF_MEMORY
     assert alloc(process, 128)[0] == 0
     assert used(container) == 128
@@ -215,7 +215,9 @@ def give(pointer): return int(cuda.cuMemFreeAsync(U64(pointer), stream))
 
 
 @pytest.mark.parametrize("mode", range(3))
-def test_queries_of_the_limiter_do_not_invalidate_a_capture(container: Container, process: Session, mode: int) -> None:
+def test_queries_of_the_limiter_do_not_invalidate_a_capture(
+    container: Container, process: ProbeSession, mode: int
+) -> None:
     """Captured allocations are neither charged nor refused: the graph reserves memory at its launch."""
     process(f"exec({CAPTURE!r}, globals())")
     alloc(process, 100)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 import limiter
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.gpu import process_view
 from tests.limiter.conftest import MIB, Container
@@ -16,30 +16,30 @@ LISTS = [f"nvmlDeviceGetComputeRunningProcesses{version}" for version in ("", "_
 BUSY = "cuda.cuLaunchKernel(ctypes.c_void_p({}), *[1] * 6, 0, None, None, None)"
 
 
-def holding(session: Session, mib: int) -> Session:
+def holding(session: ProbeSession, mib: int) -> ProbeSession:
     assert session("start()") == 0
     session("nvml('nvmlInit')")
     assert session(f"alloc({mib * MIB})")[0] == 0
     return session
 
 
-def entry(session: Session, mib: int) -> list[int]:
+def entry(session: ProbeSession, mib: int) -> list[int]:
     return [session.process.pid, mib * MIB]
 
 
 @pytest.fixture
-def ours(container: Container) -> Session:
+def ours(container: Container) -> ProbeSession:
     return holding(container.session(), 6)
 
 
 @pytest.fixture
-def sibling(container: Container, ours: Session) -> Session:
+def sibling(container: Container, ours: ProbeSession) -> ProbeSession:
     assert ours.process.pid
     return holding(container.session(), 4)
 
 
 @pytest.fixture
-def stranger(make_container: Callable[..., Container]) -> Session:
+def stranger(make_container: Callable[..., Container]) -> ProbeSession:
     """Two processes on the card: one of another container, and one without limits."""
     other = make_container()
     other.world.hold(10)
@@ -48,7 +48,7 @@ def stranger(make_container: Callable[..., Container]) -> Session:
 
 @pytest.mark.parametrize("function", LISTS)
 def test_every_version_lists_the_container_s_processes(
-    stranger: Session, ours: Session, sibling: Session, function: str
+    stranger: ProbeSession, ours: ProbeSession, sibling: ProbeSession, function: str
 ) -> None:
     expected = sorted([entry(ours, 6), entry(sibling, 4)])
     for session in (ours, sibling):
@@ -59,7 +59,7 @@ def test_every_version_lists_the_container_s_processes(
 
 @pytest.mark.parametrize("function", LISTS)
 def test_only_the_container_s_processes_need_room(
-    stranger: Session, ours: Session, sibling: Session, function: str
+    stranger: ProbeSession, ours: ProbeSession, sibling: ProbeSession, function: str
 ) -> None:
     assert stranger.process.pid != sibling.process.pid
     assert ours(f"listed({function!r}, room=0)") == [INSUFFICIENT_SIZE, 2]
@@ -67,7 +67,7 @@ def test_only_the_container_s_processes_need_room(
     assert ours(f"listed({function!r}, room=2)")[0] == 0
 
 
-def test_a_process_list_longer_than_the_first_guess_is_complete(world: World, ours: Session) -> None:
+def test_a_process_list_longer_than_the_first_guess_is_complete(world: World, ours: ProbeSession) -> None:
     for _ in range(70):
         world.start(str(world.bin / "gpuprobe"), "--hold", "0", "alloc", "1")
     while len(world.session()("nvml('nvmlInit') or processes()")) < 71:
@@ -75,11 +75,11 @@ def test_a_process_list_longer_than_the_first_guess_is_complete(world: World, ou
     assert ours(f"listed({LISTS[2]!r})") == [0, [entry(ours, 6)]]
 
 
-def test_another_card_s_list_is_empty_there(stranger: Session, ours: Session) -> None:
+def test_another_card_s_list_is_empty_there(stranger: ProbeSession, ours: ProbeSession) -> None:
     assert stranger("processes(1)") == ours("processes(1)") == []
 
 
-def test_without_limits_the_driver_s_list_is_returned(world: World, ours: Session) -> None:
+def test_without_limits_the_driver_s_list_is_returned(world: World, ours: ProbeSession) -> None:
     session = world.session()
     session("nvml('nvmlInit')")
     assert session("processes()") == [entry(ours, 6)]
@@ -88,7 +88,7 @@ def test_without_limits_the_driver_s_list_is_returned(world: World, ours: Sessio
 @pytest.mark.parametrize("function", [*LISTS, "nvmlDeviceGetAccountingPids"])
 @pytest.mark.parametrize("arguments", ["None, None", "ctypes.byref(ctypes.c_uint(3)), None"])
 def test_invalid_arguments_return_the_driver_s_error(
-    world: World, ours: Session, function: str, arguments: str
+    world: World, ours: ProbeSession, function: str, arguments: str
 ) -> None:
     native = world.session()
     native("nvml('nvmlInit')")
@@ -96,13 +96,13 @@ def test_invalid_arguments_return_the_driver_s_error(
     assert ours(call) == native(call) != 0
 
 
-def test_graphics_and_mps_lists_are_empty(ours: Session) -> None:
+def test_graphics_and_mps_lists_are_empty(ours: ProbeSession) -> None:
     for kind in ("Graphics", "MPSCompute"):
         for version in ("", "_v2", "_v3"):
             assert ours(f"listed('nvmlDeviceGet{kind}RunningProcesses{version}')") == [0, []]
 
 
-def test_the_detailed_list_says_the_same(stranger: Session, ours: Session) -> None:
+def test_the_detailed_list_says_the_same(stranger: ProbeSession, ours: ProbeSession) -> None:
     details = "pynvml.nvmlDeviceGetRunningProcessDetailList(card(), pynvml.nvmlProcessDetailList_v1, {})"
     shown = f"[[p.pid, p.usedGpuMemory] for p in {details}]"
     assert ours(shown.format(0)) == [entry(ours, 6)]
@@ -110,14 +110,14 @@ def test_the_detailed_list_says_the_same(stranger: Session, ours: Session) -> No
     assert stranger(shown.format(3)) == [entry(stranger, 8)]
 
 
-def test_an_unknown_version_of_the_list_is_refused(ours: Session) -> None:
+def test_an_unknown_version_of_the_list_is_refused(ours: ProbeSession) -> None:
     library = "ctypes.CDLL('libnvidia-ml.so.1')"
     assert ours(f"{library}.nvmlDeviceGetRunningProcessDetailList(card(), (ctypes.c_uint * 8)(9))") == VERSION_MISMATCH
     assert ours(f"{library}.nvmlDeviceGetProcessesUtilizationInfo(card(), (ctypes.c_uint * 8)(9))") == VERSION_MISMATCH
 
 
 @pytest.mark.parametrize("name", ["nvmlDeviceGetProcessUtilization", "nvmlDeviceGetProcessesUtilizationInfo"])
-def test_utilisation_contains_the_container_s_processes(stranger: Session, ours: Session, name: str) -> None:
+def test_utilisation_contains_the_container_s_processes(stranger: ProbeSession, ours: ProbeSession, name: str) -> None:
     samples = f"[s.pid for s in pynvml.{name}(card(), 0)]"
     for session in (stranger, ours):
         module = session("made('cuModuleLoadData', b'code')")[1]
@@ -128,7 +128,7 @@ def test_utilisation_contains_the_container_s_processes(stranger: Session, ours:
         assert session(samples) == [session.process.pid]
 
 
-def test_accounting_contains_the_container_s_processes(stranger: Session, ours: Session) -> None:
+def test_accounting_contains_the_container_s_processes(stranger: ProbeSession, ours: ProbeSession) -> None:
     assert ours("list(pynvml.nvmlDeviceGetAccountingPids(card()))") == [ours.process.pid]
     stats = "nvml('nvmlDeviceGetAccountingStats', card(), {})"
     assert ours(stats.format(stranger.process.pid)) == NOT_FOUND

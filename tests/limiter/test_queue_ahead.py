@@ -8,7 +8,7 @@ import time
 import pytest
 
 from limiter.arbitration import ANY, DONE, DONE_AWAITED
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
 from tests.limiter.test_arbitration import Joined, Start, Tenant, arbiter, joined, path, start  # noqa: F401  # fixtures
@@ -33,7 +33,7 @@ def queuing(joined: Joined) -> Tenant:  # noqa: F811
     return session, other, container
 
 
-def launched(session: Session, count: int = 20) -> float:
+def launched(session: ProbeSession, count: int = 20) -> float:
     """Seconds that launches took the host."""
     return float(
         session(

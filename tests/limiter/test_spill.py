@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
 from vgpu.domain.asks.policy import MemoryPolicy
@@ -33,7 +33,7 @@ def spilling(full: World, make_container: Make) -> Container:
     return make_container("64MiB", memory_policy="spill")
 
 
-def started(container: Container) -> Session:
+def started(container: Container) -> ProbeSession:
     session = container.session()
     session("globals().update(pitch=ctypes.c_size_t())")
     assert session("start()") == 0

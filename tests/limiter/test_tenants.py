@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from limiter import launch
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 from tests.arbiter.conftest import Container as Folder
 from tests.arbiter.conftest import Node, built_arbiter, idle_node, until
@@ -36,7 +36,7 @@ class Tenant:
     """A container with one started process."""
 
     folder: Folder
-    session: Session
+    session: ProbeSession
 
 
 class Tenants:
@@ -53,7 +53,7 @@ class Tenants:
         until(folder.socket.exists)
         return Tenant(folder, self._start(folder))
 
-    def _start(self, folder: Folder) -> Session:
+    def _start(self, folder: Folder) -> ProbeSession:
         env = launch.variables(folder.folder, {})
         session = self.world.session(**{**env, "VGPU_ARBITER_SOCKET": str(folder.socket)})
         assert session("start()") == 0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from simgpu import usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from tests.limiter.conftest import MIB, Container
 
 OUT_OF_MEMORY = 2
@@ -11,7 +11,7 @@ OUT_OF_MEMORY = 2
 CALLS = Path(__file__).with_name("vmm_calls.py")
 
 
-def start(container: Container) -> Session:
+def start(container: Container) -> ProbeSession:
     process = container.session()
     process("start()")
     process(f"exec(open({str(CALLS)!r}).read(), globals())")

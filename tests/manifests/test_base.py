@@ -9,24 +9,24 @@ import pytest
 import yaml
 from pydantic_settings import CliApp
 
-from deviceplugin.settings import Settings as PluginSettings
+from deviceplugin.settings import PluginSettings
 from extender import __main__ as extender_main
 from extender import shutdown
 from extender.admin.routes import card_routes, simulate_routes
 from extender.admin.security import access
 from extender.lead import binding_outcome
-from extender.settings import Settings as ExtenderSettings
+from extender.settings import ExtenderSettings
 from extender.state.fields import refused
 from extender.verbs import bind
 from images import parts
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, idle
 from vgpu.domain.formats import container_paths
-from vgpu.node.cards.inventory import State
+from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.gpunode import card_reports, gpunode_status, refusal_reporter
 from vgpu.node.processes import finding_reports, sightings
-from webhook.settings import Settings as WebhookSettings
+from webhook.settings import WebhookSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "manifests" / "base"
@@ -115,7 +115,7 @@ def test_the_policy_about_namespaces_and_the_code_know_the_same_idle_settings() 
     for text in ("", "30", "m", "1.5h", "30m ", "30s1m", "Never"):
         assert not re.search(pattern, text)
         assert idle.read({names.IDLE_AFTER: text})[1]
-    assert set(re.findall(r"'([a-z-]+)'", action["expression"].partition(" in ")[2])) == set(idle.Action)
+    assert set(re.findall(r"'([a-z-]+)'", action["expression"].partition(" in ")[2])) == set(idle.IdleAction)
 
 
 def test_the_policies_and_the_webhook_refuse_volumes_at_the_same_paths() -> None:
@@ -328,13 +328,13 @@ def test_kubectl_explain_has_a_text_for_every_field() -> None:
 def test_the_schema_takes_what_the_plugin_writes() -> None:
     (version,) = one("CustomResourceDefinition", f"gpunodes.{names.DOMAIN}")["spec"]["versions"]
     status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
-    assert gpunode_status.status_of(State(), 256, "0", []).keys() | {"conditions"} == status.keys()
+    assert gpunode_status.status_of(InventoryState(), 256, "0", []).keys() | {"conditions"} == status.keys()
     assert status["refusals"]["maxItems"] == refused.MAX_REFUSALS
     assert (
         sum((refusal_reporter.MAX_REPORTED, 2 * sightings.MAX_FINDINGS, card_reports.MAX_REPORTED))
         == refused.MAX_REFUSALS
     )
-    made = gpunode_status.conditions_of(State(), [], is_registered=True)
+    made = gpunode_status.conditions_of(InventoryState(), [], is_registered=True)
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,
         finding_reports.LIMITS_ENFORCED,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simgpu import build
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
 
 SESSION = "tests.cuda_calls.session"
@@ -29,7 +29,7 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 @pytest.fixture
-def session(world: World) -> Session:
+def session(world: World) -> ProbeSession:
     started = world.session()
     assert started("start()") == 0
     return started

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
@@ -15,16 +15,16 @@ NOT_CAPTURED, CAPTURED, INVALID = range(3)
 
 
 @pytest.fixture
-def stream(session: Session) -> int:
+def stream(session: ProbeSession) -> int:
     return int(session("captures.stream()"))
 
 
-def kernel(session: Session, name: str) -> int:
+def kernel(session: ProbeSession, name: str) -> int:
     _, module = session("made('cuModuleLoadData', b'code')")
     return int(session(f"made('cuModuleGetFunction', ctypes.c_void_p({module}), b'{name}')")[1])
 
 
-def test_what_is_done_in_a_captured_stream_becomes_a_graph(world: World, session: Session, stream: int) -> None:
+def test_what_is_done_in_a_captured_stream_becomes_a_graph(world: World, session: ProbeSession, stream: int) -> None:
     function = kernel(session, "busy_200000")
     began = time.monotonic()
     assert session(f"captures.begin({stream})") == 0
@@ -62,7 +62,7 @@ UNSAFE = (
 
 
 @pytest.mark.parametrize("call", UNSAFE)
-def test_an_unsafe_call_is_refused_and_ends_the_capture(session: Session, stream: int, call: str) -> None:
+def test_an_unsafe_call_is_refused_and_ends_the_capture(session: ProbeSession, stream: int, call: str) -> None:
     session(f"captures.begin({stream})")
     assert session(call) == UNSUPPORTED
     assert session(f"captures.status({stream})") == INVALID
@@ -72,7 +72,7 @@ def test_an_unsafe_call_is_refused_and_ends_the_capture(session: Session, stream
 
 
 @pytest.mark.parametrize("call", UNSAFE)
-def test_a_thread_in_relaxed_mode_may_make_an_unsafe_call(session: Session, stream: int, call: str) -> None:
+def test_a_thread_in_relaxed_mode_may_make_an_unsafe_call(session: ProbeSession, stream: int, call: str) -> None:
     session(f"captures.begin({stream})")
     assert session("captures.exchange(captures.RELAXED)") == 0
     assert session(call) != UNSUPPORTED
@@ -91,7 +91,7 @@ HARMLESS = (
 
 
 @pytest.mark.parametrize("call", HARMLESS)
-def test_a_harmless_call_changes_nothing(session: Session, stream: int, call: str) -> None:
+def test_a_harmless_call_changes_nothing(session: ProbeSession, stream: int, call: str) -> None:
     session(f"captures.begin({stream})")
     assert session(call) == 0
     assert session(f"captures.end({stream})")[0] == 0
@@ -102,7 +102,7 @@ def test_a_harmless_call_changes_nothing(session: Session, stream: int, call: st
     [("GLOBAL", UNSUPPORTED, UNSUPPORTED), ("THREAD_LOCAL", UNSUPPORTED, 0), ("RELAXED", 0, 0)],
 )
 def test_the_modes_decide_whose_calls_are_refused(
-    session: Session, stream: int, mode: str, here: int, elsewhere: int
+    session: ProbeSession, stream: int, mode: str, here: int, elsewhere: int
 ) -> None:
     synchronise = "captures.elsewhere('cuCtxSynchronize')"
     for call, result in (("cuda.cuCtxSynchronize()", here), (synchronise, elsewhere)):
@@ -111,13 +111,13 @@ def test_the_modes_decide_whose_calls_are_refused(
         assert session(f"captures.end({stream})")[0] == (INVALIDATED if result else 0)
 
 
-def test_a_thread_that_minds_its_own_captures_alone_may_wait(session: Session, stream: int) -> None:
+def test_a_thread_that_minds_its_own_captures_alone_may_wait(session: ProbeSession, stream: int) -> None:
     session(f"captures.begin({stream})")
     assert session("captures.elsewhere('cuCtxSynchronize', mode=captures.THREAD_LOCAL)") == 0
     assert session(f"captures.end({stream})")[0] == 0
 
 
-def test_a_captured_allocation_is_no_memory_until_the_launch(session: Session, stream: int) -> None:
+def test_a_captured_allocation_is_no_memory_until_the_launch(session: ProbeSession, stream: int) -> None:
     session(f"captures.begin({stream})")
     _, pointer = session(f"captures.alloc({MIB}, {stream})")
     _, graph = session(f"captures.end({stream})")
@@ -128,13 +128,13 @@ def test_a_captured_allocation_is_no_memory_until_the_launch(session: Session, s
 
 
 @pytest.mark.parametrize("call", ["cuStreamSynchronize", "cuStreamQuery"])
-def test_a_captured_stream_cannot_be_waited_for(session: Session, stream: int, call: str) -> None:
+def test_a_captured_stream_cannot_be_waited_for(session: ProbeSession, stream: int, call: str) -> None:
     session(f"captures.begin({stream}, captures.RELAXED)")
     assert session(f"cuda.{call}(ctypes.c_void_p({stream}))") == UNSUPPORTED
     assert session(f"captures.end({stream})") == [INVALIDATED, 0]
 
 
-def test_another_stream_joins_by_an_event(session: Session, stream: int) -> None:
+def test_another_stream_joins_by_an_event(session: ProbeSession, stream: int) -> None:
     other, event = session("captures.stream()"), session("made('cuEventCreate', 0)[1]")
     session(f"captures.begin({stream})")
     assert session(f"cuda.cuEventRecord(ctypes.c_void_p({event}), ctypes.c_void_p({stream}))") == 0
@@ -148,7 +148,7 @@ def test_another_stream_joins_by_an_event(session: Session, stream: int) -> None
     assert session(f"captures.status({other})") == NOT_CAPTURED
 
 
-def test_a_capture_begins_and_ends_once_and_in_its_thread(session: Session, stream: int) -> None:
+def test_a_capture_begins_and_ends_once_and_in_its_thread(session: ProbeSession, stream: int) -> None:
     assert session(f"captures.end({stream})") == [ILLEGAL_STATE, 0]
     assert session("captures.begin(0)") == UNSUPPORTED
     assert session(f"captures.begin({stream})") == 0

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from simgpu import usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
@@ -15,7 +15,7 @@ KERNEL, EMPTY, ALLOCATES, FREES = 0, 5, 10, 11
 MARKS = "[graphs.read(each) // 2**20 for each in range(4)]"
 
 
-def make(session: Session, *mib: int, freed: bool = True, flags: int = 0) -> tuple[int, list[int], int]:
+def make(session: ProbeSession, *mib: int, freed: bool = True, flags: int = 0) -> tuple[int, list[int], int]:
     """A graph with these allocations, each freed before the next or not at all: graph, addresses, instance."""
     graph, pointers = session("graphs.create()"), []
     for size in mib:
@@ -31,7 +31,7 @@ def make(session: Session, *mib: int, freed: bool = True, flags: int = 0) -> tup
 
 @pytest.mark.parametrize("function", ["cuGraphLaunch", "cuGraphUpload", "cuGraphLaunch_ptsz", "cuGraphUpload_ptsz"])
 def test_memory_is_taken_by_the_upload_or_the_first_launch_and_kept_until_a_trim(
-    world: World, session: Session, function: str
+    world: World, session: ProbeSession, function: str
 ) -> None:
     _, _, instance = make(session, 100, 50)
     assert world.mib_used() == 0
@@ -44,7 +44,7 @@ def test_memory_is_taken_by_the_upload_or_the_first_launch_and_kept_until_a_trim
     assert world.mib_used() == 0
 
 
-def test_the_attributes_count_what_is_used_and_reserved(session: Session) -> None:
+def test_the_attributes_count_what_is_used_and_reserved(session: ProbeSession) -> None:
     _, pointers, instance = make(session, 40, 50, freed=False)
     assert session(MARKS) == [0, 0, 0, 0]
     session(f"graphs.launch({instance})")
@@ -68,20 +68,22 @@ def test_the_attributes_count_what_is_used_and_reserved(session: Session) -> Non
         (False, (500, 500, 500, 500), 2048),
     ],
 )
-def test_blocks_are_reserved_as_on_an_h200(session: Session, freed: bool, sizes: tuple[int, ...], mib: int) -> None:
+def test_blocks_are_reserved_as_on_an_h200(
+    session: ProbeSession, freed: bool, sizes: tuple[int, ...], mib: int
+) -> None:
     _, _, instance = make(session, *sizes, freed=freed)
     assert session(f"graphs.launch({instance}, 'cuGraphUpload')") == 0
     assert session("graphs.read(graphs.RESERVED)") == mib * MIB
 
 
-def test_graphs_one_after_another_use_the_same_memory(world: World, session: Session) -> None:
+def test_graphs_one_after_another_use_the_same_memory(world: World, session: ProbeSession) -> None:
     for size in (100, 60):
         _, _, instance = make(session, size)
         assert session(f"graphs.launch({instance})") == 0
         assert world.mib_used() == 128
 
 
-def test_what_a_graph_leaves_is_used_until_it_is_freed(world: World, session: Session) -> None:
+def test_what_a_graph_leaves_is_used_until_it_is_freed(world: World, session: ProbeSession) -> None:
     _, (pointer,), instance = make(session, 64, freed=False)
     assert session(f"graphs.launch({instance})") == 0
     assert session(f"fill({pointer}, {64 * MIB})") == 0
@@ -95,13 +97,13 @@ def test_what_a_graph_leaves_is_used_until_it_is_freed(world: World, session: Se
     assert session(f"fill({pointer}, 1)") == INVALID_VALUE
 
 
-def test_an_instance_may_free_what_it_left_before_each_launch(world: World, session: Session) -> None:
+def test_an_instance_may_free_what_it_left_before_each_launch(world: World, session: ProbeSession) -> None:
     _, _, instance = make(session, 64, freed=False, flags=1)
     assert [session(f"graphs.launch({instance})") for _ in range(3)] == [0, 0, 0]
     assert world.mib_used() == 64
 
 
-def test_a_graph_may_free_what_another_left(world: World, session: Session) -> None:
+def test_a_graph_may_free_what_another_left(world: World, session: ProbeSession) -> None:
     _, (pointer,), instance = make(session, 64, freed=False)
     other = session("graphs.create()")
     assert session(f"graphs.free({other}, {pointer})") == 0
@@ -112,7 +114,7 @@ def test_a_graph_may_free_what_another_left(world: World, session: Session) -> N
 
 
 @pytest.mark.parametrize("call", ["graphs.launch({instance})", "graphs.launch({instance}, 'cuGraphUpload')"])
-def test_a_graph_that_does_not_fit_is_out_of_memory(world: World, session: Session, call: str) -> None:
+def test_a_graph_that_does_not_fit_is_out_of_memory(world: World, session: ProbeSession, call: str) -> None:
     _, _, instance = make(session, CAPACITY_MIB + 2)
     assert session(call.format(instance=instance)) == OUT_OF_MEMORY
     assert world.mib_used() == 0
@@ -120,7 +122,7 @@ def test_a_graph_that_does_not_fit_is_out_of_memory(world: World, session: Sessi
     assert session(f"graphs.launch({smaller})") == 0
 
 
-def test_an_instantiation_that_uploads_takes_the_memory(world: World, session: Session) -> None:
+def test_an_instantiation_that_uploads_takes_the_memory(world: World, session: ProbeSession) -> None:
     graph = session("graphs.create()")
     session(f"graphs.alloc({graph}, {64 * MIB})")
     result, _ = session(f"graphs.instantiate({graph}, graphs.UPLOAD, 'cuGraphInstantiateWithParams')")
@@ -141,7 +143,7 @@ def test_an_instantiation_that_uploads_takes_the_memory(world: World, session: S
         "cuGraphInstantiateWithParams_ptsz",
     ],
 )
-def test_a_graph_with_memory_has_one_instance_at_a_time(session: Session, function: str) -> None:
+def test_a_graph_with_memory_has_one_instance_at_a_time(session: ProbeSession, function: str) -> None:
     graph = session("graphs.create()")
     session(f"graphs.alloc({graph}, {MIB})")
     result, instance = session(f"graphs.instantiate({graph}, 0, '{function}')")
@@ -151,7 +153,7 @@ def test_a_graph_with_memory_has_one_instance_at_a_time(session: Session, functi
     assert session(f"graphs.instantiate({graph}, 0, '{function}')")[0] == 0
 
 
-def test_nodes_report_their_types_and_parameters(session: Session) -> None:
+def test_nodes_report_their_types_and_parameters(session: ProbeSession) -> None:
     graph = session("graphs.create()")
     _, first = session(f"graphs.alloc_by_parameters({graph}, {3 * MIB})")
     _, second = session(f"graphs.alloc({graph}, {MIB})")
@@ -164,7 +166,7 @@ def test_nodes_report_their_types_and_parameters(session: Session) -> None:
     assert session(f"graphs.free({graph}, 4096)") == INVALID_VALUE
 
 
-def test_a_launch_takes_the_time_of_its_kernels(session: Session) -> None:
+def test_a_launch_takes_the_time_of_its_kernels(session: ProbeSession) -> None:
     _, module = session("made('cuModuleLoadData', b'code')")
     _, function = session(f"made('cuModuleGetFunction', ctypes.c_void_p({module}), b'busy_100000')")
     graph = session("graphs.create()")
@@ -176,7 +178,7 @@ def test_a_launch_takes_the_time_of_its_kernels(session: Session) -> None:
     assert time.monotonic() - began >= 0.2
 
 
-def test_memory_of_graphs_goes_with_the_context(world: World, session: Session) -> None:
+def test_memory_of_graphs_goes_with_the_context(world: World, session: ProbeSession) -> None:
     for freed in (True, False):
         _, _, instance = make(session, 64, freed=freed)
         assert session(f"graphs.launch({instance})") == 0
@@ -186,7 +188,7 @@ def test_memory_of_graphs_goes_with_the_context(world: World, session: Session) 
     assert session(MARKS)[:3:2] == [0, 0]
 
 
-def test_each_device_has_graph_memory_of_its_own(world: World, session: Session) -> None:
+def test_each_device_has_graph_memory_of_its_own(world: World, session: ProbeSession) -> None:
     graph = session("graphs.create()")
     assert session(f"[graphs.alloc({graph}, {40 * MIB}, device)[0] for device in (0, 1)]") == [0, 0]
     _, instance = session(f"graphs.instantiate({graph})")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
@@ -20,8 +20,8 @@ class Pair:
     """A process that exports and one that imports."""
 
     world: World
-    exporter: Session
-    importer: Session
+    exporter: ProbeSession
+    importer: ProbeSession
 
     def shown(self) -> dict[int, int]:
         """MiB of each process in NVML's list, without processes of 0 MiB."""

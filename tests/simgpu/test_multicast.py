@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
@@ -14,7 +14,7 @@ INVALID_VALUE, NOT_SUPPORTED, INVALID_RESOURCE_TYPE = 1, 801, 914
 INVALID_RESOURCE_CONFIGURATION = 915
 
 
-def test_a_multicast_object_keeps_what_is_bound_to_it(world: World, session: Session) -> None:
+def test_a_multicast_object_keeps_what_is_bound_to_it(world: World, session: ProbeSession) -> None:
     result, team = session(f"multicast.create({64 * MIB}, devices=2)")
     assert (result, world.mib_used()) == (0, 0)
     memories = [session(f"vmm.create({32 * MIB}, device={device})")[1] for device in (0, 1)]
@@ -33,14 +33,16 @@ def test_a_multicast_object_keeps_what_is_bound_to_it(world: World, session: Ses
     ("offset", "size", "result"),
     [(0, 32 * MIB, 0), (48 * MIB, 32 * MIB, 1), (0, 34 * MIB, 1), (MIB, 2 * MIB, 1), (32 * MIB, 32 * MIB, 0)],
 )
-def test_a_binding_must_fit_the_object_and_the_memory(session: Session, offset: int, size: int, result: int) -> None:
+def test_a_binding_must_fit_the_object_and_the_memory(
+    session: ProbeSession, offset: int, size: int, result: int
+) -> None:
     _, team = session(f"multicast.create({64 * MIB})")
     session(f"multicast.add({team}, 0)")
     _, memory = session(f"vmm.create({32 * MIB})")
     assert session(f"multicast.bind({team}, {offset}, {memory}, {size})") == result
 
 
-def test_memory_is_bound_by_its_address_too(world: World, session: Session) -> None:
+def test_memory_is_bound_by_its_address_too(world: World, session: ProbeSession) -> None:
     _, team = session(f"multicast.create({64 * MIB})")
     session(f"multicast.add({team}, 0)")
     _, memory = session(f"vmm.create({32 * MIB})")
@@ -53,11 +55,11 @@ def test_memory_is_bound_by_its_address_too(world: World, session: Session) -> N
     assert world.mib_used() == 0
 
 
-def test_granularities(session: Session) -> None:
+def test_granularities(session: ProbeSession) -> None:
     assert session("[multicast.granularity(option) // 2**20 for option in (0, 1)]") == [2, 512]
 
 
-def test_external_memory_is_counted_with_its_exporter_until_that_ends(world: World, session: Session) -> None:
+def test_external_memory_is_counted_with_its_exporter_until_that_ends(world: World, session: ProbeSession) -> None:
     importer = world.session()
     importer("[start(), nvml('nvmlInit')]")
     path = str(world.state / "socket")
@@ -79,7 +81,7 @@ def test_external_memory_is_counted_with_its_exporter_until_that_ends(world: Wor
     assert world.mib_used() == 0
 
 
-def test_a_buffer_of_own_memory_is_counted_with_no_process(world: World, session: Session) -> None:
+def test_a_buffer_of_own_memory_is_counted_with_no_process(world: World, session: ProbeSession) -> None:
     session("nvml('nvmlInit')")
     _, handle = session(f"vmm.create({64 * MIB}, handle_types=vmm.POSIX_FD)")
     _, memory = session(f"external.take(vmm.export({handle})[1], {64 * MIB})")
@@ -103,11 +105,11 @@ def test_a_buffer_of_own_memory_is_counted_with_no_process(world: World, session
         ("external.take(0, 4096, kind=9)", NOT_SUPPORTED),
     ],
 )
-def test_a_descriptor_of_other_memory_is_refused(session: Session, call: str, result: int) -> None:
+def test_a_descriptor_of_other_memory_is_refused(session: ProbeSession, call: str, result: int) -> None:
     assert session(call) == [result, 0]
 
 
-def test_multiprocessors_are_split_in_parts(session: Session) -> None:
+def test_multiprocessors_are_split_in_parts(session: ProbeSession) -> None:
     assert session("green.of_device()") == [0, 132]
     assert session("green.of_device(kind=7)") == [INVALID_RESOURCE_TYPE, 0]
     assert session("green.split(2, 30)") == [0, [32, 32], 68]
@@ -132,6 +134,6 @@ def test_a_green_context_lives_in_the_primary_ones_memory(make_world: Callable[.
     assert world.mib_used() == 0
 
 
-def test_no_table_of_nvidias_own_is_there(session: Session) -> None:
+def test_no_table_of_nvidias_own_is_there(session: ProbeSession) -> None:
     assert session("made('cuGetExportTable', bytes(16))") == [500, 0]
     assert session("cuda.cuGetExportTable(None, None)") == INVALID_VALUE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
@@ -10,7 +10,7 @@ OUT_OF_MEMORY, INVALID_VALUE = 2, 1
 MARKS = "[pools.read({}, each) // 2**20 for each in (pools.RESERVED, pools.RESERVED_HIGH, pools.USED, pools.USED_HIGH)]"
 
 
-def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, session: Session) -> None:
+def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, session: ProbeSession) -> None:
     pool = session("pools.create()[1]")
     first, second = (session(f"pools.alloc({size * MIB}, {pool})")[1] for size in (20, 30))
     assert session(MARKS.format(pool)) == [64, 64, 50, 50]
@@ -25,12 +25,12 @@ def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, sessi
 
 
 @pytest.mark.parametrize("attribute", ["RESERVED", "USED", "RESERVED_HIGH", "USED_HIGH"])
-def test_a_current_value_or_peak_cannot_be_set(session: Session, attribute: str) -> None:
+def test_a_current_value_or_peak_cannot_be_set(session: ProbeSession, attribute: str) -> None:
     assert session(f"pools.write(pools.create()[1], pools.{attribute}, 7)") == INVALID_VALUE
 
 
 @pytest.mark.parametrize("what", ["context", "stream", "event"])
-def test_what_exceeds_the_threshold_goes_at_a_synchronisation(world: World, session: Session, what: str) -> None:
+def test_what_exceeds_the_threshold_goes_at_a_synchronisation(world: World, session: ProbeSession, what: str) -> None:
     pool = session("pools.of_device()")
     assert session(f"pools.write({pool}, pools.THRESHOLD, {50 * MIB})") == 0
     pointer = session(f"alloc({200 * MIB}, 'cuMemAllocAsync')")[1]
@@ -47,7 +47,7 @@ def test_what_exceeds_the_threshold_goes_at_a_synchronisation(world: World, sess
     assert world.mib_used() == 64
 
 
-def test_a_pool_is_trimmed_to_what_is_asked_and_used(world: World, session: Session) -> None:
+def test_a_pool_is_trimmed_to_what_is_asked_and_used(world: World, session: ProbeSession) -> None:
     pool = session("pools.create()[1]")
     pointers = session(f"[pools.alloc({32 * MIB}, {pool})[1] for _ in range(4)]")
     session(f"[free(pointer, 'cuMemFreeAsync') for pointer in {pointers[1:]}]")
@@ -56,7 +56,7 @@ def test_a_pool_is_trimmed_to_what_is_asked_and_used(world: World, session: Sess
         assert world.mib_used() == left
 
 
-def test_a_destroyed_pool_goes_with_its_last_allocation(world: World, session: Session) -> None:
+def test_a_destroyed_pool_goes_with_its_last_allocation(world: World, session: ProbeSession) -> None:
     pool = session("pools.create()[1]")
     pointer = session(f"pools.alloc({20 * MIB}, {pool})")[1]
     assert session(f"pools.destroy({pool})") == 0
@@ -65,7 +65,7 @@ def test_a_destroyed_pool_goes_with_its_last_allocation(world: World, session: S
     assert world.mib_used() == 0
 
 
-def test_the_devices_pool_can_be_changed_and_its_default_stays(session: Session) -> None:
+def test_the_devices_pool_can_be_changed_and_its_default_stays(session: ProbeSession) -> None:
     mine = session("pools.create()[1]")
     default = session("pools.of_device('cuDeviceGetDefaultMemPool')")
     assert session("pools.of_device()") == default
@@ -81,13 +81,13 @@ def test_the_devices_pool_can_be_changed_and_its_default_stays(session: Session)
     assert session("pools.of_device()") == default
 
 
-def test_a_pool_may_have_a_limit_of_its_own(session: Session) -> None:
+def test_a_pool_may_have_a_limit_of_its_own(session: ProbeSession) -> None:
     pool = session(f"pools.create(most={64 * MIB})[1]")
     results = session(f"[pools.alloc({40 * MIB}, {pool})[0] for _ in range(2)]")
     assert results == [0, OUT_OF_MEMORY]
 
 
-def test_a_pools_own_device_always_has_access(session: Session) -> None:
+def test_a_pools_own_device_always_has_access(session: ProbeSession) -> None:
     pool = session("pools.create()[1]")
     accesses = f"[pools.access({pool}, device) for device in (0, 1)]"
     assert session(accesses) == [3, 0]

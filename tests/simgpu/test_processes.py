@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from simgpu import state_directory, usage
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 KIB = 1 << 10
@@ -25,7 +25,7 @@ def world(make_world: Callable[..., World]) -> World:
 
 
 @pytest.fixture
-def session(world: World) -> Session:
+def session(world: World) -> ProbeSession:
     started = world.session()
     assert started("start()") == 0
     started("nvml('nvmlInit')")
@@ -36,7 +36,7 @@ def kib_held(world: World) -> int:
     return sum(usage.bytes_by_card(world.state).values()) // KIB
 
 
-def test_each_context_is_held_while_it_lives(world: World, session: Session) -> None:
+def test_each_context_is_held_while_it_lives(world: World, session: ProbeSession) -> None:
     assert kib_held(world) == CONTEXT_MIB * KIB
     result, context = session("made('cuCtxCreate_v2', 0, 0)")
     assert result == 0
@@ -56,7 +56,7 @@ def test_each_context_is_held_while_it_lives(world: World, session: Session) -> 
         ("'cuModuleLoadFatBinary', b'code'", "cuModuleUnload"),
     ],
 )
-def test_code_is_held_until_it_is_unloaded(world: World, session: Session, load: str, unload: str) -> None:
+def test_code_is_held_until_it_is_unloaded(world: World, session: ProbeSession, load: str, unload: str) -> None:
     (first, one), (second, two) = session(f"[made({load}) for _ in range(2)]")
     assert (first, second) == (0, 0)
     assert kib_held(world) == CONTEXT_MIB * KIB + 2 * MODULE_KIB
@@ -67,7 +67,9 @@ def test_code_is_held_until_it_is_unloaded(world: World, session: Session, load:
 
 
 @pytest.mark.parametrize("load", ["'cuLibraryLoadData', b'code'", "'cuLibraryLoadFromFile', b'file'"])
-def test_a_library_is_code_of_each_context_from_its_first_use_on(world: World, session: Session, load: str) -> None:
+def test_a_library_is_code_of_each_context_from_its_first_use_on(
+    world: World, session: ProbeSession, load: str
+) -> None:
     _, library = session(f"made({load}, None, None, 0, None, None, 0)")
     _, kernel = session(f"made('cuLibraryGetKernel', ctypes.c_void_p({library}), b'busy_1')")
     assert kib_held(world) == CONTEXT_MIB * KIB
@@ -84,7 +86,7 @@ def test_a_library_is_code_of_each_context_from_its_first_use_on(world: World, s
     assert kib_held(world) == 2 * CONTEXT_MIB * KIB
 
 
-def test_code_goes_with_its_context(world: World, session: Session) -> None:
+def test_code_goes_with_its_context(world: World, session: ProbeSession) -> None:
     session("made('cuModuleLoadData', b'code')")
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
     assert kib_held(world) == 0
@@ -100,7 +102,7 @@ def test_code_that_does_not_fit_is_out_of_memory(make_world: Callable[..., World
 
 
 @pytest.mark.parametrize("version", ["", "_v2", "_v3"])
-def test_every_version_of_the_list_says_all_that_is_held(session: Session, version: str) -> None:
+def test_every_version_of_the_list_says_all_that_is_held(session: ProbeSession, version: str) -> None:
     session(f"alloc({6 * MIB})")
     expected = [[session.process.pid, (CONTEXT_MIB + 6) * MIB]]
     assert session(f"listed('nvmlDeviceGetComputeRunningProcesses{version}')") == [0, expected]
@@ -109,7 +111,7 @@ def test_every_version_of_the_list_says_all_that_is_held(session: Session, versi
         assert session(f"listed('nvmlDeviceGet{kind}RunningProcesses{version}')") == [0, []]
 
 
-def test_the_detailed_list_says_the_same(session: Session) -> None:
+def test_the_detailed_list_says_the_same(session: ProbeSession) -> None:
     details = "pynvml.nvmlDeviceGetRunningProcessDetailList(card(), pynvml.nvmlProcessDetailList_v1, {})"
     shown = f"[[p.pid, p.usedGpuMemory] for p in {details}]"
     assert session(shown.format(0)) == [[session.process.pid, CONTEXT_MIB * MIB]]
@@ -117,7 +119,7 @@ def test_the_detailed_list_says_the_same(session: Session) -> None:
     assert session(shown.format(1)) == []
 
 
-def test_utilisation_is_sampled_by_process(world: World, session: Session) -> None:
+def test_utilisation_is_sampled_by_process(world: World, session: ProbeSession) -> None:
     world.hold(10)
     samples = "[[s.pid, s.smUtil] for s in pynvml.{}(card(), {})]"
     assert session("nvml('nvmlDeviceGetProcessUtilization', card(), 0)") == 6

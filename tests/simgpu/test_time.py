@@ -6,7 +6,7 @@ import time
 import pytest
 
 from simgpu import timeline
-from simgpu.session import Session
+from simgpu.session import ProbeSession
 from simgpu.world import World
 
 pytestmark = pytest.mark.slow
@@ -15,17 +15,17 @@ LONG_US = 10_000_000
 NOT_READY = 600
 
 
-def started(world: World) -> Session:
+def started(world: World) -> ProbeSession:
     session = world.session()
     assert session("start()") == 0
     return session
 
 
-def launched(session: Session, us: int) -> None:
+def launched(session: ProbeSession, us: int) -> None:
     assert session(f"launches.launch(launches.kernel({us}))") == 0
 
 
-def seconds_of(session: Session, us: int) -> float:
+def seconds_of(session: ProbeSession, us: int) -> float:
     """Seconds until a kernel of that duration is done."""
     begun = time.monotonic()
     launched(session, us)
@@ -93,7 +93,7 @@ def test_events_around_one_kernel_read_its_own_time_among_neighbours(world: Worl
     assert sessions[0]("launches.timed(20_000)") > 50
 
 
-def test_an_event_of_a_context_that_ended_has_passed(session: Session) -> None:
+def test_an_event_of_a_context_that_ended_has_passed(session: ProbeSession) -> None:
     launched(session, LONG_US)
     event = session("launches.recorded()")
     assert session(f"cuda.cuEventQuery(ctypes.c_void_p({event}))") == NOT_READY
@@ -101,7 +101,7 @@ def test_an_event_of_a_context_that_ended_has_passed(session: Session) -> None:
     assert session(f"cuda.cuEventQuery(ctypes.c_void_p({event}))") == 0
 
 
-def test_the_time_of_an_event_is_known_however_late_it_is_asked_for(session: Session) -> None:
+def test_the_time_of_an_event_is_known_however_late_it_is_asked_for(session: ProbeSession) -> None:
     first = session("launches.recorded()")
     share = session("launches.feed_waited_for(100, 400)")
     last = session("launches.recorded()")
@@ -109,7 +109,7 @@ def test_the_time_of_an_event_is_known_however_late_it_is_asked_for(session: Ses
     assert 0.04 <= session(f"launches.between({first}, {last})") / 1000 <= 0.04 / share + 0.05
 
 
-def test_a_stream_waits_for_an_event_of_another_context(session: Session) -> None:
+def test_a_stream_waits_for_an_event_of_another_context(session: ProbeSession) -> None:
     launched(session, 300_000)
     event = session("launches.recorded()")
     assert session("made('cuCtxCreate_v2', 0, 0)")[0] == 0

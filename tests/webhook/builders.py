@@ -13,7 +13,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import aliases
 from vgpu.domain.cards.device import Card
 from webhook.metrics import ReviewMetrics
-from webhook.rules import Rules
+from webhook.rules import AdmissionSettings
 
 Json = dict[str, Any]
 
@@ -21,8 +21,8 @@ H100 = Card("GPU-a", 0, "NVIDIA H100 80GB HBM3", 81559)
 A30 = Card("GPU-b", 1, "NVIDIA A30", 24576)
 
 
-def rules(*cards: Card) -> Rules:
-    return Rules(cards=lambda: cards)
+def rules(*cards: Card) -> AdmissionSettings:
+    return AdmissionSettings(cards=lambda: cards)
 
 
 def kubeconfig(path: Path, server: str) -> Path:

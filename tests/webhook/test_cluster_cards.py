@@ -7,7 +7,7 @@ from vgpu.domain.cards.device import CardMode
 from webhook import cluster_cards
 
 
-def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = None) -> cluster_cards.GpuNode:
+def node(name: str, *cards: dict[str, Any], spec: list[dict[str, Any]] | None = None) -> cluster_cards.GpuNodeCards:
     obj = {"metadata": {"name": name}, "spec": {"cards": spec or []}, "status": {"cards": list(cards)}}
     return cluster_cards.decode(json.dumps(obj))
 

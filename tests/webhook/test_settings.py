@@ -4,11 +4,11 @@ import pytest
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 
-from webhook.settings import Settings
+from webhook.settings import WebhookSettings
 
 
-def settings(*flags: str) -> Settings:
-    return CliApp.run(Settings, cli_args=list(flags))
+def settings(*flags: str) -> WebhookSettings:
+    return CliApp.run(WebhookSettings, cli_args=list(flags))
 
 
 def test_the_certificate_has_the_names_of_the_service_the_address_and_the_setting() -> None:

@@ -18,7 +18,7 @@ prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # 
 MAX_LABEL: Final = 128  # characters of a label's value: users write names of pods, programs write names of cards
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """How a metric behaves: a counter only grows, except at a restart."""
 
     GAUGE = "gauge"
@@ -38,20 +38,20 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """The values of a metric now: each with the values of its labels."""
 
     metric: Metric
     samples: Sequence[tuple[tuple[str, ...], float]]
 
 
-Collect = Callable[[], Iterable[Family]]
+Collect = Callable[[], Iterable[MetricFamily]]
 
 
 class Counting(Protocol):
@@ -110,9 +110,9 @@ class _Collector:
             yield _encoded(family)
 
 
-def _encoded(family: Family) -> LibraryFamily:
+def _encoded(family: MetricFamily) -> LibraryFamily:
     metric = family.metric
-    kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     made = kind(metric.name, metric.help, labels=metric.labels)
     for labels, value in family.samples:
         made.add_metric([each[:MAX_LABEL] for each in labels], value)

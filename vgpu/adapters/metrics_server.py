@@ -99,7 +99,7 @@ async def serve_on(
         timeout_graceful_shutdown=1,
     )
     with listening:
-        await process.Server(config).serve_until_cancelled([listening])
+        await process.HttpServer(config).serve_until_cancelled([listening])
 
 
 async def _send(send: Send, status: int, content_type: str, body: bytes) -> None:

@@ -59,7 +59,7 @@ async def _until_signalled(main: Callable[[], Coroutine[Any, Any, None]]) -> Non
         await running
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """A server that handles no signals: uvicorn would raise them again before anything is closed."""
 
     @contextlib.contextmanager

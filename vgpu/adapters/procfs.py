@@ -44,7 +44,7 @@ def file_id(path: Path) -> FileId:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class HostProcess:
     """A process.
 
     Attributes:
@@ -64,7 +64,7 @@ class Procfs:
         self._root = root
         self._calls = BoundedCalls(timeout_s)
 
-    def process(self, pid: int) -> Process | None:
+    def process(self, pid: int) -> HostProcess | None:
         """Return a process; None where there is none with this pid, or where it cannot be read."""
         try:
             with _opened(self._root / str(pid)) as directory:  # not a later process of the same pid
@@ -74,7 +74,7 @@ class Procfs:
             return None
         if len(cgroups) > _MAX_CGROUPS:
             return None
-        return Process(_printable(command), cgroups.decode(errors="replace"))
+        return HostProcess(_printable(command), cgroups.decode(errors="replace"))
 
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
         """Return the files that processes have mapped as a program or as shared memory, by pid.

@@ -15,7 +15,7 @@ from limiter.host import Host
 from vgpu.cli import completion, decimals, outcome
 from vgpu.cli.cluster import commands as about_cluster
 from vgpu.cli.cluster import options, top_view
-from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.failure import EXIT_CODES
 from vgpu.cli.local import allocations, top, workload_commands
 from vgpu.cli.local import commands as about_machine
@@ -53,7 +53,7 @@ def build(
 
     completion.add(app)
     about_machine.add(app, environment, host, now)
-    _add_top(app, environment, host, home, options.Kind.PODS if is_plugin else None)
+    _add_top(app, environment, host, home, options.ResourceKind.PODS if is_plugin else None)
     workload_commands.add(app, environment, host, home, lambda: _console(environment), now)
     about_cluster.add(app, environment, host, home)
     for command in app.registered_commands:
@@ -73,13 +73,14 @@ def _show_version(is_wanted: bool) -> None:
 
 
 def _add_top(
-    app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, default: options.Kind | None
+    app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, default: options.ResourceKind | None
 ) -> None:
     @app.command("top")
     @options.which_cluster()
     def top_(
         what: Annotated[
-            options.Kind | None, typer.Argument(metavar="[gpus|nodes|pods|pending]", help="of the cluster, live")
+            options.ResourceKind | None,
+            typer.Argument(metavar="[gpus|nodes|pods|pending]", help="of the cluster, live"),
         ] = default,
         state_dir: State = None,
         output: Annotated[top.Output, typer.Option("--output", "-o", help="output format")] = top.Output.TABLE,
@@ -95,7 +96,7 @@ def _add_top(
             typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
         ] = None,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Show the programs that run under limits on this machine; with an argument, the cluster's GPUs, nodes or pods.
 

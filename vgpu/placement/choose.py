@@ -22,7 +22,7 @@ from vgpu.placement.policies import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NodeRefusal:
     """Why a node cannot take a pod: one code for the node, and one for each of its cards (by UUID)."""
 
     reason: Reason
@@ -38,7 +38,7 @@ _ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
 Chosen = dict[str, tuple[Grant, ...]]  # by container
 
 
-def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> Assignment | Refusal:
+def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> Assignment | NodeRefusal:
     """Choose cards on one node for every GPU container of a pod."""
     order = request.choosers
     chosen, refusal = _first_fits(request, order, node, gpu_policy)
@@ -61,7 +61,7 @@ def _search(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> 
 
 def _first_fits(
     request: PodRequest, order: Sequence[ContainerRequest], node: NodeState, gpu_policy: PackingPolicy
-) -> tuple[Chosen, Refusal | None]:
+) -> tuple[Chosen, NodeRefusal | None]:
     """Choose for each container the policy's first cards that fit, beside what was chosen before.
 
     Returns the containers that have cards, and the refusal of the first one that has none.
@@ -98,21 +98,21 @@ def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]
     return POLICIES[policy].card(state), -state.free_cores, state.card.index
 
 
-def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping[str, Reason]) -> Refusal:
+def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping[str, Reason]) -> NodeRefusal:
     """Choose the node's reason among its cards'.
 
     A reason that ends with other pods counts before a lasting one, and of the lasting ones those that an administrator
     can end: a card that the pod names and that is cordoned is no mismatch of UUIDs.
     """
     if len(node.cards) < container.gpus:
-        return Refusal(Reason.NOT_ENOUGH_CARDS if node.cards else Reason.NO_INVENTORY, refused)
+        return NodeRefusal(Reason.NOT_ENOUGH_CARDS if node.cards else Reason.NO_INVENTORY, refused)
     waiting = [why for why in refused.values() if why not in reasons.UNRESOLVABLE]
     spare = len(node.cards) - len(refused) + len(waiting)
     if spare < container.gpus:
         lasting = [why for why in refused.values() if why in reasons.UNRESOLVABLE]
         curable = [why for why in lasting if why in reasons.CURABLE]
-        return Refusal(_most_common(curable or lasting), refused)
-    return Refusal(_most_common(waiting), refused)
+        return NodeRefusal(_most_common(curable or lasting), refused)
+    return NodeRefusal(_most_common(waiting), refused)
 
 
 def _most_common(found: Sequence[Reason]) -> Reason:

@@ -78,13 +78,13 @@ class ClusterObjects:
 
 def read(objects: Iterable[Json]) -> ClusterObjects:
     """Read Nodes, GPUNodes and Pods; objects of other kinds are left out."""
-    found = _Reader()
+    found = _ObjectReader()
     for obj in objects:
         found.take(obj)
     return found.cluster()
 
 
-class _Reader:
+class _ObjectReader:
     """Collects the objects; what pods hold is added up by node."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """Which pods a cluster gets, learned from the pods seen: what `fragmentation` and `fgd` keep room for.
 
-A class of pods is an `Ask`. Each pod seen counts for its class, earlier pods less and less, so that the distribution
+A class of pods is an `PodAsk`. Each pod seen counts for its class, earlier pods less and less, so that the distribution
 follows the cluster. A class has a price: what the room for one more of its pods is worth. It is high for pods that are
 seen often, and where little such room is left (ADR 56).
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.placement.room import CARD, Ask
+from vgpu.placement.room import CARD, PodAsk
 from vgpu.placement.weights import DEFAULTS, Weights
 
 MILLION: Final = 1_000_000
@@ -28,7 +28,7 @@ class Typical:
         price: what the room for one more such pod is worth, in millionths of a card; 0 where it asks for no card.
     """
 
-    ask: Ask
+    ask: PodAsk
     popularity: int
     price: int = 0
 
@@ -50,7 +50,7 @@ class Demand:
     weights: Weights = DEFAULTS
 
     @property
-    def asks(self) -> tuple[Ask, ...]:
+    def asks(self) -> tuple[PodAsk, ...]:
         """What the typical classes ask for."""
         return tuple(each.ask for each in self.typical)
 
@@ -63,12 +63,12 @@ class TypicalPods:
 
     def __init__(self, weights: Weights = DEFAULTS) -> None:
         self._weights = weights
-        self._counts: dict[Ask, float] = {}
+        self._counts: dict[PodAsk, float] = {}
         self._weight = 1.0  # of the next pod: it grows, so that the pods before count less
         self._growth: float = 2 ** (1 / weights.half_life)
         self._version = 0
 
-    def see(self, ask: Ask) -> None:
+    def see(self, ask: PodAsk) -> None:
         """Count a new pod."""
         known = self._counts.get(ask)
         if known is None and len(self._counts) >= MAX_CLASSES:
@@ -79,14 +79,14 @@ class TypicalPods:
             self._counts = {each: count / self._weight for each, count in self._counts.items()}
             self._weight = 1.0
 
-    def asks(self) -> tuple[Ask, ...]:
+    def asks(self) -> tuple[PodAsk, ...]:
         """Return the typical classes: the most popular ones that cover most pods, and those that ask for several cards.
 
         Their order is fixed as long as the set is the same.
         """
         ranked = sorted(self._counts.items(), key=lambda each: -each[1])
         total, covered = sum(self._counts.values()), 0.0
-        chosen: list[Ask] = []
+        chosen: list[PodAsk] = []
         for ask, count in ranked:
             if covered < self._weights.covered / 100 * total or ask.gpus > 1:
                 chosen.append(ask)
@@ -94,7 +94,7 @@ class TypicalPods:
         typical = set(chosen[:MAX_TYPICAL])
         return tuple(ask for ask in self._counts if ask in typical)
 
-    def demand(self, copies: Callable[[Ask], int], free: int, slices: int) -> Demand:
+    def demand(self, copies: Callable[[PodAsk], int], free: int, slices: int) -> Demand:
         """Return the demand now.
 
         Args:
@@ -119,7 +119,7 @@ class TypicalPods:
 
 
 def _prices(
-    asks: Sequence[Ask], counts: Sequence[float], room: Sequence[float], free: int, scarcity: float
+    asks: Sequence[PodAsk], counts: Sequence[float], room: Sequence[float], free: int, scarcity: float
 ) -> list[int]:
     """Return the price of each class: by popularity, cards and scarcity, such that all room is worth what is free.
 

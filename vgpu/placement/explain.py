@@ -18,7 +18,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import advice
 from vgpu.placement.advice import Advice
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
 
 
@@ -79,7 +79,7 @@ def explain(
     policy: PackingPolicy,
     *,
     host: HostRequest = NOTHING,
-    overrides: Mapping[str, Refusal] | None = None,
+    overrides: Mapping[str, NodeRefusal] | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Explain one request on all nodes.
@@ -170,7 +170,7 @@ def _lack_text(lack: _Lack, asked: ContainerRequest) -> str:
     return f"card {lack.card.card.index} lacks {' and '.join(parts)}"
 
 
-def _verdict(view: NodeView, request: PodRequest, placement: Assignment | Refusal) -> NodeVerdict:
+def _verdict(view: NodeView, request: PodRequest, placement: Assignment | NodeRefusal) -> NodeVerdict:
     if isinstance(placement, Assignment):
         return NodeVerdict(view.name, None, "", placement, tuple(_card(each, None) for each in view.state.cards))
     cards = tuple(_card(each, placement.cards.get(each.card.uuid)) for each in view.state.cards)

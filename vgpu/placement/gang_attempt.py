@@ -47,7 +47,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemberPlace:
     """A member's node and cards."""
 
     node: str
@@ -55,7 +55,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class _MemberFit:
     """A member on a node: the view for which it holds, where the member would be placed, and what that costs."""
 
     view: NodeView
@@ -68,7 +68,7 @@ class _Kind:
     """Equal members: one of them, the nodes on which it fits, and for how many of them a node has room."""
 
     member: Member
-    fits: dict[str, _Fit] = field(default_factory=dict)
+    fits: dict[str, _MemberFit] = field(default_factory=dict)
     copies: dict[str, tuple[NodeView, int]] = field(default_factory=dict)
 
 
@@ -82,15 +82,15 @@ class Attempt:
     kinds: dict[Member, _Kind] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
-    def place(self, members: Sequence[Member]) -> Steps[dict[str, Place]]:
+    def place(self, members: Sequence[Member]) -> Steps[dict[str, MemberPlace]]:
         """Return the places of the members before the first one that fits nowhere."""
-        places: dict[str, Place] = {}
+        places: dict[str, MemberPlace] = {}
         for number, member in enumerate(members):
             kind = yield from self._kind(member)
             if not kind.fits:
                 break
             name = yield from self._best(kind, len(members) - number)
-            chosen = places[member.uid] = Place(name, kind.fits[name].assignment)
+            chosen = places[member.uid] = MemberPlace(name, kind.fits[name].assignment)
             yield from self._take(member, chosen)
         return places
 
@@ -124,13 +124,13 @@ class Attempt:
         most = max(copies.values())
         return {name for name, count in copies.items() if count == most}
 
-    def _copies(self, kind: _Kind, name: str, fit: _Fit) -> Steps[int]:
+    def _copies(self, kind: _Kind, name: str, fit: _MemberFit) -> Steps[int]:
         """Return for how many equal members a node has room, at most `MAX_COUNTED`."""
         known = kind.copies.get(name)
         if known is not None and known[0] is fit.view:
             return known[1]
         member, count = kind.member, 0
-        following: _Fit | None = fit
+        following: _MemberFit | None = fit
         while following is not None and count < MAX_COUNTED:
             count += 1
             following = self._fit(following.view.with_pod(member.request, following.assignment, member.host), member)
@@ -145,10 +145,10 @@ class Attempt:
         else:
             kind.fits[name] = fit
 
-    def _fit(self, view: NodeView, member: Member) -> _Fit | None:
+    def _fit(self, view: NodeView, member: Member) -> _MemberFit | None:
         policy = self.cards or self.defaults.gpu_policy_for(member.request.options)
         placed = view.place(member.request, policy, member.host)
-        return _Fit(view, placed, self._cost(view, member)) if isinstance(placed, Assignment) else None
+        return _MemberFit(view, placed, self._cost(view, member)) if isinstance(placed, Assignment) else None
 
     def _cost(self, view: NodeView, member: Member) -> int:
         models, state = self.defaults.models, view.state
@@ -156,7 +156,7 @@ class Attempt:
         row = POLICIES[self.defaults.node_policy_for(member.request.options)]
         return row.cost(state, room.room_of(state, models), Question(ask, self.defaults.demand, models))
 
-    def _take(self, member: Member, place: Place) -> Steps[None]:
+    def _take(self, member: Member, place: MemberPlace) -> Steps[None]:
         """Place a member, and judge all known kinds of members on its node again."""
         self.fleet[place.node] = self.fleet[place.node].with_pod(member.request, place.assignment, member.host)
         self.used.add(place.node)

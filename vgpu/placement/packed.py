@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from vgpu.placement.costs import fgd
 from vgpu.placement.demand import Demand
-from vgpu.placement.room import CARD, Ints, Room
+from vgpu.placement.room import CARD, Ints, NodeRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Packed:
         return 100 * self.stranded / self.free if self.free else 0.0
 
 
-def of_rooms(rooms: Iterable[Room], demand: Demand, total: Callable[[Ints], int] = int) -> Packed:
+def of_rooms(rooms: Iterable[NodeRoom], demand: Demand, total: Callable[[Ints], int] = int) -> Packed:
     """Add up nodes; `total` adds up the nodes of a number where rooms are arrays over nodes."""
     found = sum((_of(each, demand, total) for each in rooms), Packed())
     popularity = sum(each.popularity for each in demand.typical if each.ask.gpus)
     return replace(found, stranded=found.stranded // max(1, popularity))
 
 
-def _of(room: Room, demand: Demand, total: Callable[[Ints], int]) -> Packed:
+def _of(room: NodeRoom, demand: Demand, total: Callable[[Ints], int]) -> Packed:
     """Add up a room; what is stranded is still times the popularity."""
     return Packed(
         sum(total((card.total_slices > 0) * 1) for card in room.cards),

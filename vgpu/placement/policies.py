@@ -14,7 +14,7 @@ from vgpu.placement.costs import fgd, fragmentation, power, topology
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ints, Room
+from vgpu.placement.room import Ints, NodeRoom
 from vgpu.placement.weights import Weights
 
 CardSet = Callable[[Sequence[CardState], int, LinkWeights], list[CardState]]
@@ -34,12 +34,12 @@ class Policy:
     """
 
     card: Callable[[CardState], int]
-    node: Callable[[Room, Question], Ints]
+    node: Callable[[NodeRoom, Question], Ints]
     tolerance: Callable[[Weights], int] = lambda _: 0
     card_set: CardSet | None = None
     node_state: Callable[[NodeState, Question], int] | None = None
 
-    def cost(self, state: NodeState, free: Room, question: Question) -> int:
+    def cost(self, state: NodeState, free: NodeRoom, question: Question) -> int:
         """Return the cost of one node; `free` is what is free on it."""
         cost = int(self.node(free, question))
         return cost + self.node_state(state, question) if self.node_state else cost
@@ -68,11 +68,11 @@ class DefaultPolicies:
         return Question(ask, self.demand, self.models)
 
 
-def _free(node: Room, question: Question) -> Ints:  # noqa: ARG001 - a row of the table
+def _free(node: NodeRoom, question: Question) -> Ints:  # noqa: ARG001 - a row of the table
     return sum(card.free_slices for card in node.cards)
 
 
-def _taken(node: Room, question: Question) -> Ints:
+def _taken(node: NodeRoom, question: Question) -> Ints:
     return -_free(node, question)
 
 

@@ -21,13 +21,13 @@ from vgpu.placement import choose as placing
 
 MAX_TRIALS: Final = 400  # placements in one search: about 20 ms
 
-Fits: TypeAlias = "Callable[[Sequence[Candidate]], bool]"
+Fits: TypeAlias = "Callable[[Sequence[EvictionCandidate]], bool]"
 Cost = tuple[int, int, int, int, tuple[float, ...]]
 Budgets = Mapping[str, int]  # how many more disruptions each PodDisruptionBudget allows
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class EvictionCandidate:
     """A pod that may be evicted.
 
     Attributes:
@@ -51,7 +51,7 @@ class Candidate:
         """The sort key: pods of high priority, then pods that run for long, are important."""
         return self.priority, -self.started, self.uid
 
-    def replaces(self, other: "Candidate") -> bool:
+    def replaces(self, other: "EvictionCandidate") -> bool:
         """Whether an eviction of this pod frees, and violates, the same as an eviction of another."""
         return (self.priority, self.usage, self.budgets) == (other.priority, other.usage, other.budgets)
 
@@ -60,7 +60,7 @@ class Candidate:
 class Eviction:
     """The victims, the most important first, and how many of them violate a PodDisruptionBudget."""
 
-    victims: tuple[Candidate, ...]
+    victims: tuple[EvictionCandidate, ...]
     violations: int
 
     @property
@@ -72,7 +72,7 @@ class Eviction:
         return self.violations, highest, len(priorities), sum(priorities), tuple(-at for at in started)
 
 
-def eviction(victims: Iterable[Candidate], allowed: Budgets) -> Eviction:
+def eviction(victims: Iterable[EvictionCandidate], allowed: Budgets) -> Eviction:
     """Return the eviction of a set of pods.
 
     A pod violates where one of its budgets was used up by more important victims: kube-scheduler's rule.
@@ -85,7 +85,7 @@ def on_node(
     request: PodRequest,
     state: NodeState,
     policy: PackingPolicy,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[EvictionCandidate],
     allowed: Budgets,
     admits: Callable[[Mapping[str, int]], bool],
 ) -> Eviction | None:
@@ -97,7 +97,7 @@ def on_node(
     for part in _parts(request, state):
         cards = {each.card.uuid for each in part.cards}
 
-        def fits(leaving: Sequence[Candidate], part: NodeState = part) -> bool:
+        def fits(leaving: Sequence[EvictionCandidate], part: NodeState = part) -> bool:
             left = without(part, leaving)
             return admits(left.devices) and isinstance(placing.place(request, left, policy), Assignment)
 
@@ -105,7 +105,7 @@ def on_node(
     return min((each for each in evictions if each is not None), key=lambda each: each.cost, default=None)
 
 
-def choose(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> Eviction | None:
+def choose(candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> Eviction | None:
     """Return the cheapest eviction after which the pod fits, or None where no eviction helps.
 
     `fits` says whether the pod fits when these candidates have left; more leaving candidates never hurt.
@@ -115,10 +115,10 @@ def choose(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> Evi
     if fits(()):
         return Eviction((), 0)
     found = _reprieve(candidates, fits, allowed)
-    return _Search(candidates, fits, allowed).improve(found)
+    return _EvictionSearch(candidates, fits, allowed).improve(found)
 
 
-def without(state: NodeState, leaving: Iterable[Candidate]) -> NodeState:
+def without(state: NodeState, leaving: Iterable[EvictionCandidate]) -> NodeState:
     """Return a node's state after pods have left, in which its kubelet no longer reports their slices as held."""
     left = list(leaving)
     freed = usage.total(each.usage for each in left)
@@ -159,7 +159,7 @@ def _without(state: CardState, freed: Usage) -> CardState:
     return CardState(card, state.slice_mib, state.usage - freed)
 
 
-def _violating(ordered: Iterable[Candidate], allowed: Budgets) -> list[Candidate]:
+def _violating(ordered: Iterable[EvictionCandidate], allowed: Budgets) -> list[EvictionCandidate]:
     """Return the pods that violate a budget, when all are evicted; the most important pod comes first."""
     left = dict(allowed)
     found = []
@@ -171,7 +171,7 @@ def _violating(ordered: Iterable[Candidate], allowed: Budgets) -> list[Candidate
     return found
 
 
-def _reprieve(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> Eviction:
+def _reprieve(candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> Eviction:
     ordered = sorted(candidates, key=lambda each: each.importance, reverse=True)
     violating = _violating(ordered, allowed)
     victims = list(ordered)
@@ -182,10 +182,10 @@ def _reprieve(candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> 
     return eviction(victims, allowed)
 
 
-class _Search:
+class _EvictionSearch:
     """Looks for a cheaper eviction by violations, highest priority and count, in this order."""
 
-    def __init__(self, candidates: Sequence[Candidate], fits: Fits, allowed: Budgets) -> None:
+    def __init__(self, candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> None:
         self._ordered = sorted(candidates, key=lambda each: each.importance)
         self._fits = fits
         self._allowed = allowed
@@ -216,8 +216,8 @@ class _Search:
 
     def _extend(
         self,
-        chosen: tuple[Candidate, ...],
-        rest: Sequence[Candidate],
+        chosen: tuple[EvictionCandidate, ...],
+        rest: Sequence[EvictionCandidate],
         count: int,
         violations: int,
         best: Eviction | None,
@@ -238,7 +238,7 @@ class _Search:
             return best
         return new if self._try(new.victims) else best
 
-    def _try(self, leaving: Sequence[Candidate]) -> bool:
+    def _try(self, leaving: Sequence[EvictionCandidate]) -> bool:
         """Whether the pod fits; False when the trials are used up."""
         self._trials -= 1
         return self._trials >= 0 and self._fits(leaving)

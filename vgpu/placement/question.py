@@ -6,7 +6,7 @@ from typing import Final
 from vgpu.placement import demand
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Question:
         models: the bits of the cards' models, which `ask` and `demand` refer to.
     """
 
-    ask: Ask
+    ask: PodAsk
     demand: Demand = demand.EMPTY
     models: Models = field(default_factory=Models)
 
 
-NO_CARDS: Final = Question(Ask(0, 0, 0, 0, 0, 0, 0))
+NO_CARDS: Final = Question(PodAsk(0, 0, 0, 0, 0, 0, 0))

@@ -1,7 +1,7 @@
 """What is free on nodes, in numbers that cost functions calculate with.
 
 A cost function uses operators only, so that each number here may be an int, for one node, or an array of int64 over
-many nodes: the operators of both give equal results. A sum over the cards of a node is `Room.total`.
+many nodes: the operators of both give equal results. A sum over the cards of a node is `NodeRoom.total`.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class CardRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PodAsk:
     """What a pod asks of a node; equal pods are one class.
 
     Attributes:
@@ -74,7 +74,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeRoom:
     """What is free on one node: CPU in thousandths, host memory in MiB, and cards."""
 
     cpu_milli: Ints
@@ -90,7 +90,7 @@ class Room:
         """Return the sum of a number over all cards."""
         return sum(number(card) for card in self.cards)
 
-    def without_empty(self, ask: Ask) -> list[CardRoom]:
+    def without_empty(self, ask: PodAsk) -> list[CardRoom]:
         """Return the cards without the first ones that a pod of whole cards can have."""
         cards: list[CardRoom] = []
         count: Ints = 0
@@ -100,7 +100,7 @@ class Room:
             cards.append(without(card, ask, taken))
         return cards
 
-    def without_tightest(self, ask: Ask) -> list[CardRoom]:
+    def without_tightest(self, ask: PodAsk) -> list[CardRoom]:
         """Return the cards without a pod's shares of the tightest ones that fit, of equal ones the first."""
         cards = list(self.cards)
         free = [tightness(card, ask) for card in cards]
@@ -114,10 +114,10 @@ class Room:
         return cards
 
 
-def room_of(state: NodeState, models: Models) -> Room:
+def room_of(state: NodeState, models: Models) -> NodeRoom:
     """Return what is free on a node."""
     cards = tuple(card_room(each, models) for each in state.cards)
-    return Room(state.host.cpu_milli, state.host.memory_mib, cards)
+    return NodeRoom(state.host.cpu_milli, state.host.memory_mib, cards)
 
 
 def card_room(state: CardState, models: Models) -> CardRoom:
@@ -128,14 +128,14 @@ def card_room(state: CardState, models: Models) -> CardRoom:
     return CardRoom(slices, state.total_slices, cores, models.bit(card.model))
 
 
-def ask_of(request: PodRequest | None, cpu_milli: int, memory_mib: int, slice_mib: int, models: Models) -> Ask:
+def ask_of(request: PodRequest | None, cpu_milli: int, memory_mib: int, slice_mib: int, models: Models) -> PodAsk:
     """Return what a pod asks of a node; of several containers with cards, the one with the largest share counts."""
     if request is None:
-        return Ask(0, 0, 0, 0, cpu_milli, memory_mib, 0)
+        return PodAsk(0, 0, 0, 0, cpu_milli, memory_mib, 0)
     largest = max(request.choosers, key=lambda each: (each.whole, each.gpus * request.slices(each, slice_mib)))
     slices, cores = (0, 0) if largest.whole else (request.slices(largest, slice_mib), request.counted_cores(largest))
     accepted = models.accepted(request.options.selector)
-    return Ask(largest.gpus, slices, cores, int(largest.whole), cpu_milli, memory_mib, accepted)
+    return PodAsk(largest.gpus, slices, cores, int(largest.whole), cpu_milli, memory_mib, accepted)
 
 
 def least(one: Ints, other: Ints) -> Ints:
@@ -143,13 +143,13 @@ def least(one: Ints, other: Ints) -> Ints:
     return one + (other - one) * (other < one)
 
 
-def fits(card: CardRoom, ask: Ask) -> Ints:
+def fits(card: CardRoom, ask: PodAsk) -> Ints:
     """Whether a card has room for a pod's share of it."""
     has_share = (card.free_slices >= ask.slices) & (card.free_cores >= ask.cores) & (ask.whole == 0)
     return (has_share | (card.is_empty & (ask.whole == 1))) & ((card.model & ask.models) > 0)
 
 
-def after(room: Room, ask: Ask) -> Room:
+def after(room: NodeRoom, ask: PodAsk) -> NodeRoom:
     """Return what is left on a node that has room for a pod, when the pod has the tightest cards that fit."""
     cards = room.without_empty(ask) if ask.whole else room.without_tightest(ask)
     return replace(
@@ -157,7 +157,7 @@ def after(room: Room, ask: Ask) -> Room:
     )
 
 
-def without(card: CardRoom, ask: Ask, taken: Ints) -> CardRoom:
+def without(card: CardRoom, ask: PodAsk, taken: Ints) -> CardRoom:
     """Return a card without a pod's share of it, where `taken` is 1; unchanged where it is 0."""
     slices, cores = (card.free_slices, card.free_cores) if ask.whole else (ask.slices, ask.cores)
     left_slices, left_cores = card.free_slices - taken * slices, card.free_cores - taken * cores
@@ -172,6 +172,6 @@ def smallest(numbers: Sequence[Ints]) -> Ints:
     return found
 
 
-def tightness(card: CardRoom, ask: Ask) -> Ints:
+def tightness(card: CardRoom, ask: PodAsk) -> Ints:
     """Return the free slices of a card that has room for a pod's share, a very large number for other cards."""
     return card.free_slices + NEVER * (1 - fits(card, ask)) + _NO_CARD * (card.total_slices == 0)

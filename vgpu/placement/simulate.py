@@ -17,7 +17,7 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain, rank, room, simulated_gangs
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import Place
+from vgpu.placement.gang_attempt import MemberPlace
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
@@ -45,7 +45,7 @@ class Landing:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulationOutcome:
     """Where each pod would be placed, in their order, and the nodes with these pods."""
 
     landings: Sequence[Landing]
@@ -57,16 +57,16 @@ def simulate(
     views: Iterable[NodeView],
     defaults: DefaultPolicies,
     pause: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> SimulationOutcome:
     """Place pods in their order, each beside those before it; `pause` is called between nodes, and may raise.
 
     Equal pods cost one look at each node, and one more at the node that the last of them took.
     """
-    trial = _Trial({view.name: view for view in views}, defaults, pause)
-    return Outcome(land(list(pods), trial), trial.fleet)
+    trial = _PlainTrial({view.name: view for view in views}, defaults, pause)
+    return SimulationOutcome(land(list(pods), trial), trial.fleet)
 
 
-class Trial(Protocol):
+class SimulationTrial(Protocol):
     """A cluster on which pods are tried."""
 
     def judge(self, pod: Wanted) -> Landing:
@@ -75,11 +75,11 @@ class Trial(Protocol):
     def put(self, pod: Wanted, landing: Landing) -> None:
         """Place a pod there."""
 
-    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
         """Return where the pods of a gang would be placed together; `pods` are all pods of the simulation."""
 
 
-def land(pods: Sequence[Wanted], trial: Trial) -> list[Landing]:
+def land(pods: Sequence[Wanted], trial: SimulationTrial) -> list[Landing]:
     """Return where each pod is placed beside those before it."""
     found: dict[int, Landing] = {}
     for group in simulated_gangs.together([pod.gang for pod in pods]):
@@ -87,7 +87,7 @@ def land(pods: Sequence[Wanted], trial: Trial) -> list[Landing]:
     return [found[position] for position in range(len(pods))]
 
 
-def _landed(group: Together, pods: Sequence[Wanted], trial: Trial) -> Iterator[tuple[int, Landing]]:
+def _landed(group: Together, pods: Sequence[Wanted], trial: SimulationTrial) -> Iterator[tuple[int, Landing]]:
     places = trial.plan(group, pods) if group.gang else None
     if isinstance(places, Shortfall):
         missed = _missed(group, places.placed, trial.judge(pods[group.first[0]]))
@@ -113,36 +113,36 @@ def _missed(group: Together, fit: int, alone: Landing) -> Landing:
     return Landing(counts={reason: 1}, gang=group.landing(fit))
 
 
-class _Trial:
+class _PlainTrial:
     """Nodes that are judged one by one."""
 
     def __init__(self, fleet: dict[str, NodeView], defaults: DefaultPolicies, pause: Callable[[], None]) -> None:
         self.fleet = fleet
         self._defaults = defaults
         self._pause = pause
-        self._known: dict[Wanted, _Judged] = {}
+        self._known: dict[Wanted, _JudgedKind] = {}
 
     def judge(self, pod: Wanted) -> Landing:
-        return self._known.setdefault(pod, _Judged(pod, self._defaults)).land(self.fleet, self._pause)
+        return self._known.setdefault(pod, _JudgedKind(pod, self._defaults)).land(self.fleet, self._pause)
 
     def put(self, pod: Wanted, landing: Landing) -> None:
         if landing.assignment is not None:
             self.fleet[landing.node] = self.fleet[landing.node].with_pod(pod.request, landing.assignment, pod.host)
 
-    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
         amounts = [(pod.request, pod.host) for pod in pods]
         return simulated_gangs.plan(group, amounts, self.fleet.values(), self._defaults, self._pause)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class _NodeFit:
     """Where a pod is placed on a node, and what that costs by the policy of nodes."""
 
     assignment: Assignment
     cost: int
 
 
-class _Judged:
+class _JudgedKind:
     """One kind of pod on each node, each judgement valid for the very view that it was computed from."""
 
     def __init__(self, pod: Wanted, defaults: DefaultPolicies) -> None:
@@ -151,14 +151,14 @@ class _Judged:
         self._gpu_policy = defaults.gpu_policy_for(pod.request.options)
         self._policy = POLICIES[defaults.node_policy_for(pod.request.options)]
         self._tolerance = self._policy.tolerance(defaults.demand.weights)
-        self._seen: dict[str, tuple[NodeView, _Fit | Reason]] = {}
+        self._seen: dict[str, tuple[NodeView, _NodeFit | Reason]] = {}
 
     def land(self, fleet: Mapping[str, NodeView], pause: Callable[[], None]) -> Landing:
-        fitting: dict[str, _Fit] = {}
+        fitting: dict[str, _NodeFit] = {}
         counts: dict[Reason, int] = {}
         for view in fleet.values():
             outcome = self._on(view, pause)
-            if isinstance(outcome, _Fit):
+            if isinstance(outcome, _NodeFit):
                 fitting[view.name] = outcome
             else:
                 counts[outcome] = counts.get(outcome, 0) + 1
@@ -168,19 +168,19 @@ class _Judged:
         best = rank.first({name: each.cost for name, each in fitting.items()}, self._tolerance)
         return Landing(best, fitting[best].assignment)
 
-    def _on(self, view: NodeView, pause: Callable[[], None]) -> _Fit | Reason:
+    def _on(self, view: NodeView, pause: Callable[[], None]) -> _NodeFit | Reason:
         known = self._seen.get(view.name)
         if known is None or known[0] is not view:
             known = self._seen[view.name] = view, self._judge(view)
             pause()
         return known[1]
 
-    def _judge(self, view: NodeView) -> _Fit | Reason:
+    def _judge(self, view: NodeView) -> _NodeFit | Reason:
         placed = view.place(self._pod.request, self._gpu_policy, self._pod.host)
         if not isinstance(placed, Assignment):
             return placed.reason
         question = self._question(view)
-        return _Fit(placed, self._policy.cost(view.state, room.room_of(view.state, question.models), question))
+        return _NodeFit(placed, self._policy.cost(view.state, room.room_of(view.state, question.models), question))
 
     def _question(self, view: NodeView) -> Question:
         return self._defaults.question(self._pod.request, view.state.slice_mib, self._pod.host)

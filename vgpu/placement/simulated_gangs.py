@@ -10,7 +10,7 @@ from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.request import PodRequest
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import Member, Place
+from vgpu.placement.gang_attempt import Member, MemberPlace
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
@@ -84,7 +84,7 @@ def plan(
     views: Iterable[NodeView],
     defaults: DefaultPolicies,
     pause: Callable[[], None],
-) -> list[Place] | Shortfall:
+) -> list[MemberPlace] | Shortfall:
     """Return a place for each of the pods that start together; `pods` are all pods of the simulation."""
     if not group.is_complete:
         return Shortfall(0)

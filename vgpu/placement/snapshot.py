@@ -11,7 +11,7 @@ from vgpu.domain.cards.share import HostRoom, NodeState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose, fit, preempt
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +30,24 @@ class NodeView:
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
 
-    def place(self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING) -> Assignment | Refusal:
+    def place(
+        self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING
+    ) -> Assignment | NodeRefusal:
         """Return where a pod is placed on this node, or why it cannot be.
 
         A node that has not the CPU or host memory free that the pod requests (`host`) refuses it last. The extender
         never refuses for that, because kube-scheduler does.
         """
         if self.blocked is not None:
-            return Refusal(self.blocked)
+            return NodeRefusal(self.blocked)
         placement = choose.place(request, self.state, policy)
-        if isinstance(placement, Refusal):
+        if isinstance(placement, NodeRefusal):
             return placement
         devices = request.devices(self.state.slice_mib)
         if not fit.kubelet_has_room(self.allocatable, self.state.devices, devices):
-            return Refusal(Reason.KUBELET_OFFERS_LESS)
+            return NodeRefusal(Reason.KUBELET_OFFERS_LESS)
         lacking = self._lacks(host)
-        return Refusal(lacking) if lacking else placement
+        return NodeRefusal(lacking) if lacking else placement
 
     def for_pod(self, host: HostRequest) -> "NodeView":
         """Return the node; blocked where it has not the CPU or host memory free that a pod requests."""

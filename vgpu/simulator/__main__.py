@@ -20,8 +20,8 @@ with extras.needed("cluster", by="simulator"):
     from vgpu.simulator.display import ChangeLines, LiveScreen
     from vgpu.simulator.ports import PortTaken
     from vgpu.simulator.processes import PartExited
-    from vgpu.simulator.session import Addresses, NotReady, RunContext
-    from vgpu.simulator.settings import Settings
+    from vgpu.simulator.session import Addresses, PartsNotReady, RunContext
+    from vgpu.simulator.settings import SimulatorSettings
 
 WAITING = "starting the extender and the webhook"
 
@@ -35,10 +35,10 @@ class _Console(Console):
 
 def main() -> None:
     """Run until SIGINT or SIGTERM; exit with status 2 on wrong settings, 1 where a part exits by itself."""
-    settings = settings_reader.read(Settings)
+    settings = settings_reader.read(SimulatorSettings)
     try:
         asyncio.run(_run(settings))
-    except (PartExited, NotReady, PortTaken) as error:
+    except (PartExited, PartsNotReady, PortTaken) as error:
         sys.exit(f"simulator: {error}")
     except BrokenPipeError:  # the reader of stdout is gone; nothing may be written any more, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,7 +70,7 @@ def _on_terminal(at: Addresses) -> list[str]:
     ]
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: SimulatorSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -9,7 +9,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import Json, Target
 
 LEASE_S: Final = 1.0
@@ -19,7 +19,7 @@ LEASE_DURATION_S: Final = 3
 class DevicePlugin:
     """Publishes the cards of one node."""
 
-    def __init__(self, cluster: Cluster, node: Node) -> None:
+    def __init__(self, cluster: InMemoryCluster, node: Node) -> None:
         self._cluster = cluster
         self._node = node
         self._lease = Target(resources.LEASES, names.NAMESPACE, names.node_lease(node.name))

@@ -8,7 +8,7 @@ from rich.live import Live
 
 from vgpu.domain import quantity
 from vgpu.simulator import tables
-from vgpu.simulator.view import CardRow, PodRow, View
+from vgpu.simulator.view import CardLine, PodLine, View
 
 
 class Display(Protocol):
@@ -90,17 +90,17 @@ def changes(before: View, after: View) -> Iterator[str]:
         yield f"pod {name}: gone"
 
 
-def pod_line(pod: PodRow) -> str:
+def pod_line(pod: PodLine) -> str:
     """Describe a pod."""
     parts = [pod.phase, f"on {pod.where}" if pod.where else "", f"({pod.asks})" if pod.asks else ""]
     return f"pod {pod.name}: {' '.join(filter(None, parts))}{f': {pod.note}' if pod.note else ''}"
 
 
-def card_line(card: CardRow) -> str:
+def card_line(card: CardLine) -> str:
     """Describe a card."""
     held = "whole" if card.is_whole else f"{_memory(card)}, {card.cores} %"
     return f"card {card.node}/{card.index}: {held}: {', '.join(card.tenants) or 'nobody'}"
 
 
-def _memory(card: CardRow) -> str:
+def _memory(card: CardLine) -> str:
     return f"{quantity.human_mib(card.used_mib)} of {quantity.human_mib(card.memory_mib)}"

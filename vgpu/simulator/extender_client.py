@@ -19,7 +19,7 @@ class ExtenderError(OutsideError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FilterAnswer:
     """The answer to filter: the nodes that fit, in the order asked, and the reasons of the others."""
 
     fitting: tuple[str, ...]
@@ -50,7 +50,7 @@ class ExtenderClient:
         self._url = url
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
 
-    async def filter(self, pod: Json, nodes: Sequence[str]) -> Verdict:
+    async def filter(self, pod: Json, nodes: Sequence[str]) -> FilterAnswer:
         """Ask which nodes fit.
 
         Raises:
@@ -63,7 +63,7 @@ class ExtenderClient:
         if not fitting <= set(nodes):
             raise ExtenderError(f"filter: named nodes that were not asked about: {sorted(fitting - set(nodes))}")
         refused = (answer.failed_nodes or {}) | (answer.failed_and_unresolvable_nodes or {})
-        return Verdict(tuple(node for node in nodes if node in fitting), refused)
+        return FilterAnswer(tuple(node for node in nodes if node in fitting), refused)
 
     async def best(self, pod: Json, nodes: Sequence[str]) -> str:
         """Return the node with the best score, the first of equals; where prioritize fails, the first node."""

@@ -8,7 +8,7 @@ import yaml
 
 from vgpu.domain import names
 from vgpu.simulator.api import resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import Json, Target
 
 CA_OBJECT: Final = "vgpu-webhook-ca"  # empty: the webhook may not create Secrets, only write this one
@@ -17,7 +17,7 @@ DEFINITION: Final = Path(__file__).parents[2] / "manifests" / "base" / "crd.yaml
 NAMESPACES: Final = ("default", "kube-system", names.NAMESPACE)
 
 
-async def install(cluster: Cluster, webhook_url: str) -> None:
+async def install(cluster: InMemoryCluster, webhook_url: str) -> None:
     """Create the objects that must exist before the parts start."""
     if DEFINITION.is_file():  # a checkout has it, and an installed distribution does not
         await cluster.create(Target(resources.CRDS), yaml.safe_load(DEFINITION.read_text()))
@@ -33,7 +33,7 @@ async def install(cluster: Cluster, webhook_url: str) -> None:
         await cluster.create(Target(resource), {"metadata": {"name": WEBHOOK}, "webhooks": [hook]})
 
 
-def ca_bundle(cluster: Cluster) -> str:
+def ca_bundle(cluster: InMemoryCluster) -> str:
     """Return the webhook's CA in base64 where both configurations contain it; empty before."""
     found = []
     for resource in (resources.MUTATING, resources.VALIDATING):

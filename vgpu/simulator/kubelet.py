@@ -15,7 +15,7 @@ from vgpu.domain.errors import KubernetesError
 from vgpu.placement import fit
 from vgpu.simulator import card_usage, measured, nodes
 from vgpu.simulator.api import pods, resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Json, Target
 from vgpu.simulator.device_plugin import DevicePlugin
 
@@ -28,7 +28,7 @@ UNFIT: Final = "UnexpectedAdmissionError"
 class Kubelet:
     """One node, until cancelled."""
 
-    def __init__(self, cluster: Cluster, node: Node) -> None:
+    def __init__(self, cluster: InMemoryCluster, node: Node) -> None:
         self._cluster = cluster
         self._node = node
         self.plugin = DevicePlugin(cluster, node)

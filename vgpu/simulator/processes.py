@@ -15,7 +15,7 @@ class PartExited(Exception):
     """A part exited without being stopped; the message contains the end of its output."""
 
 
-class Part:
+class PartProcess:
     """One part: `python -m NAME ...`, its output in a log file."""
 
     def __init__(self, name: str, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -24,7 +24,9 @@ class Part:
         self._log = log
 
     @classmethod
-    async def start(cls, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> "Part":
+    async def start(
+        cls, name: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> "PartProcess":
         """Start a part in its own session, so that Ctrl-C does not reach it: `stop` ends it."""
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(

@@ -9,7 +9,7 @@ import aiohttp
 
 from vgpu.simulator import installation
 from vgpu.simulator.api import admission
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 POLL_S: Final = 0.05
 
@@ -24,7 +24,7 @@ async def admin(session: aiohttp.ClientSession, url: str) -> None:
     await _until(lambda: _answers(session, f"{url}/healthz", trust=True))
 
 
-async def webhook(session: aiohttp.ClientSession, url: str, cluster: Cluster) -> None:
+async def webhook(session: aiohttp.ClientSession, url: str, cluster: InMemoryCluster) -> None:
     """Return when the webhook's configurations contain its CA, and it is ready."""
 
     async def trusted_and_answering() -> bool:

@@ -14,7 +14,7 @@ from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator import resource_fit, scheduling_status
 from vgpu.simulator.api import pods, resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Json
 from vgpu.simulator.backoff import BackoffQueue
 from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
@@ -59,7 +59,7 @@ class Unschedulable:
 class Scheduler:
     """One scheduler, until cancelled."""
 
-    def __init__(self, cluster: Cluster, profile: Profile) -> None:
+    def __init__(self, cluster: InMemoryCluster, profile: Profile) -> None:
         self._cluster = cluster
         self._profile = profile
         self._queue = BackoffQueue()

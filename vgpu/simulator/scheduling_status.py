@@ -3,11 +3,11 @@
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import pods
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import EVENTS, Json, Target
 
 
-async def mark_unschedulable(cluster: Cluster, pod: Json, why: str, *, component: str) -> None:
+async def mark_unschedulable(cluster: InMemoryCluster, pod: Json, why: str, *, component: str) -> None:
     """Write the condition and the Event, unless the pod is gone, is bound by now, or has this reason already."""
     current = cluster.find(pods.target(pod))
     if current is None or current["spec"].get("nodeName") or why == last_reason(current):
@@ -30,7 +30,7 @@ def last_reason(pod: Json) -> str:
     return str(found.get("message", "")) if found else ""
 
 
-def _event(cluster: Cluster, pod: Json, why: str, component: str) -> Json:
+def _event(cluster: InMemoryCluster, pod: Json, why: str, component: str) -> Json:
     time = timestamps.seconds(cluster.now())
     about = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
     return {

@@ -19,21 +19,21 @@ from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.simulator import installation, nodes, ports, readiness, view
 from vgpu.simulator.api import server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.display import Display
 from vgpu.simulator.extender_client import ExtenderClient
 from vgpu.simulator.kubelet import Kubelet
-from vgpu.simulator.processes import Part
+from vgpu.simulator.processes import PartProcess
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
-from vgpu.simulator.settings import DEFAULT_PORT, Settings
-from vgpu.simulator.workload import Workload
+from vgpu.simulator.settings import DEFAULT_PORT, SimulatorSettings
+from vgpu.simulator.workload import SimulatedWorkload
 
 READY_S: Final = 60.0
 FRAME_S: Final = 0.25
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
-class NotReady(Exception):
+class PartsNotReady(Exception):
     """The parts were not ready in time."""
 
 
@@ -61,7 +61,7 @@ class RunContext:
         stop: ends the run when set.
     """
 
-    settings: Settings
+    settings: SimulatorSettings
     environment: Mapping[str, str]
     folder: Path
     display: Display
@@ -106,7 +106,7 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
         )
 
 
-async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> list[Part]:
+async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> list[PartProcess]:
     """Start the real parts, which the stack stops."""
     kubeconfig = context.folder / "kubeconfig"
     installation.write_kubeconfig(kubeconfig, at.kubernetes)
@@ -119,7 +119,7 @@ async def _start(context: RunContext, at: Addresses, stack: AsyncExitStack) -> l
     for name, (url, more) in own.items():
         flags = ["--kubeconfig", str(kubeconfig), "--slice-mib", str(context.settings.slice_mib)]
         flags += ["--listen", _address(url), *more]
-        part = await Part.start(name, flags, context.environment, context.folder / f"{name}.log")
+        part = await PartProcess.start(name, flags, context.environment, context.folder / f"{name}.log")
         stack.push_async_callback(part.stop)
         parts.append(part)
     return parts
@@ -130,12 +130,12 @@ def _address(url: str) -> str:
 
 
 async def _simulate(
-    context: RunContext, at: Addresses, cluster: Cluster, fleet: Sequence[Node], session: aiohttp.ClientSession
+    context: RunContext, at: Addresses, cluster: InMemoryCluster, fleet: Sequence[Node], session: aiohttp.ClientSession
 ) -> None:
     """Wait for the parts, then create pods, schedule them and show them, until cancelled."""
     await _ready(at, cluster, session, context.say)
     context.announce(at)
-    workload = Workload(cluster)
+    workload = SimulatedWorkload(cluster)
     await asyncio.gather(
         Scheduler(cluster, vgpu_profile(ExtenderClient(session, at.extender))).run(),
         Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
@@ -144,7 +144,9 @@ async def _simulate(
     )
 
 
-async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession, say: Callable[[str], None]) -> None:
+async def _ready(
+    at: Addresses, cluster: InMemoryCluster, session: aiohttp.ClientSession, say: Callable[[str], None]
+) -> None:
     waits = {
         "the extender": partial(readiness.extender, session, at.extender),
         "the admin REST": partial(readiness.admin, session, at.admin),
@@ -157,7 +159,7 @@ async def _ready(at: Addresses, cluster: Cluster, session: aiohttp.ClientSession
                 say(f"{number} of {len(waits)}: waiting for {name}")
                 await until_ready()
     except TimeoutError:
-        raise NotReady(f"{name} is not ready after {READY_S:.0f} s") from None
+        raise PartsNotReady(f"{name} is not ready after {READY_S:.0f} s") from None
 
 
 async def _draw(display: Display, look: Callable[[], view.View]) -> None:

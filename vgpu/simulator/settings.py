@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 DEFAULT_PORT: Final = 9870
 
 
-class Settings(BaseSettings):
+class SimulatorSettings(BaseSettings):
     """A cluster in memory with simulated GPUs, the real extender and webhook, and a workload of pods."""
 
     model_config = SettingsConfigDict(

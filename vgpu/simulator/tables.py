@@ -12,7 +12,7 @@ from rich.text import Text
 
 from vgpu.domain import quantity
 from vgpu.domain.quantity import FULL_CORES
-from vgpu.simulator.view import CardRow, PodRow, View
+from vgpu.simulator.view import CardLine, PodLine, View
 
 BAR_WIDTH: Final = 24
 LEAST_POD_LINES: Final = 9  # below this the cards of a node share a line
@@ -34,11 +34,11 @@ def screen(view: View, heads: Sequence[str], admin: str, width: int, height: int
     return Group(*lines, Text(""), cards, pods_table(latest(view.pods, width, room), width, admin))
 
 
-def latest(pods: Sequence[PodRow], width: int, room: int) -> list[PodRow]:
+def latest(pods: Sequence[PodLine], width: int, room: int) -> list[PodLine]:
     """Return the last pods, as many as have room in this many lines; pods that wait or were refused come last."""
     ordered = sorted(pods, key=lambda pod: bool(pod.note))
     note_width = _note_width(pods, width)
-    shown: list[PodRow] = []
+    shown: list[PodLine] = []
     for pod in reversed(ordered):
         room -= max(1, len(_wrapped(pod.note, note_width)))
         if room < 0:
@@ -47,7 +47,7 @@ def latest(pods: Sequence[PodRow], width: int, room: int) -> list[PodRow]:
     return shown
 
 
-def cards_table(cards: Sequence[CardRow], admin: str = "") -> Table:
+def cards_table(cards: Sequence[CardLine], admin: str = "") -> Table:
     """Draw a line for each card."""
     table = _table("node", "card", "memory", "", "cores", "pods")
     for card in cards:
@@ -58,7 +58,7 @@ def cards_table(cards: Sequence[CardRow], admin: str = "") -> Table:
     return table
 
 
-def nodes_table(cards: Sequence[CardRow], admin: str = "") -> Table:
+def nodes_table(cards: Sequence[CardLine], admin: str = "") -> Table:
     """Draw a line for each node."""
     table = _table("node", "cards", "memory", "", "cores", "pods")
     for name, group in groupby(cards, key=lambda card: card.node):
@@ -72,7 +72,7 @@ def nodes_table(cards: Sequence[CardRow], admin: str = "") -> Table:
     return table
 
 
-def pods_table(pods: Sequence[PodRow], width: int, admin: str = "") -> Table:
+def pods_table(pods: Sequence[PodLine], width: int, admin: str = "") -> Table:
     """Draw the pods; the last column says where a pod is, or why it is nowhere."""
     table = _table("pod", "asks for", "phase", "where, or why not")
     note_width = _note_width(pods, width)
@@ -84,7 +84,7 @@ def pods_table(pods: Sequence[PodRow], width: int, admin: str = "") -> Table:
     return table
 
 
-def _note_width(pods: Sequence[PodRow], width: int) -> int:
+def _note_width(pods: Sequence[PodLine], width: int) -> int:
     """Return the columns that a terminal of this width leaves for the last column of pods."""
     others = ("pod", "asks for", "phase"), *((pod.name, pod.asks, pod.phase) for pod in pods)
     taken = sum(max(map(len, column)) + GAP for column in zip(*others, strict=True))

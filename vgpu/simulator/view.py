@@ -18,7 +18,7 @@ WEBHOOK_PREFIX: Final = "denied the request: "
 
 
 @dataclass(frozen=True, slots=True)
-class CardRow:
+class CardLine:
     """One card: the MiB and percent taken of it, and the pods on it."""
 
     node: str
@@ -31,7 +31,7 @@ class CardRow:
 
 
 @dataclass(frozen=True, slots=True)
-class PodRow:
+class PodLine:
     """One pod: what it asks for, its phase, its cards, or why it has none."""
 
     name: str
@@ -45,8 +45,8 @@ class PodRow:
 class View:
     """All cards and pods at one time."""
 
-    cards: tuple[CardRow, ...]
-    pods: tuple[PodRow, ...]
+    cards: tuple[CardLine, ...]
+    pods: tuple[PodLine, ...]
 
 
 def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod]) -> View:
@@ -55,7 +55,7 @@ def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod])
     pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
     details = _details(store)
     rows = [_pod(pod, nodes, details) for pod in pods]
-    rejected = [PodRow(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
+    rejected = [PodLine(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
     cards = [row for node in nodes.values() for row in _cards(node, pods)]
     return View(tuple(cards), (*rows, *rejected))
 
@@ -74,7 +74,7 @@ def _container(asked: ContainerRequest) -> str:
     return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
 
 
-def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodRow:
+def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodLine:
     phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
     waits = phase == "Pending" and not pod["spec"].get("nodeName")
     note = (
@@ -82,7 +82,7 @@ def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> Po
         if waits
         else pod["status"].get("message", "")
     )
-    return PodRow(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
+    return PodLine(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
 
 
 def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
@@ -93,11 +93,11 @@ def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
     return f"{name} {'cards' if len(indexes) > 1 else 'card'} {', '.join(map(str, indexes))}"
 
 
-def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardRow]:
+def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardLine]:
     holders = [p for p in pods if p["spec"].get("nodeName") == node.name and p["status"]["phase"] not in TERMINAL]
     on_card = [(card_usage.gpus(pod), _name(pod)) for pod in holders]
     for state in card_usage.state(node, holders).cards:
-        yield CardRow(
+        yield CardLine(
             node=node.name,
             index=state.card.index,
             memory_mib=state.card.memory_mib,

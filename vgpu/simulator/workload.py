@@ -8,7 +8,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Json, Target
 from vgpu.simulator.kubelet import RUNS_FOR
 
@@ -70,10 +70,10 @@ def manifests(count: int) -> Iterator[Json]:
         yield wanted.manifest(f"{wanted.name}-{number}")
 
 
-class Workload:
+class SimulatedWorkload:
     """Creates pods one by one, and remembers those that were refused."""
 
-    def __init__(self, cluster: Cluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def __init__(self, cluster: InMemoryCluster, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._cluster = cluster
         self._sleep = sleep
         self.refused: list[RejectedPod] = []

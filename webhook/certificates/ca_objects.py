@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain.errors import KubernetesError
 from webhook.certificates import ca_rotation
 from webhook.certificates.signing import Authority
@@ -24,7 +24,9 @@ KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfiguration
 Json = dict[str, Any]
 
 
-async def shared_authorities(client: Client, namespace: str, name: str, now: datetime) -> tuple[Authority, ...]:
+async def shared_authorities(
+    client: KubernetesClient, namespace: str, name: str, now: datetime
+) -> tuple[Authority, ...]:
     """Return the CAs that all replicas share, after rotating them in the Secret where that is due.
 
     Raises:
@@ -43,7 +45,7 @@ async def shared_authorities(client: Client, namespace: str, name: str, now: dat
     )
 
 
-async def publish_bundle(client: Client, kind: str, name: str, bundle: bytes) -> bool:
+async def publish_bundle(client: KubernetesClient, kind: str, name: str, bundle: bytes) -> bool:
     """Put the bundle into every webhook of a configuration; return whether anything was changed.
 
     Raises:
@@ -76,7 +78,7 @@ def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []
 
 
-async def _read(client: Client, path: str) -> Json:
+async def _read(client: KubernetesClient, path: str) -> Json:
     try:
         found: Json = msgspec.json.decode(await client.get(path))
     except KubernetesError as error:
@@ -92,7 +94,7 @@ def _data(secret: Json) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in found.items()}
 
 
-async def _store(client: Client, path: str, secret: Json, wanted: tuple[Authority, ...]) -> bool:
+async def _store(client: KubernetesClient, path: str, secret: Json, wanted: tuple[Authority, ...]) -> bool:
     """Replace the Secret's data; return False where another replica was faster."""
     data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
     try:

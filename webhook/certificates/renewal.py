@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol
 
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import VgpuError
 from webhook.certificates import ca_objects, ca_rotation, signing
 from webhook.certificates.signing import ServingCertificate
@@ -36,7 +36,7 @@ class OwnCa:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         *,
         namespace: str,
         secret: str,

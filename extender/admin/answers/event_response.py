@@ -13,7 +13,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from extender.admin.answers.streams import Stream
+from extender.admin.answers.streams import ClientStream
 
 HEARTBEAT_S: Final = 15.0
 SEND_TIMEOUT_S: Final = 10.0
@@ -33,7 +33,7 @@ class EventResponse(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, stream: Stream, still_allowed: Callable[[], Awaitable[bool]], close: Callable[[Stream], None]
+        self, stream: ClientStream, still_allowed: Callable[[], Awaitable[bool]], close: Callable[[ClientStream], None]
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
         del self.headers["content-length"]

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Any, Final
 
 from extender.admin.answers import rows
-from extender.admin.exchange.snapshots import Snapshot
-from extender.state.objects import GpuNode, Pod
+from extender.admin.exchange.snapshots import ClusterSnapshot
+from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.placement.snapshot import NodeView
@@ -16,12 +16,12 @@ MAX_FINDINGS: Final = 200
 Row = dict[str, Any]
 
 
-def of(snapshot: Snapshot, sees: Callable[[str], bool]) -> list[Row]:
+def of(snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> list[Row]:
     """Return the findings: nodes first, then cards, then pods that the caller may see."""
     return list(islice(_all(snapshot, sees), MAX_FINDINGS))
 
 
-def _all(snapshot: Snapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
+def _all(snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
     for view in snapshot.views.values():
         yield from _of_node(view)
     for view in snapshot.views.values():
@@ -47,7 +47,7 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
             yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card")
 
 
-def _of_refusals(gpunode: GpuNode, snapshot: Snapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
+def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
     for each in gpunode.refusals:
         pod = snapshot.pods.get(each.uid)
         namespace = pod.namespace if pod else each.namespace
@@ -55,7 +55,7 @@ def _of_refusals(gpunode: GpuNode, snapshot: Snapshot, sees: Callable[[str], boo
             yield _finding("error", f"pod {namespace}/{pod.name if pod else each.name}", each.reason, each.message)
 
 
-def _of_pod(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
+def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
     about = f"pod {pod.namespace}/{pod.name}"
     if pod.is_terminal:
         return

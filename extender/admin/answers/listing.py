@@ -53,7 +53,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowPage:
     """Rows of a list, encoded or not, and the cursor of the next page; empty where there is none."""
 
     items: Sequence[Row | msgspec.Raw]
@@ -65,7 +65,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[T]):
+class ListKind(Generic[T]):
     """A kind of object that lists have.
 
     Attributes:
@@ -87,28 +87,28 @@ class Kind(Generic[T]):
     encoded: Callable[[T], bytes] | None = None
 
 
-def check(listing: Listing, kind: Kind[Any]) -> None:
+def check(listing: Listing, kind: ListKind[Any]) -> None:
     """Raise AdminProblem where a field is not known."""
     _check("sort", [name.removeprefix("-") for name in listing.sort], kind.columns)
     check_fields(listing.fields, kind.fields)
 
 
-def page(later: Iterable[T], listing: Listing, kind: Kind[T]) -> Page:
+def page(later: Iterable[T], listing: Listing, kind: ListKind[T]) -> RowPage:
     """Return the first page of ordered objects: those after the cursor's."""
     first = list(islice(later, listing.limit + 1))
     items, has_more = first[: listing.limit], len(first) > listing.limit
     cursor = _encode(listing, items[-1], kind) if has_more else ""
-    return Page([_row(each, listing, kind) for each in items], cursor)
+    return RowPage([_row(each, listing, kind) for each in items], cursor)
 
 
-def matches(listing: Listing, item: T, kind: Kind[T]) -> bool:
+def matches(listing: Listing, item: T, kind: ListKind[T]) -> bool:
     """Whether an object passes the filters."""
     return all(
         not values or _text(kind.columns[name](item)) in values for name, values in listing.wanted.items()
     ) and all(kind.columns[name](item) >= least for name, least in listing.least.items())
 
 
-def sort_key(listing: Listing, kind: Kind[T]) -> Callable[[T], Key]:
+def sort_key(listing: Listing, kind: ListKind[T]) -> Callable[[T], Key]:
     """Return the function that makes an object's sort key."""
     named = [(name, kind.columns[name.removeprefix("-")]) for name in (*listing.sort, *kind.identity)]
     return lambda item: tuple(_wrapped(name, column(item)) for name, column in named)
@@ -129,7 +129,7 @@ def check_fields(chosen_fields: Sequence[str], known: Collection[str]) -> None:
     _check("fields", chosen_fields, known)
 
 
-def _row(item: T, listing: Listing, kind: Kind[T]) -> Row | msgspec.Raw:
+def _row(item: T, listing: Listing, kind: ListKind[T]) -> Row | msgspec.Raw:
     if kind.encoded is None:
         return chosen(kind.row(item), listing.fields)
     encoded = kind.encoded(item)
@@ -163,7 +163,7 @@ def _check(where: str, names: Sequence[str], known: Collection[str]) -> None:
             raise bad_field(where, f"{name[:60]!r} is not one of {', '.join(sorted(known))}")
 
 
-def _encode(listing: Listing, item: T, kind: Kind[T]) -> str:
+def _encode(listing: Listing, item: T, kind: ListKind[T]) -> str:
     values = [kind.columns[name.removeprefix("-")](item) for name in (*listing.sort, *kind.identity)]
     return base64.urlsafe_b64encode(msgspec.json.encode([listing.digest, *values])).decode().rstrip("=")
 

@@ -13,9 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from extender.admin.answers import listing, rows
-from extender.admin.answers.listing import Key, Kind, Listing, Page
-from extender.admin.exchange.snapshots import Snapshot
-from extender.state.objects import GpuNode, Pod
+from extender.admin.answers.listing import Key, Listing, ListKind, RowPage
+from extender.admin.exchange.snapshots import ClusterSnapshot
+from extender.state.objects import GpuNode, WatchedPod
 
 T = TypeVar("T")
 
@@ -38,7 +38,9 @@ class OrderedList(Generic[T]):
         self._number = -1
         self._lock = asyncio.Lock()
 
-    async def page(self, number: int, objects: Iterable[T], asked: Listing, kind: Kind[T], sees: Sees[T]) -> Page:
+    async def page(
+        self, number: int, objects: Iterable[T], asked: Listing, kind: ListKind[T], sees: Sees[T]
+    ) -> RowPage:
         """Return a page of the objects of snapshot `number`. Raises AdminProblem for a cursor of another query."""
         async with self._lock:
             if number > self._number:
@@ -49,7 +51,7 @@ class OrderedList(Generic[T]):
             later = (known[name][0] for name in self._order[start:])
             return listing.page((each for each in later if sees(each)), asked, kind)
 
-    async def _update(self, objects: Iterable[T], kind: Kind[T]) -> None:
+    async def _update(self, objects: Iterable[T], kind: ListKind[T]) -> None:
         key, fresh = listing.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
         changed: list[Hashable] = []
         for count, each in enumerate(objects, 1):
@@ -85,19 +87,19 @@ class Lists:
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
         self._lists: OrderedDict[tuple[str, str], OrderedList[Any]] = OrderedDict()
-        self._pods: dict[str, tuple[Pod, GpuNode | None, bytes]] = {}
+        self._pods: dict[str, tuple[WatchedPod, GpuNode | None, bytes]] = {}
 
     async def page(
         self,
         what: str,
-        snapshot: Snapshot,
+        snapshot: ClusterSnapshot,
         objects: Iterable[T],
         asked: Listing,
-        kind: Kind[T],
+        kind: ListKind[T],
         *,
         keeps: Callable[[T], bool] = lambda _: True,
         sees: Sees[T] = lambda _: True,
-    ) -> Page:
+    ) -> RowPage:
         """Return a page.
 
         Args:
@@ -120,7 +122,7 @@ class Lists:
             self._lists.popitem(last=False)
         return await kept.page(snapshot.number, objects, asked, kind, sees)
 
-    def pod_row(self, pod: Pod, snapshot: Snapshot) -> bytes:
+    def pod_row(self, pod: WatchedPod, snapshot: ClusterSnapshot) -> bytes:
         """Return a pod's encoded row, which is made once for each version of the pod and of its GPUNode."""
         gpunode = snapshot.gpunodes.get(pod.node)
         known = self._pods.get(pod.uid)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from extender.admin.answers import label_selectors, listing
 from extender.admin.answers.listing import Listing
-from extender.history.recording.events import Kind
+from extender.history.recording.events import EventKind
 
 # Looser than vgpu.domain.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
@@ -184,7 +184,7 @@ class RightSizeQuery(PeriodQuery):
 class HistoryQuery(PeriodQuery):
     """Which events are listed."""
 
-    kind: list[Kind] = Field([], max_length=16, description="kinds of events (default: all)")
+    kind: list[EventKind] = Field([], max_length=16, description="kinds of events (default: all)")
     name: str = Field("", max_length=253, description="name of a pod")
     uid: str = Field("", max_length=64, description="UID of a pod")
     node: str = Field("", max_length=253, description="name of a node")

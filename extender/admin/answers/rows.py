@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from extender.admin.answers.listing import Kind, Row
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.answers.listing import ListKind, Row
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
 from extender.state.fields import container_use
 from extender.state.fields.container_use import ContainerUse
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
@@ -36,7 +36,7 @@ NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
 Sees = Callable[[str], bool]  # whether the caller may see the pods of a namespace
 
 
-def node_row(view: NodeView, snapshot: Snapshot) -> Row:
+def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
     cards = view.state.cards
     gpunode = snapshot.gpunodes.get(view.name)
@@ -60,7 +60,7 @@ def node_row(view: NodeView, snapshot: Snapshot) -> Row:
     }
 
 
-def gpu_row(view: NodeView, state: CardState, snapshot: Snapshot) -> Row:
+def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
     """Return a card, without the names of its pods."""
     card = state.card
     return {
@@ -86,7 +86,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: Snapshot) -> Row:
     }
 
 
-def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
+def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
     """Return how nodes are listed."""
     columns: dict[str, Callable[[NodeView], Any]] = {
         "name": lambda view: view.name,
@@ -98,7 +98,7 @@ def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
         "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
         "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
     }
-    return Kind(
+    return ListKind(
         columns,
         ("name",),
         lambda view: node_row(view, snapshot),
@@ -111,7 +111,7 @@ def node_kind(snapshot: Snapshot) -> Kind[NodeView]:
 Gpu = tuple[NodeView, CardState]
 
 
-def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
+def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
     """Return how cards are listed."""
     columns: dict[str, Callable[[Gpu], Any]] = {
         "uuid": lambda gpu: gpu[1].card.uuid,
@@ -132,7 +132,7 @@ def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
         made = gpu_row(*gpu, snapshot)
         return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
 
-    return Kind(
+    return ListKind(
         columns,
         ("node", "index", "uuid"),
         row,
@@ -142,9 +142,9 @@ def gpu_kind(snapshot: Snapshot, sees: Sees) -> Kind[Gpu]:
     )
 
 
-def pod_kind(snapshot: Snapshot, encoded: Callable[[Pod], bytes] | None = None) -> Kind[Pod]:
+def pod_kind(snapshot: ClusterSnapshot, encoded: Callable[[WatchedPod], bytes] | None = None) -> ListKind[WatchedPod]:
     """Return how pods are listed; `encoded` returns a pod's encoded row where rows are cached."""
-    columns: dict[str, Callable[[Pod], Any]] = {
+    columns: dict[str, Callable[[WatchedPod], Any]] = {
         "namespace": lambda pod: pod.namespace,
         "name": lambda pod: pod.name,
         "uid": lambda pod: pod.uid,
@@ -156,15 +156,15 @@ def pod_kind(snapshot: Snapshot, encoded: Callable[[Pod], bytes] | None = None) 
     }
     identity = ("namespace", "name", "uid")
     row = partial(pod_row, snapshot=snapshot)
-    return Kind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
+    return ListKind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
 
 
-def gpus(snapshot: Snapshot) -> Iterator[Gpu]:
+def gpus(snapshot: ClusterSnapshot) -> Iterator[Gpu]:
     """Yield every card with its node."""
     return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
 
 
-def tenants(uuid: str, snapshot: Snapshot, sees: Sees) -> list[Row]:
+def tenants(uuid: str, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
     """Return the containers on a card whose pods the caller may see."""
     return [
         {"namespace": pod.namespace, "pod": pod.name, **grant}
@@ -175,7 +175,7 @@ def tenants(uuid: str, snapshot: Snapshot, sees: Sees) -> list[Row]:
     ]
 
 
-def pod_row(pod: Pod, snapshot: Snapshot) -> Row:
+def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """Return a pod: what it asks for, and which cards it has."""
     request = pod.parsed.request
     return {
@@ -196,7 +196,7 @@ def pod_row(pod: Pod, snapshot: Snapshot) -> Row:
     }
 
 
-def status(pod: Pod) -> str:
+def status(pod: WatchedPod) -> str:
     """Return where a pod is in its life, in one word."""
     if pod.is_terminal:
         return "Ended"
@@ -207,7 +207,7 @@ def status(pod: Pod) -> str:
     return "Running" if pod.has_started else "Starting"
 
 
-def waiting(pod: Pod, snapshot: Snapshot) -> Row:
+def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """Return since when a pod waits, and what filter last answered about it; null where that was before this start.
 
     kube-scheduler writes the time of its first refusal into the pod; before that, the pod's creation counts.
@@ -225,7 +225,7 @@ def _time(unix_ms: int) -> str:
     return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
 
 
-def is_pending(pod: Pod) -> bool:
+def is_pending(pod: WatchedPod) -> bool:
     """Whether a pod waits for a node."""
     return status(pod) == "Pending" and (pod.parsed.request is not None or bool(pod.parsed.problems))
 
@@ -257,7 +257,7 @@ def usable_cores(state: CardState) -> int:
     return state.free_cores if state.card.healthy and not state.card.cordoned else 0
 
 
-def used_on(uuid: str, snapshot: Snapshot) -> Row:
+def used_on(uuid: str, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
         _used(pod, container, uuid, snapshot)
@@ -274,17 +274,17 @@ def added(parts: Iterable[Row]) -> Row:
     return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
 
 
-def _used(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> Row:
+def _used(pod: WatchedPod, container: str, uuid: str, snapshot: ClusterSnapshot) -> Row:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
 
 
-def _uses(pod: Pod, snapshot: Snapshot) -> tuple[ContainerUse, ...]:
+def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...]:
     gpunode = snapshot.gpunodes.get(pod.node)
     return gpunode.usage.get(pod.uid, ()) if gpunode else ()
 
 
-def _idle_s(pod: Pod, container: str, uuid: str, snapshot: Snapshot) -> int | None:
+def _idle_s(pod: WatchedPod, container: str, uuid: str, snapshot: ClusterSnapshot) -> int | None:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return _seconds(found.idle_ms) if found else None
 
@@ -293,7 +293,7 @@ def _seconds(ms: int | None) -> int | None:
     return None if ms is None else ms // 1000
 
 
-def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
+def _grants(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
     if not pod.node or not isinstance(pod.assignment, Assignment):
         return
     gpunode = snapshot.gpunodes.get(pod.node)
@@ -312,6 +312,6 @@ def _grants(pod: Pod, snapshot: Snapshot) -> Iterator[Row]:
             }
 
 
-def distrust(pod: Pod) -> list[str]:
+def distrust(pod: WatchedPod) -> list[str]:
     """Return why the assignment of a bound pod does not count; empty where it counts."""
     return [pod.assignment.detail] if pod.node and isinstance(pod.assignment, Distrust) else []

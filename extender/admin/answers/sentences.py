@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from extender.admin.exchange.snapshots import Snapshot, WaitingGangs
+from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.state import gang_members
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks import request_text
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import reasons
@@ -29,7 +29,7 @@ GANG_ADVICE: Final = {
 Row = dict[str, Any]
 
 
-def known_cause(pod: Pod, snapshot: Snapshot) -> Row | None:
+def known_cause(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
     """Return the explanation of a pod for which no node need be asked; None for the others."""
     if pod.parsed.problems:
         message = "; ".join(map(str, pod.parsed.problems))
@@ -46,13 +46,13 @@ def known_cause(pod: Pod, snapshot: Snapshot) -> Row | None:
     return None
 
 
-def gang_of(pod: Pod, waiting: WaitingGangs) -> tuple[Reason, str] | None:
+def gang_of(pod: WatchedPod, waiting: WaitingGangs) -> tuple[Reason, str] | None:
     """Return why a pod's gang waits; None for a pod without a gang, or of a gang that does not wait."""
     key = gang_members.key_of(pod)
     return waiting.get(key) if key is not None else None
 
 
-def gang_cause(gang: tuple[Reason, str] | None, snapshot: Snapshot) -> Row | None:
+def gang_cause(gang: tuple[Reason, str] | None, snapshot: ClusterSnapshot) -> Row | None:
     """Return the explanation of a member of a gang, where no node need be asked."""
     if gang is None or gang[0] is Reason.GANG_INSUFFICIENT_CARDS:
         return None
@@ -83,7 +83,7 @@ def why_waiting(
     return "; ".join(parts)
 
 
-def with_helping_pods(nearest: Row | None, snapshot: Snapshot, sees: Callable[[str], bool]) -> Row | None:
+def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Row | None:
     """Return the nearest fit with those pods, each of which alone would make room if it ended; the smallest first."""
     if nearest is None:
         return None
@@ -97,7 +97,7 @@ def with_helping_pods(nearest: Row | None, snapshot: Snapshot, sees: Callable[[s
     return {**nearest, "wouldHelp": [name for _, name in sorted(found)[:MAX_HELPING]]}
 
 
-def _held(pod: Pod, uuid: str) -> tuple[int, int]:
+def _held(pod: WatchedPod, uuid: str) -> tuple[int, int]:
     if not isinstance(pod.assignment, Assignment):
         return 0, 0
     grants = [each for grants in pod.assignment.containers.values() for each in grants if each.gpu == uuid]
@@ -105,7 +105,7 @@ def _held(pod: Pod, uuid: str) -> tuple[int, int]:
     return sum(each.memory_mib for each in grants), cores
 
 
-def _cause(reason: Reason, message: str, advice: str, snapshot: Snapshot) -> Row:
+def _cause(reason: Reason, message: str, advice: str, snapshot: ClusterSnapshot) -> Row:
     count = {"reason": str(reason), "text": reasons.WORDS[reason], "nodes": len(snapshot.views)}
     said = {"code": str(reason), "text": advice, "node": "", "gpus": [], "by": "owner"}
     return {"message": message, "reasons": [count], "nearest": None, "advice": [said], "fits": False}

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from extender.admin.answers import rows
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from vgpu.placement.snapshot import NodeView
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StreamEvent:
     """One event: its kind (pod, gpu, node), the pod's namespace, and the encoded frame."""
 
     kind: str
@@ -38,16 +38,16 @@ class Change:
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class ClientStream:
     """One client's queue. `sees` says which changes the client gets."""
 
     caller: str
-    sees: Callable[[Change], bool]
-    queue: deque[Change] = field(default_factory=deque)
+    sees: Callable[[StreamEvent], bool]
+    queue: deque[StreamEvent] = field(default_factory=deque)
     is_full: bool = False
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def put(self, change: Change) -> None:
+    def put(self, change: StreamEvent) -> None:
         """Queue a change that the client gets; after the queue was full once, nothing more."""
         if self.is_full or not self.sees(change):
             return
@@ -64,32 +64,32 @@ class Streams:
 
     def __init__(
         self,
-        snapshot: Callable[[], Awaitable[Snapshot]],
+        snapshot: Callable[[], Awaitable[ClusterSnapshot]],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         most: int = MAX_STREAMS,
     ) -> None:
         self._snapshot = snapshot
         self._sleep = sleep
         self._most = most
-        self._streams: set[Stream] = set()
+        self._streams: set[ClientStream] = set()
         self._feeding: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._streams)
 
-    def open(self, caller: str, sees: Callable[[Change], bool], *, is_local: bool) -> Stream:
+    def open(self, caller: str, sees: Callable[[StreamEvent], bool], *, is_local: bool) -> ClientStream:
         """Add a stream. Raises AdminProblem where there are too many."""
         own = sum(each.caller == caller for each in self._streams)
         if len(self._streams) >= self._most or (own >= MAX_OF_CALLER and not is_local):
             detail = f"there are {own} event streams of yours, {len(self._streams)} in all; close some"
             raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "10"})
-        stream = Stream(caller, sees)
+        stream = ClientStream(caller, sees)
         self._streams.add(stream)
         if self._feeding is None or self._feeding.done():
             self._feeding = asyncio.create_task(self._feed())
         return stream
 
-    def close(self, stream: Stream) -> None:
+    def close(self, stream: ClientStream) -> None:
         """Remove a stream."""
         self._streams.discard(stream)
         if not self._streams and self._feeding is not None:
@@ -97,7 +97,7 @@ class Streams:
             self._feeding = None
 
     async def _feed(self) -> None:
-        before = await self._next(Snapshot(0))
+        before = await self._next(ClusterSnapshot(0))
         while True:
             await self._sleep(PERIOD_S)
             after = await self._next(before)
@@ -108,7 +108,7 @@ class Streams:
                     await asyncio.sleep(0)
             before = after
 
-    async def _next(self, known: Snapshot) -> Snapshot:
+    async def _next(self, known: ClusterSnapshot) -> ClusterSnapshot:
         """Return a new snapshot; the known one where there is none at present."""
         try:
             return await self._snapshot()
@@ -117,7 +117,7 @@ class Streams:
             return known
 
 
-def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
+def changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
     """Yield the differences between two snapshots."""
     if before.number == after.number:
         return
@@ -131,7 +131,7 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
                 yield _change("gpu", "", "DELETED", {"uuid": card.card.uuid, "node": name})
 
 
-def _pod_changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
+def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
     for uid, pod in after.pods.items():
         known = before.pods.get(uid)
         if known is not pod and known != pod:
@@ -143,7 +143,9 @@ def _pod_changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
         yield _change("pod", pod.namespace, "DELETED", gone)
 
 
-def _node_changes(known: NodeView | None, view: NodeView, before: Snapshot, after: Snapshot) -> Iterator[Change]:
+def _node_changes(
+    known: NodeView | None, view: NodeView, before: ClusterSnapshot, after: ClusterSnapshot
+) -> Iterator[StreamEvent]:
     if known is not None and known.state is view.state and known.blocked is view.blocked:
         return
     kind = "ADDED" if known is None else "MODIFIED"
@@ -160,6 +162,6 @@ def _node_changes(known: NodeView | None, view: NodeView, before: Snapshot, afte
         yield _change("gpu", "", "DELETED", {"uuid": uuid, "node": view.name})
 
 
-def _change(kind: str, namespace: str, type_: str, row: Mapping[str, Any]) -> Change:
+def _change(kind: str, namespace: str, type_: str, row: Mapping[str, Any]) -> StreamEvent:
     data = msgspec.json.encode({"type": type_, "object": row})
-    return Change(kind, namespace, b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
+    return StreamEvent(kind, namespace, b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")

@@ -12,8 +12,8 @@ from typing import Any
 
 from extender.admin.exchange import frames, snapshot_pieces
 from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, TakeSnapshot
-from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSource, NotReady, Snapshot
-from extender.admin.security.audit import AdminAction
+from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSnapshot, ClusterSource, SnapshotNotReady
+from extender.admin.security.audit import AuditedAction
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ class Answers:
         self,
         source: ClusterSource,
         clock: Callable[[], float],
-        acted: Callable[[AdminAction], None],
+        acted: Callable[[AuditedAction], None],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._source = source
         self._clock = clock
         self._acted = acted
         self._sleep = sleep
-        self._sent = Snapshot(0)
+        self._sent = ClusterSnapshot(0)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer until the process closes its end."""
@@ -50,7 +50,7 @@ class Answers:
                 await self._send_snapshot(writer)
                 return
             answer: Any = await self._found(question)
-        except NotReady as error:
+        except SnapshotNotReady as error:
             answer = Failed(str(error))
         writer.write(frames.encode(answer))
         await writer.drain()

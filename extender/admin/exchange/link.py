@@ -9,13 +9,13 @@ from typing import Any, Final, TypeVar
 from extender.admin.exchange import frames
 from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, Piece, TakeSnapshot
 from extender.admin.exchange.snapshot_pieces import Mirror
-from extender.admin.exchange.snapshots import READY_S, NotReady, Snapshot, WaitingGangs
+from extender.admin.exchange.snapshots import READY_S, ClusterSnapshot, SnapshotNotReady, WaitingGangs
 from extender.admin.problems import AdminProblem
-from extender.admin.security.audit import AdminAction
+from extender.admin.security.audit import AuditedAction
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 FRAME_S: Final = READY_S + 5.0  # the longest wait for the next frame
 PODS_PER_QUESTION: Final = 16
@@ -44,13 +44,13 @@ class Link:
         except (asyncio.IncompleteReadError, ConnectionError):
             self._writer.close()
 
-    async def take(self) -> Snapshot:
+    async def take(self) -> ClusterSnapshot:
         """Return a new snapshot. Raises NotReady; AdminProblem: 503, the extender does not answer."""
         return await self._undisturbed(self._take)
 
-    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods."""
-        found: dict[str, Refusal] = await self._ask(AskReserved(pod))
+        found: dict[str, NodeRefusal] = await self._ask(AskReserved(pod))
         return found
 
     async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
@@ -58,7 +58,7 @@ class Link:
         found: WaitingGangs = await self._ask(AskGangs(keys)) if keys else {}
         return found
 
-    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+    async def requests(self, pods: Sequence[WatchedPod]) -> list[PodRequest | None]:
         """Return what pods ask for beside the pods that are on cards now; asked in pieces, to bound each answer."""
         found: list[PodRequest | None] = []
         rest = iter(pods)
@@ -66,7 +66,7 @@ class Link:
             found += await self._ask(AskRequests(piece))
         return found
 
-    def acted(self, action: AdminAction) -> None:
+    def acted(self, action: AuditedAction) -> None:
         """Tell of an admin action."""
         self._writer.write(frames.encode(Acted(action)))
 
@@ -77,7 +77,7 @@ class Link:
 
         return await self._undisturbed(exchange)
 
-    async def _take(self) -> Snapshot:
+    async def _take(self) -> ClusterSnapshot:
         await self._send(TakeSnapshot())
         while isinstance(frame := await self._next(), Piece):
             self._mirror.apply(frame)
@@ -106,7 +106,7 @@ class Link:
         async with asyncio.timeout(FRAME_S):
             frame = await self._received.get()
         if isinstance(frame, Failed):
-            raise NotReady(frame.detail)
+            raise SnapshotNotReady(frame.detail)
         return frame
 
 

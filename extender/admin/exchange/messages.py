@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from extender.admin.security.audit import AdminAction
+from extender.admin.security.audit import AuditedAction
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.placement.policies import DefaultPolicies
 
 
@@ -23,7 +23,7 @@ class Listener:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartMessage:
     """The first message to the process: its settings.
 
     Attributes:
@@ -51,14 +51,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class TakeSnapshot:
-    """Asks for what has changed since the last snapshot: `Piece`s, then `Taken`."""
+    """Asks for what has changed since the last snapshot: `Piece`s, then `SnapshotEnd`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskReserved:
     """Asks on which nodes cards are reserved for other pods than this one."""
 
-    pod: Pod
+    pod: WatchedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class AskGangs:
 class AskRequests:
     """Asks what pods ask for beside the pods that are on cards now."""
 
-    pods: Sequence[Pod]
+    pods: Sequence[WatchedPod]
 
 
 @dataclass(frozen=True, slots=True)
 class Acted:
     """Tells of an admin action. It has no answer."""
 
-    action: AdminAction
+    action: AuditedAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SnapshotEnd:
     """The end of a snapshot, with what is no mapping. `policies` is None where they are those of the last snapshot."""
 
     number: int

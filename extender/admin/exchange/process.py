@@ -14,7 +14,7 @@ from typing import Final
 
 from extender.admin.exchange import frames
 from extender.admin.exchange.answering import Answers
-from extender.admin.exchange.messages import Start
+from extender.admin.exchange.messages import StartMessage
 from vgpu.adapters import child_process
 
 AGAIN_S: Final = 5.0
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class AdminProcess:
     """Runs the process with its settings, and answers it. `answers` makes what answers one process."""
 
-    def __init__(self, start: Start, log_level: str, answers: Callable[[], Answers]) -> None:
+    def __init__(self, start: StartMessage, log_level: str, answers: Callable[[], Answers]) -> None:
         self._start = start
         self._log_level = log_level
         self._answers = answers

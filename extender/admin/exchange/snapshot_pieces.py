@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import is_
 from typing import Any, Final, TypeVar
 
-from extender.admin.exchange.messages import Piece, Taken
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.messages import Piece, SnapshotEnd
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from vgpu.placement.snapshot import NodeView
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _SAME: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 }
 
 
-def pieces(before: Snapshot, after: Snapshot) -> Iterator[Piece | None]:
+def pieces(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[Piece | None]:
     """Yield the differences between two snapshots, and None where only time has passed."""
     for mapping, is_same in _SAME.items():
         old, new = getattr(before, mapping), getattr(after, mapping)
@@ -59,13 +59,13 @@ def _batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def taken(before: Snapshot, after: Snapshot) -> Taken:
+def taken(before: ClusterSnapshot, after: ClusterSnapshot) -> SnapshotEnd:
     """Return the end of a snapshot."""
     policies = None if _has_same_policies(before, after) else after.policies
-    return Taken(after.number, after.slice_mib, after.why_not_leader, policies)
+    return SnapshotEnd(after.number, after.slice_mib, after.why_not_leader, policies)
 
 
-def _has_same_policies(one: Snapshot, other: Snapshot) -> bool:
+def _has_same_policies(one: ClusterSnapshot, other: ClusterSnapshot) -> bool:
     mine, others = one.policies, other.policies
     is_learned = mine.demand is others.demand and mine.models.names == others.models.names
     return is_learned and (mine.node_policy, mine.gpu_policy) == (others.node_policy, others.gpu_policy)
@@ -75,7 +75,7 @@ class Mirror:
     """The copy. Every snapshot that it has made stays as it is."""
 
     def __init__(self) -> None:
-        self._last = Snapshot(0)
+        self._last = ClusterSnapshot(0)
         self._next: dict[str, dict[str, Any]] = {}
 
     def apply(self, piece: Piece) -> None:
@@ -87,11 +87,11 @@ class Mirror:
         for key in piece.gone:
             mapping.pop(key, None)
 
-    def take(self, end: Taken) -> Snapshot:
+    def take(self, end: SnapshotEnd) -> ClusterSnapshot:
         """Return the next snapshot, of which all pieces have come."""
         mappings = {name: self._next.get(name, getattr(self._last, name)) for name in _SAME}
         policies = end.policies or self._last.policies
-        self._last = Snapshot(
+        self._last = ClusterSnapshot(
             end.number,
             slice_mib=end.slice_mib,
             why_not_leader=end.why_not_leader,

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
-from extender.explain.last_decisions import Decision
+from extender.explain.last_decisions import LastDecision
 from extender.gangs.book import GangBook
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
-from extender.state.objects import GpuNode, Pod
+from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
@@ -34,7 +34,7 @@ KEPT: Final = (Reason.CARD_RESERVED, Reason.CARD_KEPT_FOR_GANG)
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ClusterSnapshot:
     """The pods and nodes at one time.
 
     Attributes:
@@ -49,16 +49,16 @@ class Snapshot:
     """
 
     number: int
-    pods: Mapping[str, Pod] = field(default_factory=dict)
+    pods: Mapping[str, WatchedPod] = field(default_factory=dict)
     gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
     views: Mapping[str, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
-    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    decisions: Mapping[str, LastDecision] = field(default_factory=dict)
     why_not_leader: str = ""
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
 
     @cached_property
-    def by_name(self) -> Mapping[tuple[str, str], Pod]:
+    def by_name(self) -> Mapping[tuple[str, str], WatchedPod]:
         """The pods by namespace and name."""
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
 
@@ -73,9 +73,9 @@ class Snapshot:
         return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
 
     @cached_property
-    def holders(self) -> Mapping[str, list[Pod]]:
+    def holders(self) -> Mapping[str, list[WatchedPod]]:
         """The pods that hold each card, by the card's UUID, ordered by name."""
-        found: dict[str, list[Pod]] = {}
+        found: dict[str, list[WatchedPod]] = {}
         for pod in self.pods.values():
             if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
                 for uuid in pod.assignment.gpus():
@@ -85,23 +85,23 @@ class Snapshot:
         return found
 
 
-class NotReady(VgpuError):
+class SnapshotNotReady(VgpuError):
     """The first lists of the cluster are not complete."""
 
 
 class ClusterSource(Protocol):
     """What the admin REST asks of the cluster."""
 
-    async def take(self) -> Snapshot:
+    async def take(self) -> ClusterSnapshot:
         """Return a new snapshot. Raises NotReady."""
 
-    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
 
     async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
         """Return why gangs wait; those that do not wait are left out."""
 
-    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+    async def requests(self, pods: Sequence[WatchedPod]) -> list[PodRequest | None]:
         """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
 
 
@@ -122,7 +122,7 @@ class Shown:
     cluster: Cluster
     node_filter: Filter
     gangs: GangBook
-    decisions: Callable[[], Mapping[str, Decision]]
+    decisions: Callable[[], Mapping[str, LastDecision]]
     ready: Callable[[], Awaitable[None]]
     why_not_leader: Callable[[], str]
     policies: Callable[[], DefaultPolicies]
@@ -137,21 +137,21 @@ class Snapshots:
         self._sleep = sleep
         self._number = 0
 
-    async def take(self) -> Snapshot:
+    async def take(self) -> ClusterSnapshot:
         """Return a new snapshot. Raises NotReady."""
         try:
             async with asyncio.timeout(READY_S):
                 await self._shown.ready()
         except TimeoutError:
-            raise NotReady("the first lists of the cluster are not complete") from None
+            raise SnapshotNotReady("the first lists of the cluster are not complete") from None
         return await self._make()
 
-    async def reserved(self, pod: Pod) -> dict[str, Refusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
         for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
             placement = self._shown.node_filter.node(pod, node)
-            if isinstance(placement, Refusal) and placement.reason in KEPT:
+            if isinstance(placement, NodeRefusal) and placement.reason in KEPT:
                 found[node] = placement
             await self._sleep(0)
         return found
@@ -165,7 +165,7 @@ class Snapshots:
                 await self._sleep(0)
         return found
 
-    async def requests(self, pods: Sequence[Pod]) -> list[PodRequest | None]:
+    async def requests(self, pods: Sequence[WatchedPod]) -> list[PodRequest | None]:
         """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
         found = []
         for pod in pods:
@@ -173,7 +173,7 @@ class Snapshots:
             await self._sleep(0)
         return found
 
-    async def _make(self) -> Snapshot:
+    async def _make(self) -> ClusterSnapshot:
         objects = self._cluster.objects
         pods, gpunodes = dict(objects.pods), dict(objects.gpunodes)
         views = {}
@@ -186,7 +186,7 @@ class Snapshots:
                 views[name] = self._view(name)
         self._number += 1
         shown, policies = self._shown, self._shown.policies()
-        return Snapshot(
+        return ClusterSnapshot(
             self._number, pods, gpunodes, views, self._cluster.slice_mib, shown.decisions(), shown.why_not_leader(),
             replace(policies, models=policies.models.copy()),
         )  # fmt: skip

@@ -5,22 +5,22 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin.answers import models, rows
+from extender.admin.answers import rows, schemas
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.security import visibility
-from extender.admin.security.access import Action, Caller
+from extender.admin.security.access import AccessRequest, Caller
 from vgpu.domain import names
 
 router = APIRouter(tags=["administration"])
 
-PATCH_NODE: Final = Action("patch", "gpunodes", names.DOMAIN)
+PATCH_NODE: Final = AccessRequest("patch", "gpunodes", names.DOMAIN)
 
 
-@router.post("/gpus/{uuid}/cordon", response_model=models.Gpu)
+@router.post("/gpus/{uuid}/cordon", response_model=schemas.GpuSchema)
 async def cordon(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -28,7 +28,7 @@ async def cordon(
     return answer(request, await _set(context, caller, uuid, cordoned=True))
 
 
-@router.post("/gpus/{uuid}/uncordon", response_model=models.Gpu)
+@router.post("/gpus/{uuid}/uncordon", response_model=schemas.GpuSchema)
 async def uncordon(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip

@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 
 from extender.admin.answers.lists import Lists
 from extender.admin.answers.streams import Streams
-from extender.admin.exchange.snapshots import Snapshot, WaitingGangs
+from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
 from extender.admin.security import access as rights
@@ -20,10 +20,10 @@ from extender.admin.security.rate_limits import RateLimits
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
 from extender.state.gang_members import GangKey
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.request import PodRequest
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 HISTORY_AT_ONCE: Final = 4
 ANONYMOUS: Final = "system:unauthenticated"
@@ -51,10 +51,10 @@ class Context:
         history_at_once: bounds the questions to the database.
     """
 
-    snapshot: Callable[[], Awaitable[Snapshot]]
-    reserved: Callable[[Pod], Awaitable[dict[str, Refusal]]]
+    snapshot: Callable[[], Awaitable[ClusterSnapshot]]
+    reserved: Callable[[WatchedPod], Awaitable[dict[str, NodeRefusal]]]
     why_gangs_wait: Callable[[Collection[GangKey]], Awaitable[WaitingGangs]]
-    requests: Callable[[Sequence[Pod]], Awaitable[list[PodRequest | None]]]
+    requests: Callable[[Sequence[WatchedPod]], Awaitable[list[PodRequest | None]]]
     access: Access
     rates: RateLimits
     placement: PlacementProcess

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin.answers.event_response import EventResponse
 from extender.admin.answers.queries import EventQuery
-from extender.admin.answers.streams import Change
+from extender.admin.answers.streams import StreamEvent
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.context import Called, Context, Using, identified
 from extender.admin.security import visibility
@@ -48,7 +48,7 @@ async def stream_events(
     return EventResponse(stream, still_allowed, context.streams.close)
 
 
-async def _sees(context: Context, caller: Caller, query: EventQuery) -> Callable[[Change], bool]:
+async def _sees(context: Context, caller: Caller, query: EventQuery) -> Callable[[StreamEvent], bool]:
     """Return which changes the caller gets. Raises AdminProblem where the caller asks for what it may not see."""
     kinds = set(query.kind or ("pod", "gpu", "node"))
     may_see_cards = await context.access.may(caller, READ_CARDS)
@@ -60,7 +60,7 @@ async def _sees(context: Context, caller: Caller, query: EventQuery) -> Callable
     if any(not sees_pods(each) for each in asked):
         raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not get pods in every namespace asked for")
 
-    def sees(change: Change) -> bool:
+    def sees(change: StreamEvent) -> bool:
         if change.kind not in kinds:
             return False
         if change.kind != "pod":

@@ -8,22 +8,22 @@ from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin.answers import models, periods
+from extender.admin.answers import periods, schemas
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
 from extender.admin.problems import AdminProblem, bad_field
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import READ_CARDS, READ_PODS, Caller
-from extender.history.recording.events import Kind
+from extender.history.recording.events import EventKind
 from extender.history.reporting.reports import (
     Dimension,
-    Entry,
-    Group,
+    HistoryEntry,
     HistoryFilters,
     Reports,
     RightSizeRow,
     UsageFilters,
+    UsageGroup,
     UsageRow,
 )
 from vgpu.domain.asks import right_size
@@ -38,7 +38,7 @@ RETRY_S: Final = 0.2
 T = TypeVar("T")
 
 
-@router.get("/usage", response_model=models.Usage)
+@router.get("/usage", response_model=schemas.UsageSchema)
 async def usage(request: Request, context: Using, caller: Called, query: Annotated[UsageQuery, Query()]) -> Response:
     """Report what pods of a period used and cost, by namespace, owner, label, card, model, node or day.
 
@@ -66,7 +66,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
     return answer(request, body)
 
 
-@router.get("/rightsize", response_model=models.RightSizes)
+@router.get("/rightsize", response_model=schemas.RightSizesSchema)
 async def right_sizes(
     request: Request, context: Using, caller: Called, query: Annotated[RightSizeQuery, Query()]
 ) -> Response:
@@ -91,7 +91,7 @@ async def right_sizes(
     return answer(request, body)
 
 
-@router.get("/history", response_model=models.History)
+@router.get("/history", response_model=schemas.HistorySchema)
 async def history(
     request: Request, context: Using, caller: Called, query: Annotated[HistoryQuery, Query()]
 ) -> Response:
@@ -105,7 +105,7 @@ async def history(
     if namespaces is not None and not query.namespace and await context.access.may(caller, READ_CARDS):
         namespaces |= {""}
     filters = HistoryFilters(
-        kinds=frozenset(Kind(each) for each in query.kind) or None,
+        kinds=frozenset(EventKind(each) for each in query.kind) or None,
         namespaces=namespaces,
         pod=query.name or None,
         pod_uid=query.uid or None,
@@ -157,13 +157,13 @@ async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) ->
     return frozenset(each for each in wanted if sees(each))
 
 
-def _group(text: str) -> Group:
+def _group(text: str) -> UsageGroup:
     if text.startswith(LABEL) and len(text) > len(LABEL):
-        return Group(Dimension.LABEL, text.removeprefix(LABEL))
+        return UsageGroup(Dimension.LABEL, text.removeprefix(LABEL))
     plain = [each for each in Dimension if each is not Dimension.LABEL]
     if text not in plain:
         raise bad_field("by", f"{text[:60]!r} is not one of {', '.join(plain)}, label:KEY")
-    return Group(Dimension(text))
+    return UsageGroup(Dimension(text))
 
 
 def _labels(listed: Iterable[str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ def _labels(listed: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _usage_row(groups: Iterable[Group], row: UsageRow) -> dict[str, Any]:
+def _usage_row(groups: Iterable[UsageGroup], row: UsageRow) -> dict[str, Any]:
     names = [f"{LABEL}{each.label}" if each.label else str(each.dimension) for each in groups]
     return {
         "group": dict(zip(names, row.group, strict=True)),
@@ -216,7 +216,7 @@ def _right_size(row: RightSizeRow) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: HistoryEntry) -> dict[str, Any]:
     at = datetime.fromtimestamp(entry.at_ms / 1000, UTC)
     return {"id": entry.id, "time": _text(at), "kind": entry.kind, "namespace": entry.namespace, "event": entry.event}
 

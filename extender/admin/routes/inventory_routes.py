@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin.answers import models, rows
+from extender.admin.answers import rows, schemas
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
 from extender.admin.problems import not_found
@@ -17,7 +17,7 @@ NodeName = Annotated[str, Path(pattern=NAME, max_length=253, description="name o
 Uuid = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
 
 
-@router.get("/nodes", response_model=models.NodeList)
+@router.get("/nodes", response_model=schemas.NodeListSchema)
 async def list_nodes(
     request: Request, context: Using, caller: Called, query: Annotated[NodeQuery, Query()]
 ) -> Response:
@@ -29,7 +29,7 @@ async def list_nodes(
     return answer(request, page.as_json())
 
 
-@router.get("/nodes/{name}", response_model=models.Node)
+@router.get("/nodes/{name}", response_model=schemas.NodeSchema)
 async def get_node(
     request: Request, context: Using, caller: Called, name: NodeName, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -41,7 +41,7 @@ async def get_node(
     return answer(request, rows.node_row(snapshot.views[name], snapshot))
 
 
-@router.get("/gpus", response_model=models.GpuList)
+@router.get("/gpus", response_model=schemas.GpuListSchema)
 async def list_gpus(request: Request, context: Using, caller: Called, query: Annotated[GpuQuery, Query()]) -> Response:
     """List cards, with the containers on them whose pods the caller may see. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
@@ -52,7 +52,7 @@ async def list_gpus(request: Request, context: Using, caller: Called, query: Ann
     return answer(request, page.as_json())
 
 
-@router.get("/gpus/{uuid}", response_model=models.Gpu)
+@router.get("/gpus/{uuid}", response_model=schemas.GpuSchema)
 async def get_gpu(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip

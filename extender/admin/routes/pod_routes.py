@@ -8,17 +8,17 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin.answers import label_selectors, listing, models, rows, sentences
+from extender.admin.answers import label_selectors, listing, rows, schemas, sentences
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import NAME, ExplainQuery, NoQuery, PendingQuery, PodQuery
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import READ_PODS, Caller
 from extender.admin.worker.questions import Explain, Reasons
 from extender.state import gang_members
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["pods"])
@@ -28,7 +28,7 @@ PodName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of
 Row = dict[str, Any]
 
 
-@router.get("/pods", response_model=models.PodList)
+@router.get("/pods", response_model=schemas.PodListSchema)
 async def list_pods(request: Request, context: Using, caller: Called, query: Annotated[PodQuery, Query()]) -> Response:
     """List pods that ask for GPUs, of the namespaces in which the caller may get pods."""
     snapshot = await context.snapshot()
@@ -46,7 +46,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
     return answer(request, page.as_json())
 
 
-@router.get("/pods/{namespace}/{name}", response_model=models.Pod)
+@router.get("/pods/{namespace}/{name}", response_model=schemas.PodSchema)
 async def get_pod(
     request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
     query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
@@ -56,7 +56,7 @@ async def get_pod(
     return answer(request, rows.pod_row(pod, snapshot))
 
 
-@router.get("/pending", response_model=models.PendingList)
+@router.get("/pending", response_model=schemas.PendingListSchema)
 async def list_pending(
     request: Request, context: Using, caller: Called, query: Annotated[PendingQuery, Query()]
 ) -> Response:
@@ -65,7 +65,7 @@ async def list_pending(
     sees = await _sees(context, caller, query.namespace, snapshot)
     matches = label_selectors.parse(query.selector)
     wanted = query.listing()
-    listing.check_fields(wanted.fields, models.PendingPod.model_fields)
+    listing.check_fields(wanted.fields, schemas.PendingPodSchema.model_fields)
     page = await context.lists.page(
         "pending",
         snapshot,
@@ -80,10 +80,10 @@ async def list_pending(
     found = await _reasons(context, caller, snapshot, waiting, sees)
     items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
     chosen = [listing.chosen(row, wanted.fields) for row in items]
-    return answer(request, listing.Page(chosen, page.next_cursor).as_json())
+    return answer(request, listing.RowPage(chosen, page.next_cursor).as_json())
 
 
-@router.get("/pods/{namespace}/{name}/explain", response_model=models.Explanation)
+@router.get("/pods/{namespace}/{name}/explain", response_model=schemas.ExplanationSchema)
 async def explain_pod(
     request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
     query: Annotated[ExplainQuery, Query()],
@@ -106,7 +106,7 @@ async def explain_pod(
     return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
 
 
-async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[Snapshot, Pod]:
+async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[ClusterSnapshot, WatchedPod]:
     """Return a pod that the caller may see. Raises AdminProblem: 403 without the right, so that no name leaks."""
     await visibility.require(context.access, caller, replace(READ_PODS, namespace=namespace))
     snapshot = await context.snapshot()
@@ -116,7 +116,9 @@ async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> t
     return snapshot, pod
 
 
-async def _sees(context: Context, caller: Caller, asked: Iterable[str], snapshot: Snapshot) -> Callable[[str], bool]:
+async def _sees(
+    context: Context, caller: Caller, asked: Iterable[str], snapshot: ClusterSnapshot
+) -> Callable[[str], bool]:
     """Return which namespaces the caller may see. Raises AdminProblem: 403 for a namespace asked for by name."""
     named = set(asked)
     sees = await visibility.namespaces(context.access, caller, named or snapshot.namespaces)
@@ -128,7 +130,7 @@ async def _sees(context: Context, caller: Caller, asked: Iterable[str], snapshot
 
 
 async def _reasons(
-    context: Context, caller: Caller, snapshot: Snapshot, pods: list[Pod], sees: Callable[[str], bool]
+    context: Context, caller: Caller, snapshot: ClusterSnapshot, pods: list[WatchedPod], sees: Callable[[str], bool]
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
@@ -153,7 +155,7 @@ async def _reasons(
     return found
 
 
-def _asks(pod: Pod) -> bool:
+def _asks(pod: WatchedPod) -> bool:
     return pod.parsed.request is not None or bool(pod.parsed.problems)
 
 
@@ -163,6 +165,6 @@ def _nothing() -> Row:
     }  # fmt: skip
 
 
-def _tenant_namespaces(found: Iterable[Row], snapshot: Snapshot) -> set[str]:
+def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[str]:
     cards = [card["uuid"] for each in found if each["nearest"] for card in each["nearest"]["gpus"]]
     return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}

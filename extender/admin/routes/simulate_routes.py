@@ -9,17 +9,17 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from msgspec import structs
 
-from extender.admin.answers import models
+from extender.admin.answers import schemas
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import NoQuery
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, FieldError, bad_field
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
-from extender.admin.security.access import Action
+from extender.admin.security.access import AccessRequest
 from extender.admin.worker.questions import Simulate
 from extender.state import objects
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, object_names
 from vgpu.domain.asks import translate
@@ -30,25 +30,25 @@ from vgpu.placement.simulated_gangs import Ganged
 
 router = APIRouter(tags=["placement"])
 
-CREATE_PODS: Final = Action("create", "pods")
-SIMULATE: Final = Action("create", "simulations", names.DOMAIN)  # no resource of the API server
+CREATE_PODS: Final = AccessRequest("create", "pods")
+SIMULATE: Final = AccessRequest("create", "simulations", names.DOMAIN)  # no resource of the API server
 MAX_PODS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PodsToPlace:
     """One kind of pod to place."""
 
     namespace: str
     name: str
-    pod: Pod
+    pod: WatchedPod
     request: PodRequest
     count: int
 
 
-@router.post("/simulate", response_model=models.Simulation)
+@router.post("/simulate", response_model=schemas.SimulationSchema)
 async def simulate(
-    request: Request, context: Using, caller: Called, body: models.SimulateBody,
+    request: Request, context: Using, caller: Called, body: schemas.SimulateBodySchema,
     query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
 ) -> Response:  # fmt: skip
     """Say where these pods would be placed, one after the other, changing nothing.
@@ -78,12 +78,12 @@ async def simulate(
     return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
 
 
-def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> Iterator[Entry]:
+def _read(body: schemas.SimulateBodySchema, context: Context, snapshot: ClusterSnapshot) -> Iterator[PodsToPlace]:
     """Read the manifests. Raises AdminProblem that names every field that is wrong."""
     errors: list[FieldError] = []
     for index, entry in enumerate(body.pods):
         read = _pod(entry.pod, entry.count, context, snapshot)
-        if isinstance(read, Entry):
+        if isinstance(read, PodsToPlace):
             yield read
         else:
             errors += [FieldError(f"pods[{index}].pod.{field}", why) for field, why in read]
@@ -92,8 +92,8 @@ def _read(body: models.SimulateBody, context: Context, snapshot: Snapshot) -> It
 
 
 def _pod(
-    manifest: Mapping[str, Any], count: int, context: Context, snapshot: Snapshot
-) -> Entry | list[tuple[str, str]]:
+    manifest: Mapping[str, Any], count: int, context: Context, snapshot: ClusterSnapshot
+) -> PodsToPlace | list[tuple[str, str]]:
     try:
         pod = pod_json.decode(msgspec.json.encode(manifest))
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
@@ -111,19 +111,19 @@ def _pod(
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     asking = structs.replace(objects.pod(named.pod), uid="", namespace=namespace)
-    return Entry(namespace, name, asking, named.asked, count)
+    return PodsToPlace(namespace, name, asking, named.asked, count)
 
 
-def _gang(pod: Pod) -> Ganged | None:
+def _gang(pod: WatchedPod) -> Ganged | None:
     """Return a pod's gang; of a gang whose size a PodGroup says, all pods of the simulation start together."""
     named = pod.parsed.gang
     return Ganged(f"{pod.namespace}/{named.name}", named.size) if named is not None else None
 
 
-def _cards(snapshot: Snapshot) -> list[Any]:
+def _cards(snapshot: ClusterSnapshot) -> list[Any]:
     return [state.card for view in snapshot.views.values() for state in view.state.cards]
 
 
-def _named(entry: Entry, number: int) -> dict[str, Any]:
+def _named(entry: PodsToPlace, number: int) -> dict[str, Any]:
     asked = documents.asked(entry.request)
     return {"namespace": entry.namespace, "name": entry.name, "number": number, "requested": asked}

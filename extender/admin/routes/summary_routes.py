@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 import vgpu
-from extender.admin.answers import findings, models, rows
+from extender.admin.answers import findings, rows, schemas
 from extender.admin.answers.etag import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.routes.context import Called, Using
@@ -17,7 +17,7 @@ router = APIRouter(tags=["inventory"])
 SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
 
 
-@router.get("/summary", response_model=models.Summary)
+@router.get("/summary", response_model=schemas.SummarySchema)
 async def summarize(
     request: Request, context: Using, caller: Called, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -32,7 +32,7 @@ async def summarize(
         "nodes": len(nodes),
         "usableNodes": sum(each["usable"] for each in nodes),
         **{name: sum(each[name] for each in nodes) for name in SUMMED},
-        "pods": {name: pods[name] for name in models.SummaryPods.model_fields},
+        "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_leader,
         "findings": findings.of(snapshot, sees),
     }

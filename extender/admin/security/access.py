@@ -25,7 +25,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AccessRequest:
     """What a caller wants to do, in Kubernetes' terms. An empty namespace means all namespaces, or no namespace."""
 
     verb: str
@@ -40,8 +40,8 @@ class Action:
         return f"{self.verb} {resource}{f' {self.name}' if self.name else ''}{where}"
 
 
-READ_PODS: Final = Action("get", "pods")
-READ_CARDS: Final = Action("list", "gpunodes", names.DOMAIN)
+READ_PODS: Final = AccessRequest("get", "pods")
+READ_CARDS: Final = AccessRequest("list", "gpunodes", names.DOMAIN)
 
 
 class Access(Protocol):
@@ -53,7 +53,7 @@ class Access(Protocol):
         `host` is the name by which the client addressed this server, `origin` the web page that made the request.
         """
 
-    async def may(self, caller: Caller, action: Action) -> bool:
+    async def may(self, caller: Caller, action: AccessRequest) -> bool:
         """Whether the caller has the right. Raises AdminProblem where that cannot be found out."""
 
 
@@ -72,7 +72,7 @@ class LocalAccess:
             raise AdminProblem(HTTPStatus.FORBIDDEN, "Origin: a page of another site may not use this server")
         return Caller("local", is_local=True)
 
-    async def may(self, caller: Caller, action: Action) -> bool:  # noqa: ARG002 - the protocol
+    async def may(self, caller: Caller, action: AccessRequest) -> bool:  # noqa: ARG002 - the protocol
         """Return True: every right."""
         return True
 
@@ -89,7 +89,7 @@ class StaticTokenAccess:
             raise unauthorized("the token is wrong")
         return Caller("token", is_local=True)
 
-    async def may(self, caller: Caller, action: Action) -> bool:  # noqa: ARG002 - the protocol
+    async def may(self, caller: Caller, action: AccessRequest) -> bool:  # noqa: ARG002 - the protocol
         """Return True: every right."""
         return True
 

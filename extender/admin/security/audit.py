@@ -14,7 +14,7 @@ PREFIX: Final = "admin action "
 
 
 @dataclass(frozen=True, slots=True)
-class AdminAction:
+class AuditedAction:
     """One admin action.
 
     Attributes:
@@ -39,13 +39,13 @@ class AdminAction:
 class Audit:
     """Writes each action to the log, and to `also`, such as the history. `now` is the wall clock."""
 
-    def __init__(self, now: Callable[[], datetime], also: Callable[[AdminAction], None] = lambda _: None) -> None:
+    def __init__(self, now: Callable[[], datetime], also: Callable[[AuditedAction], None] = lambda _: None) -> None:
         self._now = now
         self._also = also
 
     def record(self, caller: Caller, action: str, gpu: str, node: str, outcome: str) -> None:
         """Record an action, whether it was done or refused."""
         at = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
-        made = AdminAction(at, caller.name, caller.groups, action, gpu, node, outcome)
+        made = AuditedAction(at, caller.name, caller.groups, action, gpu, node, outcome)
         log.info("%s%s", PREFIX, json.dumps(asdict(made), sort_keys=True))
         self._also(made)

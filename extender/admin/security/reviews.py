@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from extender.admin.problems import AdminProblem
-from extender.admin.security.access import Action, Caller, unauthorized
+from extender.admin.security.access import AccessRequest, Caller, unauthorized
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.pacing.token_bucket import TokenBucket
@@ -81,7 +81,7 @@ class KubernetesAccess:
             raise unauthorized("the API server does not accept the token: it is wrong, expired or for another audience")
         return caller
 
-    async def may(self, caller: Caller, action: Action) -> bool:
+    async def may(self, caller: Caller, action: AccessRequest) -> bool:
         """Ask whether a caller has a right. Raises AdminProblem where the API server does not answer."""
         key = (caller.name, caller.uid, caller.groups, action)
         return await _reviewed(self._rights.get(key, lambda: self._review_access(caller, action)))
@@ -98,7 +98,7 @@ class KubernetesAccess:
                 return _caller(status.get("user") or {})
         return None
 
-    async def _review_access(self, caller: Caller, action: Action) -> bool:
+    async def _review_access(self, caller: Caller, action: AccessRequest) -> bool:
         asked = {
             "verb": action.verb, "resource": action.resource, "group": action.group,
             "namespace": action.namespace, "name": action.name,

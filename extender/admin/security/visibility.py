@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from extender.admin.problems import AdminProblem, forbidden
-from extender.admin.security.access import READ_CARDS, READ_PODS, Access, Action, Caller
+from extender.admin.security.access import READ_CARDS, READ_PODS, Access, AccessRequest, Caller
 
 MAX_NAMESPACES: Final = 500  # reviewed for one request
 AT_ONCE: Final = 16
@@ -36,7 +36,7 @@ async def namespaces(access: Access, caller: Caller, asked: Iterable[str]) -> Ca
     return seen.__contains__
 
 
-async def require(access: Access, caller: Caller, action: Action) -> None:
+async def require(access: Access, caller: Caller, action: AccessRequest) -> None:
     """Return where the caller has a right. Raises AdminProblem otherwise."""
     if not await access.may(caller, action):
         raise forbidden(caller.name, str(action))

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from extender.index.choice import Choice
+from extender.index.choice import NodeChoice
 from extender.index.nodes import NodeIndex
-from extender.index.row import Row
+from extender.index.row import IndexRow
 from vgpu.domain import names
 from vgpu.placement.models import Models
 from vgpu.placement.snapshot import NodeView
@@ -29,7 +29,7 @@ class Fleet:
         self._models = Models()
         self._index = NodeIndex(self._models)
         self._old: dict[str, None] = {}
-        self._choice: Choice | None = None
+        self._choice: NodeChoice | None = None
 
     @property
     def slice_mib(self) -> int:
@@ -55,7 +55,7 @@ class Fleet:
         self.views[view.name] = view
         self._old[view.name] = None
 
-    def choice(self, models: Models) -> Choice:
+    def choice(self, models: Models) -> NodeChoice:
         """Return the choice among all nodes, with the cards' models numbered as in `models`, up to date."""
         if models is not self._models and models.names != self._models.names:  # a row that is written may add a model
             self._index, self._models = NodeIndex(models), models
@@ -65,7 +65,7 @@ class Fleet:
             self._write(name)
         self._old = {}
         if self._choice is None or not is_known:
-            self._choice = Choice(self._index, list(self.views), lambda name: self.views[name].state)
+            self._choice = NodeChoice(self._index, list(self.views), lambda name: self.views[name].state)
         return self._choice
 
     @contextmanager
@@ -87,9 +87,9 @@ class Fleet:
             self._index.put(_row(view))
 
 
-def _row(view: NodeView) -> Row:
+def _row(view: NodeView) -> IndexRow:
     if view.blocked is not None:
-        return Row(view.name, view.blocked, duration_s=math.inf)
+        return IndexRow(view.name, view.blocked, duration_s=math.inf)
     taken = view.state.devices
     slices, cards = (view.allocatable.get(each, 0) - taken.get(each, 0) for each in names.KUBELET_RESOURCES)
-    return Row(view.name, None, view.state, (slices, cards), duration_s=math.inf)
+    return IndexRow(view.name, None, view.state, (slices, cards), duration_s=math.inf)

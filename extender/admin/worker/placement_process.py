@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from extender.admin.exchange import frames
 from extender.admin.exchange.snapshot_pieces import is_same_view
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.admin.worker.fleet import Update
-from extender.admin.worker.questions import Answer, Question
+from extender.admin.worker.questions import Question, WorkerAnswer
 
 LIMIT_S: Final = 5.0
 GRACE_S: Final = 2.0  # a single node takes 10 ms at most
@@ -39,9 +39,9 @@ class PlacementProcess:
         self._lock = asyncio.Lock()
         self._waiting = Counter[str]()
         self._process: asyncio.subprocess.Process | None = None
-        self._known = dict(Snapshot(0).views)
+        self._known = dict(ClusterSnapshot(0).views)
 
-    async def ask(self, snapshot: Snapshot, question: Question, caller: str) -> bytes:
+    async def ask(self, snapshot: ClusterSnapshot, question: Question, caller: str) -> bytes:
         """Return the answer's JSON.
 
         Raises:
@@ -68,7 +68,7 @@ class PlacementProcess:
                 process.kill()
             await process.wait()
 
-    async def _answer(self, snapshot: Snapshot, question: Question) -> Answer:
+    async def _answer(self, snapshot: ClusterSnapshot, question: Question) -> WorkerAnswer:
         try:
             async with asyncio.timeout(START_S):
                 process = await self._started()
@@ -77,11 +77,11 @@ class PlacementProcess:
                 return await self._exchange(process, question)
         except TimeoutError:
             await self.close()
-            return Answer(failure="the time for the answer is over", is_late=True)
+            return WorkerAnswer(failure="the time for the answer is over", is_late=True)
         except (OSError, EOFError, asyncio.IncompleteReadError, pickle.PickleError) as error:
             log.warning("the placement process failed: %s", error)
             await self.close()
-            return Answer(failure="the placement process failed; it is started again")
+            return WorkerAnswer(failure="the placement process failed; it is started again")
         except asyncio.CancelledError:  # the client has gone: the process would answer the next client with this answer
             await self.close()
             raise
@@ -96,7 +96,7 @@ class PlacementProcess:
             await _receive(self._process)  # it has begun to listen
         return self._process
 
-    async def _update(self, process: asyncio.subprocess.Process, snapshot: Snapshot) -> None:
+    async def _update(self, process: asyncio.subprocess.Process, snapshot: ClusterSnapshot) -> None:
         """Send what has changed since the last question."""
         known = self._known
         changed = [
@@ -109,9 +109,9 @@ class PlacementProcess:
             await _send(process, Update((), gone))
         self._known = dict(snapshot.views)
 
-    async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> Answer:
+    async def _exchange(self, process: asyncio.subprocess.Process, question: Question) -> WorkerAnswer:
         await _send(process, (question, self._limit_s))
-        found: Answer = await _receive(process)
+        found: WorkerAnswer = await _receive(process)
         return found
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from extender.admin.worker.fleet import Fleet
-from extender.admin.worker.simulation import Simulation
+from extender.admin.worker.simulation import FleetSimulation
 from vgpu.placement import documents, explain
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
 
@@ -24,7 +24,7 @@ class Explain:
     pod: Wanted
     defaults: DefaultPolicies
     most: int
-    reserved: Mapping[str, Refusal] = field(default_factory=dict)
+    reserved: Mapping[str, NodeRefusal] = field(default_factory=dict)
 
     def answer(self, fleet: Fleet, pause: Pause) -> Json:
         """Explain."""
@@ -45,7 +45,7 @@ class Reasons:
 
     def answer(self, fleet: Fleet, pause: Pause) -> list[Json]:
         """Judge each pod alone."""
-        simulation, known = Simulation(fleet, self.defaults), dict[Wanted, Json]()
+        simulation, known = FleetSimulation(fleet, self.defaults), dict[Wanted, Json]()
         for pod in self.pods:
             if pod not in known:
                 pause()
@@ -64,7 +64,7 @@ class Simulate:
         """Simulate, and take everything back."""
         with fleet.tried():
             before = self._packed(fleet)
-            landed = Simulation(fleet, self.defaults).land(self.pods, pause)
+            landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause)
             landings = [documents.landing(each, fleet.views) for each in landed]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
@@ -77,7 +77,7 @@ Question = Explain | Reasons | Simulate
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WorkerAnswer:
     """JSON, or why there is none; `is_late` where the time was over."""
 
     body: bytes = b""
@@ -85,9 +85,9 @@ class Answer:
     is_late: bool = False
 
 
-def answer(question: Question, fleet: Fleet, pause: Pause) -> Answer:
+def answer(question: Question, fleet: Fleet, pause: Pause) -> WorkerAnswer:
     """Answer a question; `pause` raises TimeoutError when the time is over."""
     try:
-        return Answer(msgspec.json.encode(question.answer(fleet, pause)))
+        return WorkerAnswer(msgspec.json.encode(question.answer(fleet, pause)))
     except TimeoutError:
-        return Answer(is_late=True, failure="the time for the answer is over")
+        return WorkerAnswer(is_late=True, failure="the time for the answer is over")

@@ -5,22 +5,22 @@ from dataclasses import replace
 
 from extender.admin.worker.fleet import Fleet
 from extender.index import ask
-from extender.index.choice import Choice, Judged
+from extender.index.choice import JudgedNodes, NodeChoice
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain, simulate, simulated_gangs
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import Place
+from vgpu.placement.gang_attempt import MemberPlace
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.simulated_gangs import Together
 
 
-class Simulation:
+class FleetSimulation:
     """Places pods on a fleet, which changes."""
 
     def __init__(self, fleet: Fleet, defaults: DefaultPolicies) -> None:
@@ -30,7 +30,7 @@ class Simulation:
 
     def land(self, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[Landing]:
         """Return where each pod is placed beside those before it; `pause` is called before each, and may raise."""
-        return simulate.land(pods, _Trial(self, pause))
+        return simulate.land(pods, _PacedTrial(self, pause))
 
     def put(self, pod: Wanted, landing: Landing) -> None:
         """Place a pod."""
@@ -39,7 +39,7 @@ class Simulation:
             self._fleet.put(view.with_pod(pod.request, landing.assignment, pod.host))
             self._refused.clear()
 
-    def plan(self, group: Together, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[Place] | Shortfall:
+    def plan(self, group: Together, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[MemberPlace] | Shortfall:
         """Return where the pods of a gang would be placed together."""
         kinds = dict.fromkeys(pods[position] for position in group.first)
         best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
@@ -76,7 +76,7 @@ class Simulation:
         assert isinstance(placed, Assignment)  # noqa: S101 - the index gives the answers of the exact rule
         return Landing(node, placed)
 
-    def _judged(self, pod: Wanted, choice: Choice) -> Judged:
+    def _judged(self, pod: Wanted, choice: NodeChoice) -> JudgedNodes:
         uuids = pod.request.options.selector.named_uuids
         asks = [ask.of(pod.request, each, self._fleet.slice_mib) for each in pod.request.choosers]
         return choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
@@ -84,7 +84,7 @@ class Simulation:
     def _question(self, pod: Wanted) -> Question:
         return self._defaults.question(pod.request, self._fleet.slice_mib, pod.host)
 
-    def _nearest(self, pod: Wanted, choice: Choice) -> NearestFit | None:
+    def _nearest(self, pod: Wanted, choice: NodeChoice) -> NearestFit | None:
         """Compare the few best nodes exactly; all of them where the pod names UUIDs, which the index does not know."""
         views, largest = self._fleet.views, explain.largest(pod.request)
         named: Iterable[str] = views
@@ -99,14 +99,14 @@ class Simulation:
         placed = self._place(pod, node)
         return None if isinstance(placed, Assignment) else placed.reason
 
-    def _place(self, pod: Wanted, node: str) -> Assignment | Refusal:
+    def _place(self, pod: Wanted, node: str) -> Assignment | NodeRefusal:
         return self._fleet.views[node].place(pod.request, self._defaults.gpu_policy_for(pod.request.options), pod.host)
 
 
-class _Trial:
+class _PacedTrial:
     """A simulation with a pause before each pod."""
 
-    def __init__(self, simulation: Simulation, pause: Callable[[], None]) -> None:
+    def __init__(self, simulation: FleetSimulation, pause: Callable[[], None]) -> None:
         self._simulation = simulation
         self._pause = pause
 
@@ -117,5 +117,5 @@ class _Trial:
     def put(self, pod: Wanted, landing: Landing) -> None:
         self._simulation.put(pod, landing)
 
-    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[Place] | Shortfall:
+    def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
         return self._simulation.plan(group, pods, self._pause)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from extender.history.recording.events import CardShare, ContainerShare, Decision, Owner, PodName, Source
-from extender.state.objects import GpuNode, Pod
+from extender.history.recording.events import CardShare, ContainerShare, Decision, DecisionSource, PodName, PodOwner
+from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
@@ -28,13 +28,13 @@ INSTANCE_LABELS: Final = frozenset(  # they differ between pods of one owner
 _UNKNOWN_CARD: Final = Card("", -1, "", 0)
 
 
-def pod_name(pod: Pod) -> PodName:
+def pod_name(pod: WatchedPod) -> PodName:
     """Return a pod's identity."""
     return PodName(pod.uid, pod.namespace, pod.name)
 
 
 def decision(
-    pod: Pod,
+    pod: WatchedPod,
     node: GpuNode | None,
     request: PodRequest,
     chosen: Assignment,
@@ -42,7 +42,7 @@ def decision(
     node_name: str,
     at_ms: int,
     refused: Mapping[str, int],
-    source: Source,
+    source: DecisionSource,
 ) -> Decision:
     """Return the decision to bind a pod; of cards that `node` does not contain the model and size are unknown."""
     kind, name = pod.lifecycle.owner
@@ -51,7 +51,7 @@ def decision(
         node_name,
         at_ms,
         pod.lifecycle.created_ms,
-        Owner(kind, name) if kind else Owner("Pod", pod.name),
+        PodOwner(kind, name) if kind else PodOwner("Pod", pod.name),
         labels(pod.scheduling.labels),
         tuple(_containers(chosen)),
         tuple(_cards(node, request, chosen)),

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Source(StrEnum):
+class DecisionSource(StrEnum):
     """Where a decision is known from."""
 
     BIND = "bind"  # this extender bound the pod: time and reasons are known
@@ -50,7 +50,7 @@ class PodName:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class PodOwner:
     """What created a pod: a Deployment, a Job, a StatefulSet; of kind `Pod`, with the pod's name, if nothing did."""
 
     kind: str
@@ -112,12 +112,12 @@ class Decision:
     node: str
     at_ms: int
     created_ms: int
-    owner: Owner
+    owner: PodOwner
     labels: Mapping[str, str]
     containers: tuple[ContainerShare, ...]
     cards: tuple[CardShare, ...]
     refused: Mapping[str, int] = field(default_factory=dict)
-    source: Source = Source.BIND
+    source: DecisionSource = DecisionSource.BIND
 
     def key(self) -> tuple[str, ...]:
         """A pod is bound at most once."""
@@ -125,7 +125,7 @@ class Decision:
 
     def rank(self) -> int:
         """Of one decision, what bind knows replaces what a watch showed."""
-        return 1 if self.source is Source.BIND else 0
+        return 1 if self.source is DecisionSource.BIND else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,7 @@ Event = Decision | Refusals | Start | Restart | End | Resize | CardEvent | Admin
 Record = Event | Used | Watched | Listed  # what the spill contains; only events are listed by reports
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """The kind of an event, as it is stored and filtered by."""
 
     DECISION = "decision"
@@ -376,14 +376,14 @@ class Kind(StrEnum):
     GAP = "gap"
 
 
-KINDS: Final[Mapping[type[Event], Kind]] = {
-    Decision: Kind.DECISION,
-    Refusals: Kind.REFUSALS,
-    Start: Kind.START,
-    Restart: Kind.RESTART,
-    End: Kind.END,
-    Resize: Kind.RESIZE,
-    CardEvent: Kind.CARD,
-    AdminAction: Kind.ADMIN,
-    Gap: Kind.GAP,
+KINDS: Final[Mapping[type[Event], EventKind]] = {
+    Decision: EventKind.DECISION,
+    Refusals: EventKind.REFUSALS,
+    Start: EventKind.START,
+    Restart: EventKind.RESTART,
+    End: EventKind.END,
+    Resize: EventKind.RESIZE,
+    CardEvent: EventKind.CARD,
+    AdminAction: EventKind.ADMIN,
+    Gap: EventKind.GAP,
 }

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from extender.history.recording import card_changes, decisions, node_usage, pod_changes, refusals
-from extender.history.recording.events import Listed, Record, Source, Watched
-from extender.history.recording.recorder import NO_RECORDER, Recorder
+from extender.history.recording.events import DecisionSource, Listed, Record, Watched
+from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder
 from extender.history.recording.refusals import RefusalPeriods, Refused
 from extender.state.fields import container_use
-from extender.state.objects import GpuNode, Pod
+from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.grants.assignment import Assignment
 
 MARK_S: Final = 5.0
@@ -25,7 +25,7 @@ class Feed:
     """Feeds `recorder`. `gpunodes` are the cluster's, `now_ms` is the wall clock, `replica` names this process."""
 
     def __init__(
-        self, recorder: Recorder, gpunodes: Mapping[str, GpuNode], now_ms: Callable[[], int], replica: str
+        self, recorder: HistoryRecorder, gpunodes: Mapping[str, GpuNode], now_ms: Callable[[], int], replica: str
     ) -> None:
         self._recorder = recorder
         self._gpunodes = gpunodes
@@ -38,7 +38,7 @@ class Feed:
         self._decided: OrderedDict[str, None] = OrderedDict()
         self._waiting = RefusalPeriods()
 
-    def begin(self, pods: Iterable[Pod]) -> None:
+    def begin(self, pods: Iterable[WatchedPod]) -> None:
         """Record what the first list shows, and which pods it contains; nothing where there is no history."""
         if self._recorder is NO_RECORDER:
             return
@@ -49,7 +49,7 @@ class Feed:
         running = frozenset(pod.uid for pod in holding if not pod.is_terminal)
         self._record(Listed(self._replica, self._started_ms, self._now_ms(), running))
 
-    def filtered(self, pod: Pod, refused: Refused, *, fits: bool) -> None:
+    def filtered(self, pod: WatchedPod, refused: Refused, *, fits: bool) -> None:
         """Take filter's verdict: how many nodes were refused for each reason, and whether any node fits."""
         if not refused:
             return
@@ -60,16 +60,16 @@ class Feed:
         if len(self._verdicts) > MAX_VERDICTS:
             self._verdicts.popitem(last=False)
 
-    def bound(self, pod: Pod, node: str, chosen: Assignment) -> None:
+    def bound(self, pod: WatchedPod, node: str, chosen: Assignment) -> None:
         """Take a Binding that was carried out."""
         self._all(self._waiting.end(pod.uid))
         refused = refusals.count(self._verdicts.pop(pod.uid, {}))
-        self._decide(pod, node, chosen, self._now_ms(), refused, Source.BIND)
+        self._decide(pod, node, chosen, self._now_ms(), refused, DecisionSource.BIND)
         self._decided[pod.uid] = None
         if len(self._decided) > MAX_DECIDED:
             self._decided.popitem(last=False)
 
-    def pod_changed(self, before: Pod | None, after: Pod) -> None:
+    def pod_changed(self, before: WatchedPod | None, after: WatchedPod) -> None:
         """Take two versions of a pod; `before` is None where the pod is new."""
         if not self._has_begun or not pod_changes.holds_cards(after):
             return
@@ -80,11 +80,11 @@ class Feed:
             unseen_since = after.lifecycle.scheduled_ms if before is None else None
             self._all(pod_changes.end(after, self._now_ms(), after_ms=unseen_since))
 
-    def pod_deleted(self, last: Pod) -> None:
+    def pod_deleted(self, last: WatchedPod) -> None:
         """Take a pod that was deleted while the watch was connected."""
         self._end(last, after_ms=None)
 
-    def pod_gone(self, last: Pod) -> None:
+    def pod_gone(self, last: WatchedPod) -> None:
         """Take a pod that a fresh list lacks: its end was not seen."""
         self._end(last, after_ms=self._seen_ms)
 
@@ -109,18 +109,26 @@ class Feed:
             self._record(Watched(self._replica, self._seen_ms))
             self._all(self._waiting.due(self._now_ms()))
 
-    def _end(self, last: Pod, after_ms: int | None) -> None:
+    def _end(self, last: WatchedPod, after_ms: int | None) -> None:
         self._all(self._waiting.end(last.uid))
         if self._has_begun and pod_changes.holds_cards(last) and not last.is_terminal:
             self._all(pod_changes.end(last, self._now_ms(), after_ms=after_ms, is_deleted=True))
 
-    def _observe(self, pod: Pod) -> None:
+    def _observe(self, pod: WatchedPod) -> None:
         """Record a decision that a watch shows; its time is the one that the API server wrote, if it can be read."""
         assert isinstance(pod.assignment, Assignment)  # noqa: S101 - the pod holds cards
-        self._decide(pod, pod.node, pod.assignment, pod.lifecycle.scheduled_ms or self._now_ms(), {}, Source.WATCH)
+        self._decide(
+            pod, pod.node, pod.assignment, pod.lifecycle.scheduled_ms or self._now_ms(), {}, DecisionSource.WATCH
+        )
 
     def _decide(
-        self, pod: Pod, node: str, chosen: Assignment, at_ms: int, refused: Mapping[str, int], source: Source
+        self,
+        pod: WatchedPod,
+        node: str,
+        chosen: Assignment,
+        at_ms: int,
+        refused: Mapping[str, int],
+        source: DecisionSource,
     ) -> None:
         request = pod.parsed.request
         if request is not None and self._recorder is not NO_RECORDER:

@@ -8,23 +8,23 @@ from typing import Final
 
 from extender.history.recording.decisions import pod_name
 from extender.history.recording.events import End, Event, Restart, Start
-from extender.state.fields.lifecycle import Run
-from extender.state.objects import Pod
+from extender.state.fields.lifecycle import ContainerRun
+from extender.state.objects import WatchedPod
 from vgpu.domain.grants.assignment import Assignment
 
 DELETED: Final = "Deleted"
 ENDED: Final = "Ended"
-NO_RUN: Final = Run(-1, 0)
+NO_RUN: Final = ContainerRun(-1, 0)
 
 
-def holds_cards(pod: Pod | None) -> bool:
+def holds_cards(pod: WatchedPod | None) -> bool:
     """Whether a pod is bound with an assignment that is trusted."""
     if pod is None or not pod.node:
         return False
     return isinstance(pod.assignment, Assignment) and pod.parsed.request is not None
 
 
-def starts(before: Pod | None, after: Pod) -> Iterator[Event]:
+def starts(before: WatchedPod | None, after: WatchedPod) -> Iterator[Event]:
     """Yield the starts of containers that `before` does not show."""
     for container, run in _runs(after).items():
         known = _runs(before).get(container, NO_RUN)
@@ -32,7 +32,7 @@ def starts(before: Pod | None, after: Pod) -> Iterator[Event]:
             yield _start(after, container, run)
 
 
-def end(last: Pod, now_ms: int, *, after_ms: int | None = None, is_deleted: bool = False) -> Iterator[End]:
+def end(last: WatchedPod, now_ms: int, *, after_ms: int | None = None, is_deleted: bool = False) -> Iterator[End]:
     """Yield the end of a pod, and before it those of its containers.
 
     Args:
@@ -51,13 +51,13 @@ def end(last: Pod, now_ms: int, *, after_ms: int | None = None, is_deleted: bool
     yield End(pod_name(last), last.node, "", begin_ms, now_ms, reason=DELETED if is_deleted else ENDED)
 
 
-def _runs(pod: Pod | None) -> Mapping[str, Run]:
+def _runs(pod: WatchedPod | None) -> Mapping[str, ContainerRun]:
     if pod is None or not isinstance(pod.assignment, Assignment):
         return {}
     return {name: run for name, run in (pod.lifecycle.runs or {}).items() if name in pod.assignment.containers}
 
 
-def _start(pod: Pod, container: str, run: Run) -> Event:
+def _start(pod: WatchedPod, container: str, run: ContainerRun) -> Event:
     if run.count <= 0:
         return Start(pod_name(pod), pod.node, container, run.started_ms)
     last = run.last_exit
@@ -65,7 +65,7 @@ def _start(pod: Pod, container: str, run: Run) -> Event:
     return Restart(pod_name(pod), pod.node, container, run.started_ms, run.count, *ended)
 
 
-def _container_end(pod: Pod, container: str, run: Run, after_ms: int, at_ms: int) -> End:
+def _container_end(pod: WatchedPod, container: str, run: ContainerRun, after_ms: int, at_ms: int) -> End:
     if run.exit:
         known = run.exit
         return End(pod_name(pod), pod.node, container, known.at_ms, known.at_ms, known.code, known.reason)

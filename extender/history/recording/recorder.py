@@ -24,7 +24,7 @@ MAX_RETRY_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-class Recorder(Protocol):
+class HistoryRecorder(Protocol):
     """Where the parts of the extender hand over what happens."""
 
     def record(self, record: Record) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from extender.history.recording.decisions import pod_name
 from extender.history.recording.events import PodName, Refusals
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from vgpu.domain.cards.reasons import Reason
 
 MAX_PODS: Final = 10_000
@@ -23,7 +23,7 @@ def count(refused: Refused) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class _Period:
+class _RefusalPeriod:
     pod: PodName
     since_ms: int
     until_ms: int
@@ -39,13 +39,13 @@ class RefusalPeriods:
     """A period for each pod that waits, of the 10,000 pods that were refused last."""
 
     def __init__(self) -> None:
-        self._periods: OrderedDict[str, _Period] = OrderedDict()
+        self._periods: OrderedDict[str, _RefusalPeriod] = OrderedDict()
 
-    def add(self, pod: Pod, refused: Refused, now_ms: int) -> Iterator[Refusals]:
+    def add(self, pod: WatchedPod, refused: Refused, now_ms: int) -> Iterator[Refusals]:
         """Count an attempt; yield the period of the pod that waits longest where there are too many."""
         period = self._periods.get(pod.uid)
         if period is None:
-            self._periods[pod.uid] = _Period(pod_name(pod), now_ms, now_ms, now_ms, reasons=count(refused))
+            self._periods[pod.uid] = _RefusalPeriod(pod_name(pod), now_ms, now_ms, now_ms, reasons=count(refused))
             if len(self._periods) > MAX_PODS:
                 yield self._periods.popitem(last=False)[1].event()
             return

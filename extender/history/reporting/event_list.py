@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, or_, select, tuple_
 
-from extender.history.recording.events import Kind
-from extender.history.reporting.reports import Entry, HistoryFilters, Page
+from extender.history.recording.events import EventKind
+from extender.history.reporting.reports import EntryPage, HistoryEntry, HistoryFilters
 from extender.history.storage import journal
-from extender.history.storage.tables import Card, EventRow, Holding
+from extender.history.storage.tables import CardRow, EventRow, HoldingRow
 from vgpu.domain.errors import MalformedCursor
 
 MAX_LIMIT: Final = 1_000
@@ -17,7 +17,7 @@ MAX_DIGITS: Final = 18
 _ORDER: Final = (EventRow.at_ms, EventRow.id)
 
 
-def page(connection: Connection, filters: HistoryFilters, cursor: str, limit: int) -> Page:
+def page(connection: Connection, filters: HistoryFilters, cursor: str, limit: int) -> EntryPage:
     """Return a page.
 
     Raises:
@@ -28,8 +28,10 @@ def page(connection: Connection, filters: HistoryFilters, cursor: str, limit: in
     chosen = select(*columns).where(*_conditions(filters), *_after(cursor))
     ordered = chosen.order_by(*(each.desc() for each in _ORDER)).limit(limit + 1)
     found = connection.execute(ordered).all()
-    entries = [Entry(row.id, row.at_ms, Kind(row.kind), row.namespace, journal.event(row)) for row in found[:limit]]
-    return Page(tuple(entries), _cursor(found, limit))
+    entries = [
+        HistoryEntry(row.id, row.at_ms, EventKind(row.kind), row.namespace, journal.event(row)) for row in found[:limit]
+    ]
+    return EntryPage(tuple(entries), _cursor(found, limit))
 
 
 def _cursor(found: Sequence[Any], limit: int) -> str:
@@ -71,5 +73,5 @@ def _conditions(filters: HistoryFilters) -> Iterator[ColumnElement[bool]]:
 
 def _about_card(gpu: str) -> ColumnElement[bool]:
     """Events of the card itself, and of every pod that held it."""
-    holders = select(Holding.pod_uid).join(Card, Card.id == Holding.card_id).where(Card.gpu == gpu)
+    holders = select(HoldingRow.pod_uid).join(CardRow, CardRow.id == HoldingRow.card_id).where(CardRow.gpu == gpu)
     return or_(EventRow.gpu == gpu, EventRow.pod_uid.in_(holders))

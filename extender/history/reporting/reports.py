@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from extender.history.recording.events import Event, Kind
+from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
-from vgpu.domain.asks.right_size import Asked, RightSize
+from vgpu.domain.asks.right_size import AskedShare, RightSize
 
 
 class Dimension(StrEnum):
@@ -27,7 +27,7 @@ class Dimension(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UsageGroup:
     """A dimension; `label` is the label's key for `Dimension.LABEL`, otherwise empty."""
 
     dimension: Dimension
@@ -89,7 +89,7 @@ class HistoryFilters:
     contains the empty text.
     """
 
-    kinds: frozenset[Kind] | None = None
+    kinds: frozenset[EventKind] | None = None
     namespaces: frozenset[str] | None = None
     pod: str | None = None  # name
     pod_uid: str | None = None
@@ -100,21 +100,21 @@ class HistoryFilters:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One stored event, with what it is found by. `id` is unique and increases in the order of storing."""
 
     id: int
     at_ms: int
-    kind: Kind
+    kind: EventKind
     namespace: str
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EntryPage:
     """Entries, the latest first. `cursor` continues the list; empty where nothing is left."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[HistoryEntry, ...]
     cursor: str
 
 
@@ -137,7 +137,7 @@ class RightSizeRow:
     container: str
     pods: int
     measured_s: float
-    asked: Asked
+    asked: AskedShare
     found: RightSize
 
     @property
@@ -158,7 +158,7 @@ class Reports(Protocol):
     """Reads the history."""
 
     def usage(
-        self, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()
+        self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()
     ) -> list[UsageRow]:
         """Return usage from `since_ms` to `until_ms`, a row for each group, the largest `share_seconds` first.
 
@@ -178,7 +178,7 @@ class Reports(Protocol):
             HistoryUnavailable: the database does not answer.
         """
 
-    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> Page:
+    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> EntryPage:
         """Return up to `limit` (1 to 1,000) events, the latest first, from where `cursor` of the last page ended.
 
         Raises:

@@ -13,12 +13,12 @@ from sqlalchemy import Connection, Executable, func, select
 from sqlalchemy.orm import aliased
 
 from extender.history.recording import lines
-from extender.history.recording.events import ContainerShare, Decision, Kind
+from extender.history.recording.events import ContainerShare, Decision, EventKind
 from extender.history.reporting import usage_report
 from extender.history.reporting.reports import RightSizeRow, RightSizes, UsageFilters
-from extender.history.storage.tables import Card, EventRow, PodRow, UsedRow, Workload
+from extender.history.storage.tables import CardRow, EventRow, PodRow, UsedRow, WorkloadRow
 from vgpu.domain.asks import right_size
-from vgpu.domain.asks.right_size import Asked
+from vgpu.domain.asks.right_size import AskedShare
 from vgpu.domain.cards import measured_use
 
 MAX_ROWS: Final = 50_000  # 300 containers for a week; 0.3 s
@@ -67,12 +67,12 @@ def report(connection: Connection, since_ms: int, until_ms: int, filters: UsageF
 def _used(since_ms: int, until_ms: int, filters: UsageFilters, pod: str) -> Executable:
     """Return a query for the periods that ended in the time asked for, the latest first."""
     columns = (UsedRow.pod_uid, UsedRow.container, UsedRow.from_ms, UsedRow.until_ms, UsedRow.gpu_ms)
-    chosen = select(*columns, UsedRow.peak_mib, UsedRow.levels, Workload.namespace, Workload.owner)
+    chosen = select(*columns, UsedRow.peak_mib, UsedRow.levels, WorkloadRow.namespace, WorkloadRow.owner)
     joined = chosen.join_from(UsedRow, PodRow, (PodRow.uid == UsedRow.pod_uid) & (PodRow.node == UsedRow.node))
-    joined = joined.join(Workload, Workload.id == PodRow.workload_id)
-    first = aliased(Card)
+    joined = joined.join(WorkloadRow, WorkloadRow.id == PodRow.workload_id)
+    first = aliased(CardRow)
     card = select(func.min(first.id)).where(first.gpu == UsedRow.gpu, first.node == UsedRow.node).scalar_subquery()
-    joined = joined.join(Card, Card.id == card)
+    joined = joined.join(CardRow, CardRow.id == card)
     named = (PodRow.name == pod,) if pod else ()
     period = (UsedRow.until_ms > since_ms, UsedRow.until_ms <= until_ms)
     conditions = (*period, *named, *usage_report.conditions(filters), ~usage_report.is_synthetic())
@@ -91,16 +91,16 @@ def _shares(connection: Connection, uids: Iterable[str]) -> dict[tuple[str, str]
 def _decisions(connection: Connection, uids: Sequence[str]) -> Iterator[Decision]:
     for first in range(0, len(uids), _PODS_AT_ONCE):
         some = uids[first : first + _PODS_AT_ONCE]
-        stored = select(EventRow.payload).where(EventRow.pod_uid.in_(some), EventRow.kind == Kind.DECISION)
+        stored = select(EventRow.payload).where(EventRow.pod_uid.in_(some), EventRow.kind == EventKind.DECISION)
         for payload in connection.scalars(stored):
-            yield lines.from_payload(Kind.DECISION, payload.encode())
+            yield lines.from_payload(EventKind.DECISION, payload.encode())
 
 
 def _row(name: Name, each: _Sum, share: ContainerShare | None) -> RightSizeRow | None:
     if share is None:
         return None  # retention has deleted the pod's decision
     namespace, owner, container = name
-    asked = Asked(share.memory_mib, share.cores, share.whole)
+    asked = AskedShare(share.memory_mib, share.cores, share.whole)
     found = right_size.right_size(asked, each.levels, each.gpu_ms, each.measured_ms, each.peak_mib)
     return RightSizeRow(namespace, owner, container, len(each.pods), each.measured_ms / 1000, asked, found)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from extender.history import folder
 from extender.history.reporting import event_list, prices, right_sizes, usage_report
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import Group, HistoryFilters, Page, RightSizes, UsageFilters, UsageRow
+from extender.history.reporting.reports import EntryPage, HistoryFilters, RightSizes, UsageFilters, UsageGroup, UsageRow
 from extender.history.storage import database
 
 ALL_USAGE = UsageFilters()
@@ -24,7 +24,7 @@ class SqlReports:
         self._now_ms = now_ms
 
     def usage(
-        self, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE
+        self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE
     ) -> list[UsageRow]:
         """Return usage, as `Reports.usage` says."""
         until_ms = min(until_ms, self._now_ms())
@@ -36,7 +36,7 @@ class SqlReports:
         with database.reading(self._engine) as connection:
             return right_sizes.report(connection, since_ms, until_ms, filters, pod)
 
-    def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> Page:
+    def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> EntryPage:
         """Return a page of events, as `Reports.history` says."""
         with database.reading(self._engine) as connection:
             return event_list.page(connection, filters, cursor, limit)

@@ -22,11 +22,11 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import Dimension, Group, UsageFilters, UsageRow
+from extender.history.reporting.reports import Dimension, UsageFilters, UsageGroup, UsageRow
 from extender.history.storage import progress, rollup
 from extender.history.storage.progress import HOUR_MS
-from extender.history.storage.rollup import MEASURES, Window
-from extender.history.storage.tables import Card, UsageDay, UsageHour, Workload
+from extender.history.storage.rollup import MEASURES, RollupWindow
+from extender.history.storage.tables import CardRow, UsageDay, UsageHour, WorkloadRow
 from vgpu.domain import names
 
 HOURS_PER_DAY: Final = 24
@@ -37,7 +37,12 @@ EPOCH: Final = date(1970, 1, 1)
 
 
 def report(
-    connection: Connection, by: Sequence[Group], since_ms: int, until_ms: int, filters: UsageFilters, prices: Prices
+    connection: Connection,
+    by: Sequence[UsageGroup],
+    since_ms: int,
+    until_ms: int,
+    filters: UsageFilters,
+    prices: Prices,
 ) -> list[UsageRow]:
     """Return a row for each group, the largest `share_seconds` first; `until_ms` is not in the future."""
     by_day = any(group.dimension is Dimension.DAY for group in by)
@@ -92,22 +97,22 @@ def _rolled(table: type[UsageHour | UsageDay], column: Any, number: Any, period:
     return rows.where(column >= period.start, column < period.stop).group_by(*groups)
 
 
-def _windows(since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[Window]:
+def _windows(since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[RollupWindow]:
     midnights = range((since_ms // DAY_MS + 1) * DAY_MS, until_ms, DAY_MS) if by_day else ()
     for begin, end in pairwise((since_ms, *midnights, until_ms)):
         if begin < end:
-            yield Window(begin // DAY_MS if by_day else 0, begin, end)
+            yield RollupWindow(begin // DAY_MS if by_day else 0, begin, end)
 
 
-def _grouped(parts: Any, by: Sequence[Group], filters: UsageFilters) -> Select[Any]:
+def _grouped(parts: Any, by: Sequence[UsageGroup], filters: UsageFilters) -> Select[Any]:
     """Join the names, filter and group; a price is for a model, so the model is always a group."""
     usage = parts.subquery("usage")
     columns = {Dimension.DAY: usage.c.number, **_COLUMNS}
     values = [_label(each.label) if each.dimension is Dimension.LABEL else columns[each.dimension] for each in by]
-    groups = [value.label(f"group_{number}") for number, value in enumerate([*values, Card.model])]
+    groups = [value.label(f"group_{number}") for number, value in enumerate([*values, CardRow.model])]
     sums = (func.sum(_measure(usage, name)).label(name) for name in MEASURES)
-    joined = select(*groups, *sums).join_from(usage, Workload, Workload.id == usage.c.workload_id)
-    joined = joined.join(Card, Card.id == usage.c.card_id)
+    joined = select(*groups, *sums).join_from(usage, WorkloadRow, WorkloadRow.id == usage.c.workload_id)
+    joined = joined.join(CardRow, CardRow.id == usage.c.card_id)
     return joined.where(*conditions(filters)).group_by(*groups)
 
 
@@ -122,13 +127,13 @@ def is_synthetic() -> ColumnElement[bool]:
 
 
 def conditions(filters: UsageFilters) -> Iterator[ColumnElement[bool]]:
-    """Yield the conditions of filters, for a query that joins `Workload` and `Card`."""
+    """Yield the conditions of filters, for a query that joins `WorkloadRow` and `CardRow`."""
     chosen = (
-        (Workload.namespace, filters.namespaces),
-        (Workload.owner, None if filters.owner is None else {filters.owner}),
-        (Card.node, filters.nodes),
-        (Card.gpu, filters.cards),
-        (Card.model, filters.models),
+        (WorkloadRow.namespace, filters.namespaces),
+        (WorkloadRow.owner, None if filters.owner is None else {filters.owner}),
+        (CardRow.node, filters.nodes),
+        (CardRow.gpu, filters.cards),
+        (CardRow.model, filters.models),
     )
     for column, values in chosen:
         if values is not None:
@@ -138,19 +143,19 @@ def conditions(filters: UsageFilters) -> Iterator[ColumnElement[bool]]:
 
 
 def _label(key: str) -> ColumnElement[str]:
-    return func.coalesce(Workload.labels[key].as_string(), "")
+    return func.coalesce(WorkloadRow.labels[key].as_string(), "")
 
 
 _COLUMNS: Final[dict[Dimension, Any]] = {
-    Dimension.NAMESPACE: Workload.namespace,
-    Dimension.OWNER: Workload.owner,
-    Dimension.CARD: Card.gpu,
-    Dimension.MODEL: Card.model,
-    Dimension.NODE: Card.node,
+    Dimension.NAMESPACE: WorkloadRow.namespace,
+    Dimension.OWNER: WorkloadRow.owner,
+    Dimension.CARD: CardRow.gpu,
+    Dimension.MODEL: CardRow.model,
+    Dimension.NODE: CardRow.node,
 }
 
 
-def _rows(found: Iterable[Any], by: Sequence[Group], prices: Prices) -> Iterator[UsageRow]:
+def _rows(found: Iterable[Any], by: Sequence[UsageGroup], prices: Prices) -> Iterator[UsageRow]:
     """Add the models of a group up; a group has a cost if each of its models has a price."""
     groups: dict[tuple[str, ...], list[Any]] = {}
     for each in found:
@@ -175,5 +180,5 @@ def _row(name: tuple[str, ...], rows: Sequence[Any], costs: Sequence[float | Non
     )
 
 
-def _text(group: Group, value: Any) -> str:
+def _text(group: UsageGroup, value: Any) -> str:
     return (EPOCH + timedelta(days=value)).isoformat() if group.dimension is Dimension.DAY else str(value)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select, tuple_
 from extender.history.recording.events import CardShare, Decision
 from extender.history.storage import statements
 from extender.history.storage.journal import KEY_BYTES
-from extender.history.storage.tables import Card, Workload
+from extender.history.storage.tables import CardRow, WorkloadRow
 
 CardKey = tuple[str, str, str]  # UUID, node, model
 
@@ -27,7 +27,7 @@ def workload_ids(connection: Connection, decisions: Iterable[Decision]) -> Mappi
     wanted = {workload_digest(each): each for each in decisions}
     found = _workloads(connection, wanted)
     new = [_workload(digest, each) for digest, each in wanted.items() if digest not in found]
-    statements.insert_new(connection, Workload, new)
+    statements.insert_new(connection, WorkloadRow, new)
     return _workloads(connection, wanted) if new else found
 
 
@@ -41,12 +41,12 @@ def card_ids(connection: Connection, wanted: Iterable[tuple[str, CardShare]]) ->
     cards = {card_key(node, card): card for node, card in wanted}
     found = _cards(connection, cards)
     new = [_card(key, card) for key, card in cards.items() if key not in found]
-    statements.insert_new(connection, Card, new)
+    statements.insert_new(connection, CardRow, new)
     return _cards(connection, cards) if new else found
 
 
 def _workloads(connection: Connection, digests: Iterable[bytes]) -> dict[bytes, int]:
-    chosen = select(Workload.digest, Workload.id).where(Workload.digest.in_(list(digests)))
+    chosen = select(WorkloadRow.digest, WorkloadRow.id).where(WorkloadRow.digest.in_(list(digests)))
     return {row.digest: row.id for row in connection.execute(chosen)}
 
 
@@ -61,8 +61,8 @@ def _workload(digest: bytes, decision: Decision) -> dict[str, Any]:
 
 
 def _cards(connection: Connection, keys: Iterable[CardKey]) -> dict[CardKey, int]:
-    columns = (Card.gpu, Card.node, Card.model)
-    chosen = select(Card.id, *columns).where(tuple_(*columns).in_(list(keys)))
+    columns = (CardRow.gpu, CardRow.node, CardRow.model)
+    chosen = select(CardRow.id, *columns).where(tuple_(*columns).in_(list(keys)))
     return {(row.gpu, row.node, row.model): row.id for row in connection.execute(chosen)}
 
 

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, delete, func, select, tuple_
 from extender.history.recording.events import Decision, End, Event, Listed, PodName, Record, Resize, Used, Watched
 from extender.history.storage import dimensions, journal, pod_usage, progress, statements
 from extender.history.storage.pod_usage import PodUsage
-from extender.history.storage.tables import Holding, PodRow, ReplicaRow, UsedRow
+from extender.history.storage.tables import HoldingRow, PodRow, ReplicaRow, UsedRow
 
 NOT_LISTED: Final = "NotListed"
-KEY: Final = (Holding.pod_uid, Holding.card_id, Holding.from_ms)
+KEY: Final = (HoldingRow.pod_uid, HoldingRow.card_id, HoldingRow.from_ms)
 
 Row = dict[str, Any]
 Held = Mapping[tuple[str, int, int], Row]  # by pod, card and beginning
@@ -105,14 +105,14 @@ def _store(connection: Connection, pods: Sequence[PodUsage]) -> None:
 
 
 def _replace_holdings(connection: Connection, uids: Sequence[str], new: Held) -> None:
-    stored = connection.execute(select(*Holding.__table__.columns).where(Holding.pod_uid.in_(uids)))
+    stored = connection.execute(select(*HoldingRow.__table__.columns).where(HoldingRow.pod_uid.in_(uids)))
     old = {_key(row): row for row in (dict(each) for each in stored.mappings())}
     differing = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
     stale = old.keys() - new.keys()
     if stale:
-        connection.execute(delete(Holding).where(tuple_(*KEY).in_(stale)))
+        connection.execute(delete(HoldingRow).where(tuple_(*KEY).in_(stale)))
     rows = [new[key] for key in differing if key in new]
-    statements.replace(connection, Holding.__table__, rows, "pod_uid", "card_id", "from_ms")
+    statements.replace(connection, HoldingRow.__table__, rows, "pod_uid", "card_id", "from_ms")
     if differing:
         progress.roll_up_again(connection, min(_changed_ms(old.get(key), new.get(key)) for key in differing))
 

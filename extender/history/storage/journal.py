@@ -7,12 +7,12 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from extender.history.recording import events, lines
-from extender.history.recording.events import AdminAction, CardEvent, Event, Gap, Kind, Resize
+from extender.history.recording.events import AdminAction, CardEvent, Event, EventKind, Gap, Resize
 from extender.history.storage import statements
 from extender.history.storage.tables import EventRow
 
 KEY_BYTES: Final = 16
-USAGE_KINDS: Final = (Kind.DECISION, Kind.END, Kind.RESIZE)  # what a pod's usage is derived from
+USAGE_KINDS: Final = (EventKind.DECISION, EventKind.END, EventKind.RESIZE)  # what a pod's usage is derived from
 
 
 def write(connection: Connection, added: Iterable[Event]) -> None:

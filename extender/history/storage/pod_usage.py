@@ -10,7 +10,7 @@ from vgpu.domain.quantity import FULL_CORES
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenPeriod:
     """What a pod took of a card in a period; the fields are those of the table `holdings`."""
 
     card: CardShare
@@ -26,7 +26,7 @@ class PodUsage:
 
     decision: Decision
     end: End | None
-    taken: tuple[Taken, ...]
+    taken: tuple[TakenPeriod, ...]
 
 
 def share(card: CardShare) -> float:
@@ -56,14 +56,14 @@ def derive(events: Sequence[Event]) -> PodUsage | None:
     return PodUsage(decision, end, tuple(_taken(decision, resizes, until)))
 
 
-def _taken(decision: Decision, resizes: Sequence[Resize], until: int) -> Iterator[Taken]:
+def _taken(decision: Decision, resizes: Sequence[Resize], until: int) -> Iterator[TakenPeriod]:
     for number, card in enumerate(sorted(decision.cards, key=lambda each: each.gpu)):
         own = [(each.at_ms, each.card) for each in resizes if each.card.gpu == card.gpu]
         steps = [(decision.at_ms, card), *(step for step in own if decision.at_ms < step[0] < until), (until, card)]
         is_first = number == 0
         for (begin, state), (stop, _) in pairwise(steps):
             waited = _waited_ms(decision) if is_first else 0
-            yield Taken(state, begin, stop, int(is_first), waited)
+            yield TakenPeriod(state, begin, stop, int(is_first), waited)
             is_first = False
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, delete, func, select, text, update
 
 from extender.history.storage import database, progress
 from extender.history.storage.progress import HOUR_MS
-from extender.history.storage.tables import EventRow, Holding, PodRow, Progress, UsageDay, UsageHour, UsedRow
+from extender.history.storage.tables import EventRow, HoldingRow, PodRow, Progress, UsageDay, UsageHour, UsedRow
 
 DAY_MS: Final = 24 * HOUR_MS
 TARGET: Final = 0.9  # of the largest size, after a deletion by size
@@ -74,7 +74,7 @@ def _delete_events(connection: Connection, before_ms: int) -> int:
     running = select(PodRow.uid).where(PodRow.ended_ms.is_(None) | (PodRow.ended_ms >= before_ms))
     old = delete(EventRow).where(EventRow.at_ms < before_ms, EventRow.pod_uid.not_in(running))
     deleted = connection.execute(old).rowcount
-    connection.execute(delete(Holding).where(Holding.until_ms < before_ms, Holding.pod_uid.not_in(running)))
+    connection.execute(delete(HoldingRow).where(HoldingRow.until_ms < before_ms, HoldingRow.pod_uid.not_in(running)))
     connection.execute(delete(UsedRow).where(UsedRow.until_ms < before_ms))
     connection.execute(delete(PodRow).where(PodRow.ended_ms < before_ms))
     connection.execute(update(Progress).values(purged_until_hour=before_hour))

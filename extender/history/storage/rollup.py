@@ -31,7 +31,7 @@ from sqlalchemy import (
 
 from extender.history.storage import database, progress
 from extender.history.storage.progress import HOUR_MS
-from extender.history.storage.tables import Card, Holding, PodRow, Progress, UsageDay, UsageHour, UsedRow
+from extender.history.storage.tables import CardRow, HoldingRow, PodRow, Progress, UsageDay, UsageHour, UsedRow
 
 GRACE_MS: Final = 60_000  # events of an hour that is over may still be on their way
 HOURS_PER_DAY: Final = 24
@@ -40,7 +40,7 @@ MEASURES: Final = ("share_ms", "cores_ms", "mib_ms", "used_ms", "bound", "waited
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RollupWindow:
     """A period in Unix milliseconds; `number` is the hour, or the day, that it belongs to."""
 
     number: int
@@ -65,17 +65,17 @@ def roll_up(engine: Engine, now_ms: int) -> int:
 
 def _roll_hours(connection: Connection, hours: range) -> None:
     connection.execute(delete(UsageHour).where(UsageHour.hour >= hours.start, UsageHour.hour < hours.stop))
-    windows = [Window(hour, hour * HOUR_MS, (hour + 1) * HOUR_MS) for hour in hours]
+    windows = [RollupWindow(hour, hour * HOUR_MS, (hour + 1) * HOUR_MS) for hour in hours]
     connection.execute(insert(UsageHour).from_select(["hour", "workload_id", "card_id", *MEASURES], usage_in(windows)))
 
 
 def _roll_day(connection: Connection, day: int) -> None:
     """Add the hours of a day up, and all cards of a model."""
-    first = select(Card.model, func.min(Card.id).label("card_id")).group_by(Card.model).subquery("first")
+    first = select(CardRow.model, func.min(CardRow.id).label("card_id")).group_by(CardRow.model).subquery("first")
     groups = (UsageHour.workload_id, first.c.card_id)
     sums = (func.sum(getattr(UsageHour, name)) for name in MEASURES)
-    added = select(literal(day, Integer), *groups, *sums).join_from(UsageHour, Card, Card.id == UsageHour.card_id)
-    added = added.join(first, first.c.model == Card.model).group_by(*groups)
+    added = select(literal(day, Integer), *groups, *sums).join_from(UsageHour, CardRow, CardRow.id == UsageHour.card_id)
+    added = added.join(first, first.c.model == CardRow.model).group_by(*groups)
     added = added.where(UsageHour.hour >= day * HOURS_PER_DAY, UsageHour.hour < (day + 1) * HOURS_PER_DAY)
     connection.execute(delete(UsageDay).where(UsageDay.day == day))
     connection.execute(insert(UsageDay).from_select(["day", "workload_id", "card_id", *MEASURES], added))
@@ -86,11 +86,11 @@ def _first_hour(connection: Connection) -> int | None:
     row = progress.lock(connection)
     if row.rolled_until_hour is not None:
         return int(row.rolled_until_hour)
-    first = connection.scalar(select(func.min(Holding.from_ms)))
+    first = connection.scalar(select(func.min(HoldingRow.from_ms)))
     return None if first is None else max(first // HOUR_MS, row.purged_until_hour)
 
 
-def usage_in(windows: Sequence[Window]) -> Select[Any]:
+def usage_in(windows: Sequence[RollupWindow]) -> Select[Any]:
     """Return a query for the usage in each window: its number, the workload, the card, and the measures."""
     table = _windows(windows)
     both = _held_in(table, windows).union_all(_used_in(table, windows)).subquery("both")
@@ -99,7 +99,7 @@ def usage_in(windows: Sequence[Window]) -> Select[Any]:
     return select(*groups, *sums).group_by(*groups)
 
 
-def _windows(windows: Sequence[Window]) -> CTE:
+def _windows(windows: Sequence[RollupWindow]) -> CTE:
     rows = [
         select(
             literal(each.number, Integer).label("number"),
@@ -111,30 +111,32 @@ def _windows(windows: Sequence[Window]) -> CTE:
     return union_all(*rows).cte(f"windows_{windows[0].from_ms}")
 
 
-def _held_in(window: CTE, windows: Sequence[Window]) -> Select[Any]:
-    lasted = _overlap(Holding.from_ms, Holding.until_ms, window)
-    is_begun = (Holding.from_ms >= window.c.from_ms) & (Holding.from_ms < window.c.until_ms)
+def _held_in(window: CTE, windows: Sequence[RollupWindow]) -> Select[Any]:
+    lasted = _overlap(HoldingRow.from_ms, HoldingRow.until_ms, window)
+    is_begun = (HoldingRow.from_ms >= window.c.from_ms) & (HoldingRow.from_ms < window.c.until_ms)
     return (
         select(
             window.c.number,
-            Holding.workload_id,
-            Holding.card_id,
-            (lasted * Holding.share).label("share_ms"),
-            (lasted * Holding.cores / 100.0).label("cores_ms"),
-            (lasted * Holding.memory_mib).label("mib_ms"),
+            HoldingRow.workload_id,
+            HoldingRow.card_id,
+            (lasted * HoldingRow.share).label("share_ms"),
+            (lasted * HoldingRow.cores / 100.0).label("cores_ms"),
+            (lasted * HoldingRow.memory_mib).label("mib_ms"),
             cast(null(), Double).label("used_ms"),
-            case((is_begun, Holding.bound), else_=0).label("bound"),
-            case((is_begun, cast(Holding.waited_ms, Double)), else_=0.0).label("waited_ms"),
+            case((is_begun, HoldingRow.bound), else_=0).label("bound"),
+            case((is_begun, cast(HoldingRow.waited_ms, Double)), else_=0.0).label("waited_ms"),
         )
-        .join_from(Holding, window, _meets(Holding, window))
-        .where(*_near(Holding, windows))
+        .join_from(HoldingRow, window, _meets(HoldingRow, window))
+        .where(*_near(HoldingRow, windows))
     )
 
 
-def _used_in(window: CTE, windows: Sequence[Window]) -> Select[Any]:
+def _used_in(window: CTE, windows: Sequence[RollupWindow]) -> Select[Any]:
     lasted = func.nullif(cast(UsedRow.until_ms - UsedRow.from_ms, Double), 0.0)
     part = _overlap(UsedRow.from_ms, UsedRow.until_ms, window) / lasted
-    card = select(func.min(Card.id)).where(Card.gpu == UsedRow.gpu, Card.node == UsedRow.node).scalar_subquery()
+    card = (
+        select(func.min(CardRow.id)).where(CardRow.gpu == UsedRow.gpu, CardRow.node == UsedRow.node).scalar_subquery()
+    )
     return (
         select(
             window.c.number,
@@ -158,10 +160,10 @@ def _overlap(begin: Any, end: Any, window: CTE) -> Any:
     return cast(earlier - later, Double)
 
 
-def _meets(period: type[Holding | UsedRow], window: CTE | Subquery) -> Any:
+def _meets(period: type[HoldingRow | UsedRow], window: CTE | Subquery) -> Any:
     return (period.from_ms < window.c.until_ms) & (period.until_ms > window.c.from_ms)
 
 
-def _near(period: type[Holding | UsedRow], windows: Sequence[Window]) -> tuple[Any, Any]:
+def _near(period: type[HoldingRow | UsedRow], windows: Sequence[RollupWindow]) -> tuple[Any, Any]:
     """Return conditions that an index answers: the period meets the time from the first to the last window."""
     return period.until_ms > windows[0].from_ms, period.from_ms < windows[-1].until_ms

@@ -51,7 +51,7 @@ class EventRow(Base):
     payload: Mapped[str]
 
 
-class Workload(Base):
+class WorkloadRow(Base):
     """What pods are grouped by: namespace, owner and labels. `digest` is of these three."""
 
     __tablename__ = "workloads"
@@ -63,7 +63,7 @@ class Workload(Base):
     labels: Mapped[Mapping[str, Any]] = mapped_column(JSON)
 
 
-class Card(Base):
+class CardRow(Base):
     """A card on a node; a card that is moved to another node gets another row."""
 
     __tablename__ = "cards"
@@ -93,7 +93,7 @@ class PodRow(Base):
     ended_ms: Mapped[int | None] = mapped_column(BigInteger)
 
 
-class Holding(Base):
+class HoldingRow(Base):
     """What a pod took of a card from `from_ms` until `until_ms`; another row begins where the share was resized.
 
     `share` is the larger of the parts of memory and of time, 0 to 1. `bound` is 1 and `waited_ms` the waiting time in

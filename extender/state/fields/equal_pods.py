@@ -34,7 +34,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SharedRequest:
     """What a pod asks for; the pods with equal requests have one object.
 
     Attributes:
@@ -51,11 +51,11 @@ class Asked:
 
 
 _numbers = itertools.count()
-_known: OrderedDict[_Key, Asked] = OrderedDict()
+_known: OrderedDict[_Key, SharedRequest] = OrderedDict()
 _assignments: OrderedDict[tuple[int, str], Assignment | Distrust] = OrderedDict()
 
 
-def read(pod: Json) -> Asked:
+def read(pod: Json) -> SharedRequest:
     """Read what a pod's decoded JSON asks for."""
     key = _key(pod)
     if key is None:
@@ -69,12 +69,12 @@ def read(pod: Json) -> Asked:
     return found
 
 
-def asked(pod: Json) -> Asked:
+def asked(pod: Json) -> SharedRequest:
     """Read a pod without looking at others."""
-    return Asked(request.parse(pod), dict(_admitted(pod)), host_request.of_pod(pod.get("spec") or {}))
+    return SharedRequest(request.parse(pod), dict(_admitted(pod)), host_request.of_pod(pod.get("spec") or {}))
 
 
-def assignment(asked: Asked, annotation: str) -> Assignment | Distrust:
+def assignment(asked: SharedRequest, annotation: str) -> Assignment | Distrust:
     """Return the assignment of a pod that asks for this, where it can be trusted; `annotation` is empty for none.
 
     It is kept by the request's number, so that no request is kept for it: a pod may have 6,000 containers.

@@ -27,7 +27,7 @@ class Exit(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class Run(msgspec.Struct, frozen=True, gc=False):
+class ContainerRun(msgspec.Struct, frozen=True, gc=False):
     """The current run of a container, the `count`th after the first.
 
     `started_ms` is 0 where the container has not started; `exit` is how this run ended, `last_exit` the one before.
@@ -45,7 +45,7 @@ class Lifecycle(msgspec.Struct, frozen=True, gc=False):
     created_ms: int = 0
     scheduled_ms: int = 0
     owner: tuple[str, str] = ("", "")
-    runs: Mapping[str, Run] | None = None
+    runs: Mapping[str, ContainerRun] | None = None
 
 
 UNKNOWN: Final = Lifecycle()
@@ -102,17 +102,17 @@ class _State(msgspec.Struct):
     terminated: _Terminated | None = None
 
 
-class _Status(msgspec.Struct):
+class _PodStatus(msgspec.Struct):
     name: str
     restartCount: int = 0  # noqa: N815 - Kubernetes' name
     state: _State | None = None
     lastState: _State | None = None  # noqa: N815 - Kubernetes' name
 
 
-_decode_status: Final = msgspec.json.Decoder(_Status).decode
+_decode_status: Final = msgspec.json.Decoder(_PodStatus).decode
 
 
-def _runs(status: Json) -> dict[str, Run]:
+def _runs(status: Json) -> dict[str, ContainerRun]:
     found = {}
     for key in _STATUS_LISTS:
         for raw in (status.get(key) or ())[:MAX_CONTAINERS]:
@@ -124,11 +124,11 @@ def _runs(status: Json) -> dict[str, Run]:
     return found
 
 
-def _run(found: _Status) -> Run:
+def _run(found: _PodStatus) -> ContainerRun:
     state, last = found.state, found.lastState
     begun = (state.running or state.terminated) if state else None
     started_ms = api_times.milliseconds(begun.startedAt) if begun else 0
-    return Run(found.restartCount, started_ms, _exit(state), _exit(last))
+    return ContainerRun(found.restartCount, started_ms, _exit(state), _exit(last))
 
 
 def _exit(state: _State | None) -> Exit | None:

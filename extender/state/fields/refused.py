@@ -16,7 +16,7 @@ _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedPod:
     """A refused pod.
 
     Attributes:
@@ -36,7 +36,7 @@ class Refused:
     name: str = ""
 
 
-def decode(status: Mapping[str, Any]) -> tuple[Refused, ...]:
+def decode(status: Mapping[str, Any]) -> tuple[RefusedPod, ...]:
     """Read a GPUNode's status; entries that cannot be read are left out."""
     listed = status.get("refusals")
     if not isinstance(listed, list):
@@ -44,14 +44,14 @@ def decode(status: Mapping[str, Any]) -> tuple[Refused, ...]:
     return tuple(read for entry in listed[:MAX_REFUSALS] if (read := _entry(entry)) is not None)
 
 
-def _entry(entry: object) -> Refused | None:
+def _entry(entry: object) -> RefusedPod | None:
     fields = entry if isinstance(entry, dict) else {}
     uid, reason, message = fields.get("podUID"), fields.get("reason"), fields.get("message")
     if not isinstance(uid, str) or not isinstance(message, str):
         return None
     if not isinstance(reason, str) or not _REASON.fullmatch(reason):
         return None
-    return Refused(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, *_named(fields.get("pod")))
+    return RefusedPod(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, *_named(fields.get("pod")))
 
 
 def _named(pod: object) -> tuple[str, str]:

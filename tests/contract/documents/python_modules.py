@@ -14,11 +14,11 @@ from unittest import mock
 
 from pydantic_settings import BaseSettings, CliApp
 
-from deviceplugin.settings import Settings as PluginSettings
-from extender.settings import Settings as ExtenderSettings
+from deviceplugin.settings import PluginSettings
+from extender.settings import ExtenderSettings
 from tests.contract.repository import ROOT
-from vgpu.simulator.settings import Settings as SimulatorSettings
-from webhook.settings import Settings as WebhookSettings
+from vgpu.simulator.settings import SimulatorSettings
+from webhook.settings import WebhookSettings
 
 SETTINGS: dict[str, type[BaseSettings]] = {
     "extender": ExtenderSettings,

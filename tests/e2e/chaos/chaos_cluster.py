@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from cluster import accounts, binaries, nodes, process
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.chaos import proxy
 from tests.e2e.chaos.routes import Route
 
@@ -16,11 +16,11 @@ PLUGIN: Final = "vgpu-deviceplugin"
 _STATE_MIB: Final = 96
 
 
-class ChaosCluster(Cluster):
+class ChaosCluster(GpuCluster):
     """Two nodes of four cards, as in the other tests; `routes` and `delay` change what a part reaches, by account."""
 
     routes: dict[str, Route]
-    proxy: process.Process
+    proxy: process.ClusterProcess
 
     def _make(self) -> None:
         for node in self.nodes:
@@ -32,7 +32,7 @@ class ChaosCluster(Cluster):
             self._redirect(account, route)
         self._start_proxy()
 
-    def _mount_state(self, node: nodes.Node) -> None:
+    def _mount_state(self, node: nodes.ClusterNode) -> None:
         """Give the plugin's state directory a disk of its own, so that filling it fills nothing else."""
         command = ["nsenter", "-t", str(node.mounts.pid), "-m", "mount", "-t", "tmpfs", "-o"]
         subprocess.run([*command, f"size={_STATE_MIB}m,mode=0755", "vgpu-state", "/var/lib/vgpu"], check=True)
@@ -48,7 +48,9 @@ class ChaosCluster(Cluster):
         command = [sys.executable, "-m", "tests.e2e.chaos.proxy", str(self.work / "proxy.json")]
         addresses = [route.address for route in self.routes.values()]
         environment = {"PYTHONPATH": str(binaries.REPOSITORY)}
-        self.proxy = process.Process("proxy", [*command, *addresses], self.within, self.work / "logs", environment)
+        self.proxy = process.ClusterProcess(
+            "proxy", [*command, *addresses], self.within, self.work / "logs", environment
+        )
         self.proxy.start()
 
     def delay(self, seconds: float) -> None:

@@ -42,7 +42,7 @@ class Fault(NamedTuple):
     may_fail_pods: bool = False
 
 
-def victims(cluster: ChaosCluster) -> dict[str, list[process.Process]]:
+def victims(cluster: ChaosCluster) -> dict[str, list[process.ClusterProcess]]:
     """Return the processes of each kind."""
     return {
         "extender": [cluster.extender.process],
@@ -85,7 +85,7 @@ def pause_arbiter(cluster: ChaosCluster, chance: random.Random) -> None:
     _signal_arbiter(node, signal.SIGCONT)
 
 
-def _signal_arbiter(node: nodes.Node, number: signal.Signals) -> None:
+def _signal_arbiter(node: nodes.ClusterNode, number: signal.Signals) -> None:
     pid = arbiter_pid(node)
     if pid:
         os.kill(pid, number)
@@ -161,7 +161,7 @@ def full_regions(cluster: ChaosCluster, chance: random.Random) -> None:
 
 
 @contextlib.contextmanager
-def _filled(node: nodes.Node, name: str) -> Iterator[None]:
+def _filled(node: nodes.ClusterNode, name: str) -> Iterator[None]:
     path = root(node) / "var/lib/vgpu" / name
     with contextlib.suppress(OSError), path.open("wb") as file:
         while True:

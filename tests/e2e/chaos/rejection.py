@@ -4,7 +4,7 @@ import contextlib
 from typing import Final
 
 from cluster import api
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from vgpu.domain import names
 
 _API: Final = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -37,14 +37,14 @@ _SCHEMA: Final = {
 }
 
 
-def begin(cluster: Cluster) -> None:
+def begin(cluster: GpuCluster) -> None:
     """Refuse every request of our parts from about now on."""
     cluster.api.create(f"{_API}/prioritylevelconfigurations", dict(_LEVEL))
     cluster.api.create(f"{_API}/flowschemas", dict(_SCHEMA))
 
 
-def end(cluster: Cluster) -> None:
+def end(cluster: GpuCluster) -> None:
     """Serve them again."""
     for kind in ("flowschemas", "prioritylevelconfigurations"):
-        with contextlib.suppress(api.Refused):
+        with contextlib.suppress(api.RequestRefused):
             cluster.api.delete(f"{_API}/{kind}/{_NAME}")

@@ -23,7 +23,7 @@ NAMESPACE: Final = "chaos"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 MOST_PODS: Final = 24
 _PERIOD_S: Final = 0.6
-FAILURES: Final = (api.Refused, httpx.HTTPError, OSError)
+FAILURES: Final = (api.RequestRefused, httpx.HTTPError, OSError)
 
 Document = dict[str, Any]
 
@@ -83,7 +83,7 @@ def attempt(cluster: ChaosCluster, method: str, path: str, body: Document | None
     """Send a request; whether it succeeded, or what it deletes is gone."""
     try:
         cluster.api.request(method, path, body)
-    except api.Refused as refused:
+    except api.RequestRefused as refused:
         return refused.status == httpx.codes.NOT_FOUND
     except (httpx.HTTPError, OSError):
         return False

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from cluster import binaries, missing, progress
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.fuzz import rounds
 from tests.e2e.monitor.latency import Prober
 
@@ -17,7 +17,7 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
-        with Cluster() as cluster, Prober(cluster) as prober:
+        with GpuCluster() as cluster, Prober(cluster) as prober:
             run = rounds.Run(
                 cluster, prober, arguments.out, arguments.seed, arguments.fire, arguments.creators, arguments.pause
             )

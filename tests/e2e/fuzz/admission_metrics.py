@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.monitor.findings import Finding
 
 _FAILED_OPEN: Final = re.compile(
@@ -16,7 +16,7 @@ _FAILED_OPEN: Final = re.compile(
 class AdmissionMetrics:
     """The counters as they were at the last call of `grown`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: GpuCluster) -> None:
         self._cluster = cluster
         self._last = self._read()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster import wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.fuzz import cleanup, states, workers
 from tests.e2e.fuzz.admission_metrics import AdmissionMetrics
 from tests.e2e.fuzz.tenant import NAMESPACE
@@ -51,7 +51,7 @@ class Run:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: GpuCluster,
         prober: Prober,
         out: Path,
         seed: int,

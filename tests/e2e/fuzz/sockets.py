@@ -153,7 +153,7 @@ _ATTACKS: Final[tuple[Callable[[random.Random], Attack], ...]] = (
 )
 
 
-def carry_out(attack: Attack, within: namespace.Namespace) -> Iterator[Finding]:
+def carry_out(attack: Attack, within: namespace.LinuxNamespaces) -> Iterator[Finding]:
     """Send an attack on a connection of its own; yield what is wrong with the answer."""
     started = time.monotonic()
     try:
@@ -172,7 +172,7 @@ def carry_out(attack: Attack, within: namespace.Namespace) -> Iterator[Finding]:
         yield Finding(f"slow answer to {attack.name.split('?')[0]}", f"{taken:.1f} s, status {status}")
 
 
-def _exchange(attack: Attack, within: namespace.Namespace) -> bytes:
+def _exchange(attack: Attack, within: namespace.LinuxNamespaces) -> bytes:
     with within.network():
         plain = socket.create_connection(("127.0.0.1", attack.port), timeout=_TIMEOUT_S)
     with _secured(plain) if attack.port == _WEBHOOK else plain as connection:

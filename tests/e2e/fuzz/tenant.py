@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import httpx
 
 from cluster import accounts, api
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 
 NAMESPACE: Final = accounts.TENANT.name
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -39,7 +39,7 @@ class Reply(NamedTuple):
 class Tenant:
     """One connection of the user; used by one thread."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: GpuCluster) -> None:
         token = accounts.token(cluster.work, accounts.TENANT.name)
         verify = ssl.create_default_context(cafile=cluster.work / "pki" / "ca.crt")
         self._http = httpx.Client(

@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Final
 
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.fuzz import actions, sockets
 from tests.e2e.fuzz.tenant import Reply, Request, Tenant
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
@@ -68,7 +68,7 @@ def judge(request_kind: str, reply: Reply) -> Iterator[Finding]:
         yield Finding(f"a refusal names no field: {message[:80]}", reply.message[:1000])
 
 
-def create_pods(cluster: Cluster, pods: Pods, findings: Findings, ended: threading.Event, pause_s: float) -> None:
+def create_pods(cluster: GpuCluster, pods: Pods, findings: Findings, ended: threading.Event, pause_s: float) -> None:
     """The work of one thread; it pauses after each pod."""
     tenant = Tenant(cluster)
     try:
@@ -105,7 +105,7 @@ def _kind(request: Request, name: str) -> str:
     return f"{request.method} {'pod' if last == name else last}"
 
 
-def attack_sockets(cluster: Cluster, first_seed: int, findings: Findings, ended: threading.Event) -> None:
+def attack_sockets(cluster: GpuCluster, first_seed: int, findings: Findings, ended: threading.Event) -> None:
     """Send attacks to the parts' sockets, four a second at most."""
     for seed in itertools.count(first_seed):
         if ended.wait(0.25):

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from cluster import api, parts
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.monitor import accounts
 from tests.e2e.monitor.findings import Finding
 from tests.e2e.monitor.snapshot import Snapshot
@@ -16,7 +16,7 @@ from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState
 
 
-def differences(cluster: Cluster, snapshot: Snapshot) -> Iterator[Finding]:
+def differences(cluster: GpuCluster, snapshot: Snapshot) -> Iterator[Finding]:
     """Yield a finding for each card of which the extender would give out more, or less, than is free."""
     nodes = [node.name for node in cluster.nodes]
     with httpx.Client(transport=api.Transport(cluster.within), base_url=parts.EXTENDER, timeout=10) as http:

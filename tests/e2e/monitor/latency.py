@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Self
 
 from cluster import binaries, process, wait
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 
 SLOW_S: Final = wait.allowed(1.0)
 
@@ -33,10 +33,10 @@ class Answer(NamedTuple):
 class Prober:
     """The prober as a process of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: GpuCluster) -> None:
         command = [sys.executable, "-m", "tests.e2e.monitor.prober", *(node.name for node in cluster.nodes)]
         environment = {"PYTHONPATH": str(binaries.REPOSITORY)}
-        self._process = process.Process("prober", command, cluster.within, cluster.work / "logs", environment)
+        self._process = process.ClusterProcess("prober", command, cluster.within, cluster.work / "logs", environment)
         self._read = 0
         self.answers: list[Answer] = []
 

@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from cluster import nodes
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from tests.e2e.monitor.findings import Finding
 
 
-def root(node: nodes.Node) -> Path:
+def root(node: nodes.ClusterNode) -> Path:
     """The node's root folder as the node's processes see it, with the mount of the regions."""
     return Path(f"/proc/{node.mounts.pid}/root")
 
 
-def arbiter_pid(node: nodes.Node) -> int:
+def arbiter_pid(node: nodes.ClusterNode) -> int:
     """Process ID of the node's arbiter; 0 while none runs."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -28,7 +28,7 @@ def arbiter_pid(node: nodes.Node) -> int:
 class PartProcesses:
     """The processes as they were at the last call of `remember`."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: GpuCluster) -> None:
         self._cluster = cluster
         self.remember()
 

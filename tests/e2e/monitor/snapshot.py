@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster import nodes
-from cluster.cluster import Cluster
+from cluster.cluster import GpuCluster
 from deviceplugin.kubelet.messages import Listing
 from deviceplugin.kubelet.pod_resources_client import PodResourcesClient
 from tests.e2e.monitor import json_depth
@@ -53,14 +53,14 @@ class Snapshot:
     nodes: Mapping[str, OnNode]
 
 
-def take(cluster: Cluster) -> Snapshot:
+def take(cluster: GpuCluster) -> Snapshot:
     """Ask every witness."""
     pods = json_depth.loads(cluster.api.text("/api/v1/pods").encode())["items"]
     gpunodes = cluster.api.get(names.GPUNODES_PATH)["items"]
     return Snapshot(tuple(pods), tuple(gpunodes), {node.name: _on(node) for node in cluster.nodes})
 
 
-def _on(node: nodes.Node) -> OnNode:
+def _on(node: nodes.ClusterNode) -> OnNode:
     folder = root(node) / "var/lib/vgpu/allocations"
     records = tuple(record for path in folder.glob("*/record.json") if (record := _record(path)) is not None)
     listing = asyncio.run(_listing(node.work / "lib/kubelet/pod-resources/kubelet.sock"))

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from extender.admin import assembly
 from extender.admin.assembly import Parts
 from extender.admin.exchange.snapshots import Shown, Snapshots
-from extender.admin.security.audit import AdminAction
+from extender.admin.security.audit import AuditedAction
 from extender.verbs.filter import Filter
 from tests.extender.conftest import World
 from vgpu.placement.policies import DefaultPolicies
@@ -26,7 +26,7 @@ class Admin:
     world: World
     app: ASGIApp
     http: httpx.AsyncClient
-    actions: list[AdminAction] = field(default_factory=list)
+    actions: list[AuditedAction] = field(default_factory=list)
 
     async def get(self, path: str, status: int = 200, **query: Any) -> Any:
         answer = await self.http.get(f"/api/v1{path}", params=query)
@@ -61,7 +61,7 @@ def opened(world: World) -> Opened:
 
     @asynccontextmanager
     async def opened(**parts: Any) -> AsyncIterator[Admin]:
-        actions: list[AdminAction] = []
+        actions: list[AuditedAction] = []
         given: dict[str, Any] = {"source": Snapshots(shown(world)), "client": world.client} | parts
         made = Parts(clock=world.clock, now=lambda: datetime.now(UTC), on_action=actions.append, **given)
         async with assembly.opened(made) as app:

@@ -11,16 +11,16 @@ from extender.admin.security.access import READ_PODS, Caller
 from extender.admin.security.reviews import CACHE_S, KubernetesAccess
 from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.conftest import World
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 
 
 @dataclass
-class Reviewer(Client):
+class Reviewer(KubernetesClient):
     """An API server that knows some tokens and rights; other requests go to the real client."""
 
-    real: Client
+    real: KubernetesClient
     users: dict[str, dict[str, Any]] = field(default_factory=dict)
     rights: set[tuple[str, str, str, str]] = field(default_factory=set)  # user, verb, resource, namespace
     asked: list[dict[str, Any]] = field(default_factory=list)

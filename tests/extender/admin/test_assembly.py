@@ -3,7 +3,7 @@
 import asyncio
 
 from extender.admin.assembly import KeptSnapshot
-from extender.admin.exchange.snapshots import Snapshot, Snapshots
+from extender.admin.exchange.snapshots import ClusterSnapshot, Snapshots
 from tests.extender.admin.conftest import Admin, shown
 from tests.extender.conftest import World
 
@@ -11,7 +11,7 @@ from tests.extender.conftest import World
 class Counted(Snapshots):
     taken = 0
 
-    async def take(self) -> Snapshot:
+    async def take(self) -> ClusterSnapshot:
         self.taken += 1
         return await super().take()
 

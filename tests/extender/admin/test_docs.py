@@ -6,7 +6,7 @@ from pathlib import Path
 from fastapi.routing import APIRoute
 
 from extender.admin.app import ROUTES
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from tests.vgpu.cli.cluster.conftest import run
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -21,7 +21,7 @@ def test_every_path_is_documented_and_exists() -> None:
 
 
 def test_every_setting_is_documented_and_exists() -> None:
-    made = {name.replace("_", "-") for name in Settings.model_fields if name.startswith("admin_")}
+    made = {name.replace("_", "-") for name in ExtenderSettings.model_fields if name.startswith("admin_")}
     assert set(re.findall(r"--(admin-[a-z-]+)", PAGE)) == made
 
 

@@ -12,8 +12,8 @@ from extender.admin.routes import history_routes
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import (
     Dimension,
+    EntryPage,
     HistoryFilters,
-    Page,
     RightSizeRow,
     RightSizes,
     UsageFilters,
@@ -30,7 +30,7 @@ __all__ = ["reviewer"]  # a fixture
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-WANTED = right_size.Asked(16384, 60)
+WANTED = right_size.AskedShare(16384, 60)
 
 
 class Asked:
@@ -64,9 +64,9 @@ class Asked:
         used = right_size.right_size(WANTED, [0, 0, 0, 0, 60], 13_000, 60_000, 5120)
         return RightSizes((RightSizeRow("default", "Deployment/train", "main", 2, 3600.0, WANTED, used),) * 3)
 
-    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> Page:  # noqa: ARG002, B008
+    def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> EntryPage:  # noqa: ARG002, B008
         self.filters.append(filters)
-        return Page((), "")
+        return EntryPage((), "")
 
 
 class Worst(Asked):
@@ -75,7 +75,7 @@ class Worst(Asked):
     def right_sizes(self, *_: Any) -> RightSizes:
         found = []
         for owner, cores, used_s in (("a", 60, 660), ("b", 90, 180), ("c", None, 1800)):
-            asked = right_size.Asked(1024, cores)
+            asked = right_size.AskedShare(1024, cores)
             used = right_size.right_size(asked, [], used_s * 1000, 3_600_000, 5120)
             found.append(RightSizeRow("default", owner, "main", 1, 3600.0, asked, used))
         return RightSizes(tuple(found))

@@ -17,16 +17,16 @@ from extender.admin.exchange import snapshot_pieces, snapshots
 from extender.admin.exchange.answering import Answers
 from extender.admin.exchange.link import Link
 from extender.admin.exchange.snapshot_pieces import Mirror
-from extender.admin.exchange.snapshots import NotReady, Snapshot, Snapshots
+from extender.admin.exchange.snapshots import ClusterSnapshot, SnapshotNotReady, Snapshots
 from extender.admin.problems import AdminProblem
-from extender.admin.security.audit import AdminAction
-from extender.explain.last_decisions import Decision
+from extender.admin.security.audit import AuditedAction
+from extender.explain.last_decisions import LastDecision
 from tests.extender.admin.conftest import shown
 from tests.extender.conftest import World
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
@@ -74,7 +74,7 @@ async def test_snapshots_are_those_of_the_extender_after_every_change(world: Wor
 
 async def test_questions(world: World) -> None:
     world.leader.refusal_text = "another one binds"
-    actions: list[AdminAction] = []
+    actions: list[AuditedAction] = []
     async with linked(Snapshots(shown(world)), actions.append) as link:
         snapshot = await link.take()
         assert snapshot.why_not_leader == "another one binds"
@@ -84,13 +84,13 @@ async def test_questions(world: World) -> None:
         asked = await asyncio.gather(link.requests(pods), link.reserved(pods[0]), link.why_gangs_wait([]))
         assert asked[0] == [pod.parsed.request for pod in pods]
         assert (dict(asked[1]), dict(asked[2])) == ({}, {})
-        action = AdminAction("2026-01-01T00:00:00Z", "ann", (), "cordon", "GPU-1", "n1", "done")
+        action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", "GPU-1", "n1", "done")
         link.acted(action)
         await link.take()
         assert actions == [action]
 
 
-RESERVED = {"node": Refusal(Reason.CARD_RESERVED, {"pod": Reason.CARD_RESERVED})}
+RESERVED = {"node": NodeRefusal(Reason.CARD_RESERVED, {"pod": Reason.CARD_RESERVED})}
 
 
 class Slow:
@@ -100,13 +100,13 @@ class Slow:
         self.let = asyncio.Event()
         self.number = 0
 
-    async def take(self) -> Snapshot:
+    async def take(self) -> ClusterSnapshot:
         await self.let.wait()
         self.number += 1
-        return Snapshot(self.number)
+        return ClusterSnapshot(self.number)
 
     async def reserved(self, pod: Any) -> dict[str, Any]:
-        return {"node": Refusal(Reason.CARD_RESERVED, {pod: Reason.CARD_RESERVED})}
+        return {"node": NodeRefusal(Reason.CARD_RESERVED, {pod: Reason.CARD_RESERVED})}
 
 
 async def test_a_client_that_goes_takes_no_answer_of_another_one() -> None:
@@ -132,21 +132,21 @@ async def test_without_an_answer_in_time_the_link_is_closed(monkeypatch: pytest.
 
 async def test_that_the_lists_are_not_complete_is_passed_on() -> None:
     class Starting(Slow):
-        async def take(self) -> Snapshot:
-            raise NotReady("the first lists are not complete")
+        async def take(self) -> ClusterSnapshot:
+            raise SnapshotNotReady("the first lists are not complete")
 
     async with linked(Starting()) as link:
-        with pytest.raises(NotReady, match="not complete"):
+        with pytest.raises(SnapshotNotReady, match="not complete"):
             await link.take()
         assert await link.reserved("pod") == RESERVED  # type: ignore[arg-type]
 
 
 STATES = [NodeState.of(Node(f"n{n}", 256, ()), {}, {}) for n in range(3)]
 VIEWS = [NodeView("n", state, None, {"slices": n}) for n in range(2) for state in STATES]
-DECISIONS = [Decision(n, 1, {}) for n in range(3)]
+DECISIONS = [LastDecision(n, 1, {}) for n in range(3)]
 KEYS = st.sampled_from("abcdefgh")
 SNAPSHOTS = st.builds(
-    Snapshot,
+    ClusterSnapshot,
     number=st.integers(1, 9),
     views=st.dictionaries(KEYS, st.sampled_from(VIEWS)),
     decisions=st.dictionaries(KEYS, st.sampled_from(DECISIONS)),
@@ -156,8 +156,8 @@ SNAPSHOTS = st.builds(
 
 
 @given(st.lists(SNAPSHOTS, max_size=5))
-def test_the_copy_is_the_snapshot_whatever_has_changed(made: list[Snapshot]) -> None:
-    mirror, before = Mirror(), Snapshot(0)
+def test_the_copy_is_the_snapshot_whatever_has_changed(made: list[ClusterSnapshot]) -> None:
+    mirror, before = Mirror(), ClusterSnapshot(0)
     for after in made:
         for piece in snapshot_pieces.pieces(before, after):
             if piece is not None:
@@ -170,9 +170,9 @@ def test_the_copy_is_the_snapshot_whatever_has_changed(made: list[Snapshot]) -> 
 
 def test_a_model_that_was_seen_since_goes_to_the_copy() -> None:
     policies = DefaultPolicies()
-    before = Snapshot(1, policies=replace(policies, models=policies.models.copy()))
+    before = ClusterSnapshot(1, policies=replace(policies, models=policies.models.copy()))
     policies.models.bit("H200")
-    after = Snapshot(2, policies=replace(policies, models=policies.models.copy()))
+    after = ClusterSnapshot(2, policies=replace(policies, models=policies.models.copy()))
     sent = snapshot_pieces.taken(before, after).policies
     assert sent is not None
     assert sent.models.names == ("H200",)
@@ -203,10 +203,10 @@ def numbered(count: int) -> dict[str, Any]:
 
 async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
     busy, pods = Busy(), numbered(5000)
-    made = iter([Snapshot(1, pods=pods), Snapshot(2, pods=pods)])
+    made = iter([ClusterSnapshot(1, pods=pods), ClusterSnapshot(2, pods=pods)])
 
     class Source(Slow):
-        async def take(self) -> Snapshot:
+        async def take(self) -> ClusterSnapshot:
             await busy.sleep(0)
             busy.seconds += snapshots.SLICE_S
             return next(made)
@@ -220,7 +220,7 @@ async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
 
 def test_what_is_gone_is_looked_for_only_where_something_is() -> None:
     pods = numbered(snapshot_pieces.PER_LOOK)
-    before, same, fewer = (Snapshot(n, pods=each) for n, each in enumerate((pods, dict(pods), {"0": pods["0"]})))
+    before, same, fewer = (ClusterSnapshot(n, pods=each) for n, each in enumerate((pods, dict(pods), {"0": pods["0"]})))
     assert list(snapshot_pieces.pieces(before, same)) == [None]
     gone = [key for piece in snapshot_pieces.pieces(before, fewer) if piece is not None for key in piece.gone]
     assert sorted(gone) == sorted(pods.keys() - {"0"})

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.admin.answers import lists
-from extender.admin.answers.listing import Kind, Listing, Row
+from extender.admin.answers.listing import Listing, ListKind, Row
 from extender.admin.answers.lists import MAX_LISTS, Lists
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from tests.extender.admin.conftest import Admin
 
@@ -24,14 +24,14 @@ class Thing:
     colour: str
 
 
-def kind(rows: list[str] | None = None) -> Kind[Thing]:
+def kind(rows: list[str] | None = None) -> ListKind[Thing]:
     def row(thing: Thing) -> Row:
         if rows is not None:
             rows.append(thing.name)
         return {"name": thing.name, "size": thing.size}
 
     columns = {"name": lambda t: t.name, "size": lambda t: t.size, "colour": lambda t: t.colour}
-    return Kind(columns, ("name",), row, ("name", "size"), name=lambda thing: thing.name)
+    return ListKind(columns, ("name",), row, ("name", "size"), name=lambda thing: thing.name)
 
 
 def wanted(*sort: str, limit: int = 2, cursor: str = "", colour: tuple[str, ...] = ()) -> Listing:
@@ -49,7 +49,7 @@ async def walked(kept: Lists, number: int, things: Iterable[Thing], asked: Listi
     while True:
         page = await kept.page(
             "things",
-            Snapshot(number),
+            ClusterSnapshot(number),
             listed,
             replace(asked, cursor=cursor),
             kind(),
@@ -96,7 +96,7 @@ async def test_a_snapshot_costs_the_sort_keys_of_what_has_changed() -> None:
     counting = replace(kind(), columns={**kind().columns, "size": size})
     kept = Lists(no_sleep)
     for number, listed in enumerate((things, things, [*things[:3], Thing("3", 0, "x")]), 1):
-        await kept.page("things", Snapshot(number), listed, wanted("size", limit=10), counting)
+        await kept.page("things", ClusterSnapshot(number), listed, wanted("size", limit=10), counting)
     assert computed == ["0", "1", "2", "3", "3"]
 
 
@@ -108,10 +108,10 @@ async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
 
     kept = Lists(sleep)
     things = [Thing(str(n), n, "x") for n in range(10 * lists.SLICE)]
-    await kept.page("things", Snapshot(1), things, wanted("size"), kind())
+    await kept.page("things", ClusterSnapshot(1), things, wanted("size"), kind())
     assert len(pauses) == 10
     for number in range(2 * MAX_LISTS):
-        await kept.page(str(number), Snapshot(1), [], wanted(), kind())
+        await kept.page(str(number), ClusterSnapshot(1), [], wanted(), kind())
     assert len(kept._lists) == MAX_LISTS
 
 
@@ -120,7 +120,7 @@ async def test_a_cursor_with_other_types_is_refused() -> None:
     digest = wanted("size").digest
     forged = base64.urlsafe_b64encode(msgspec.json.encode([digest, "text", 7])).decode().rstrip("=")
     with pytest.raises(AdminProblem):
-        await kept.page("things", Snapshot(1), things, wanted("size", cursor=forged), kind())
+        await kept.page("things", ClusterSnapshot(1), things, wanted("size", cursor=forged), kind())
 
 
 async def test_the_row_of_a_pod_follows_the_pod(admin: Admin) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.admin.worker import placement_process
 from extender.admin.worker.placement_process import PlacementProcess
@@ -163,7 +163,7 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
 
 async def test_a_name_that_the_api_server_would_refuse_is_refused(admin: Admin) -> None:
     schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
-    pattern = schemas["SimulatedEntry"]["properties"]["pod"]["properties"]["metadata"]["properties"]["name"]["pattern"]
+    pattern = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"]["name"]["pattern"]
     for name in ("train", "train-1.x", "x" * 253):
         await admin.post("/simulate", {"pods": [{"pod": named(name)}]})
         assert re.search(pattern, name)
@@ -180,7 +180,7 @@ async def test_a_namespace_that_the_api_server_would_refuse_is_refused(admin: Ad
         assert error["field"] == "pods[1].pod.metadata.namespace"
         assert error["detail"] == "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a"
     schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
-    described = schemas["SimulatedEntry"]["properties"]["pod"]["properties"]["metadata"]["properties"]["namespace"]
+    described = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"]["namespace"]
     for name, is_valid in (("team-7", True), ("x" * 63, True), ("A_b", False), ("x" * 64, False)):
         assert bool(re.search(described["pattern"], name)) == is_valid
         await admin.post("/simulate", {"pods": [{"pod": in_namespace(name)}]}, 200 if is_valid else 422)
@@ -207,9 +207,9 @@ async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answe
     question = Reasons([], DefaultPolicies())
     slow = PlacementProcess(limit_s=0.0)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
-        await slow.ask(Snapshot(1), question, "me")
+        await slow.ask(ClusterSnapshot(1), question, "me")
     slow._limit_s = 20
-    assert await slow.ask(Snapshot(1), question, "me") == b"[]"
+    assert await slow.ask(ClusterSnapshot(1), question, "me") == b"[]"
     await slow.close()
 
 
@@ -219,42 +219,42 @@ async def test_a_process_that_does_not_start_in_time_is_ended_and_started_again(
     process = PlacementProcess()
     monkeypatch.setattr(placement_process, "START_S", 0.001)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
-        await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me")
+        await process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me")
     monkeypatch.undo()
-    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
+    assert await process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
     await process.close()
 
 
 async def test_a_process_that_was_killed_is_started_again() -> None:
     process = PlacementProcess()
     question = Reasons([], DefaultPolicies())
-    assert await process.ask(Snapshot(1), question, "me") == b"[]"
+    assert await process.ask(ClusterSnapshot(1), question, "me") == b"[]"
     assert process._process is not None
     process._process.kill()
     await process._process.wait()
-    assert await process.ask(Snapshot(1), question, "me") == b"[]"
+    assert await process.ask(ClusterSnapshot(1), question, "me") == b"[]"
     await process.close()
 
 
 async def test_a_client_that_leaves_does_not_get_its_answer_to_the_next_one() -> None:
     process = PlacementProcess()
-    left = asyncio.create_task(process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me"))
+    left = asyncio.create_task(process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me"))
     await asyncio.sleep(0.01)
     left.cancel()
     with pytest.raises(asyncio.CancelledError):
         await left
-    assert await process.ask(Snapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
+    assert await process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
     await process.close()
 
 
 async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
     process, question = PlacementProcess(), Reasons([], DefaultPolicies())
     async with asyncio.TaskGroup() as group:
-        waiting = [group.create_task(process.ask(Snapshot(1), question, "me")) for _ in range(8)]
+        waiting = [group.create_task(process.ask(ClusterSnapshot(1), question, "me")) for _ in range(8)]
         await asyncio.sleep(0)
         with pytest.raises(AdminProblem, match="8 of your questions wait"):
-            await process.ask(Snapshot(1), question, "me")
-        assert await process.ask(Snapshot(1), question, "you") == b"[]"
+            await process.ask(ClusterSnapshot(1), question, "me")
+        assert await process.ask(ClusterSnapshot(1), question, "you") == b"[]"
     assert [each.result() for each in waiting] == [b"[]"] * 8
     assert process._waiting == {}
     await process.close()

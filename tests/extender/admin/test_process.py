@@ -16,7 +16,7 @@ import pytest
 
 from extender import admin_service
 from extender.admin.exchange import process
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
 
@@ -36,7 +36,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def running(world: World, kubeconfig: Path, port: int, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     """The process on a port, with more settings, and a client of it."""
-    settings = Settings.model_construct(kubeconfig=kubeconfig, admin_listen=f"127.0.0.1:{port}", **more)
+    settings = ExtenderSettings.model_construct(kubeconfig=kubeconfig, admin_listen=f"127.0.0.1:{port}", **more)
     object.__setattr__(world.seen, "settings", settings)
     made = admin_service.admin_process(world.seen, world.leader, world.history, lambda: "id", "test")
     assert made is not None

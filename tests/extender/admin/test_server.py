@@ -20,7 +20,7 @@ from extender import admin_service
 from extender.admin import connections, server
 from extender.admin.exchange.messages import Listener
 from extender.admin.security import body_limit
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from tests.extender.admin.conftest import Opened
 from vgpu.domain.errors import UnusableSetting
 
@@ -106,7 +106,7 @@ async def test_without_a_certificate_an_open_address_serves_one_of_its_own(opene
 )
 def test_settings_that_leave_the_rest_open_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Settings(**settings)
+        ExtenderSettings(**settings)
 
 
 def test_a_token_file_must_hold_a_token(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from extender.admin.worker.fleet import Fleet, Update
 from extender.admin.worker.questions import Simulate
-from extender.admin.worker.simulation import Simulation
+from extender.admin.worker.simulation import FleetSimulation
 from tests import strategies
 from tests.extender.index.test_index import MODELS, NAMES, cards, pods
 from vgpu.domain import names
@@ -65,7 +65,7 @@ def test_it_lands_where_the_oracle_lands(data: st.DataObject, policy: PackingPol
     for _ in range(2):
         expected = simulate(asked, fleet.views.values(), defaults)
         with fleet.tried():
-            found = list(Simulation(fleet, defaults).land(asked, lambda: None))
+            found = list(FleetSimulation(fleet, defaults).land(asked, lambda: None))
             assert dict(fleet.views) == expected.views
         several = [len(each.request.choosers) > 1 for each in asked]
         for one, other, is_several in zip(found, expected.landings, several, strict=True):
@@ -88,7 +88,7 @@ def test_a_gang_lands_where_the_oracle_lands(data: st.DataObject, size: int, cou
     defaults = learned(asked)
     expected = simulate(asked, fleet.views.values(), defaults)
     with fleet.tried():
-        found = Simulation(fleet, defaults).land(asked, lambda: None)
+        found = FleetSimulation(fleet, defaults).land(asked, lambda: None)
         assert dict(fleet.views) == expected.views
     for one, other in zip(found, expected.landings, strict=True):
         assert (one.node, one.assignment, one.gang) == (other.node, other.assignment, other.gang)

@@ -7,8 +7,8 @@ import pytest
 
 from extender.admin.answers import streams
 from extender.admin.answers.event_response import EventResponse
-from extender.admin.answers.streams import Change, Stream, Streams
-from extender.admin.exchange.snapshots import Snapshot
+from extender.admin.answers.streams import ClientStream, StreamEvent, Streams
+from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.state.objects import pod
 from tests import strategies
@@ -16,13 +16,13 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.placement.snapshot import NodeView
 
 
-def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = None) -> Snapshot:
+def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = None) -> ClusterSnapshot:
     made = {uid: pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid)) for uid in pods}
     state = strategies.node_state(strategies.card(0))
-    return Snapshot(number, made, {}, {f"n{n}": NodeView(f"n{n}", state, blocked) for n in range(nodes)})
+    return ClusterSnapshot(number, made, {}, {f"n{n}": NodeView(f"n{n}", state, blocked) for n in range(nodes)})
 
 
-def said(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
+def said(before: ClusterSnapshot, after: ClusterSnapshot) -> list[tuple[str, str]]:
     return [
         (each.kind, each.frame.decode().split('"type":"')[1].split('"')[0]) for each in streams.changes(before, after)
     ]
@@ -38,18 +38,18 @@ def test_changes_between_snapshots() -> None:
 
 
 def test_a_stream_that_is_not_read_is_full_and_holds_nothing() -> None:
-    stream = Stream("me", lambda change: change.namespace != "hidden")
-    stream.put(Change("pod", "hidden", b"x"))
+    stream = ClientStream("me", lambda change: change.namespace != "hidden")
+    stream.put(StreamEvent("pod", "hidden", b"x"))
     assert not stream.queue
     for _ in range(streams.MAX_QUEUED + 1):
-        stream.put(Change("pod", "default", b"x"))
+        stream.put(StreamEvent("pod", "default", b"x"))
     assert (stream.is_full, len(stream.queue)) == (True, 0)
 
 
 async def test_the_number_of_streams_is_bounded_by_caller_and_in_all() -> None:
-    async def never() -> Snapshot:
+    async def never() -> ClusterSnapshot:
         await asyncio.sleep(3600)
-        return Snapshot(0)
+        return ClusterSnapshot(0)
 
     opened = Streams(never, most=60)
     own = [opened.open("ann", lambda _: True, is_local=False) for _ in range(streams.MAX_OF_CALLER)]
@@ -63,7 +63,7 @@ async def test_the_number_of_streams_is_bounded_by_caller_and_in_all() -> None:
     assert len(opened) == 0
 
 
-async def answer(stream: Stream, *, allowed: bool = True, stuck_after: int = 1000) -> list[bytes]:
+async def answer(stream: ClientStream, *, allowed: bool = True, stuck_after: int = 1000) -> list[bytes]:
     """Return what a response writes until its end."""
     written: list[bytes] = []
 
@@ -80,14 +80,14 @@ async def answer(stream: Stream, *, allowed: bool = True, stuck_after: int = 100
     async def still_allowed() -> bool:
         return allowed
 
-    closed: list[Stream] = []
+    closed: list[ClientStream] = []
     await EventResponse(stream, still_allowed, closed.append)({}, receive, send)  # type: ignore[arg-type]
     assert closed == [stream]
     return written
 
 
 async def test_a_full_stream_ends_with_overflow() -> None:
-    stream = Stream("me", lambda _: True)
+    stream = ClientStream("me", lambda _: True)
     stream.is_full = True
     assert await answer(stream) == [b"retry: 2000\n\n", b"event: overflow\ndata: {}\n\n"]
 
@@ -96,21 +96,21 @@ async def test_a_stream_of_a_caller_without_rights_ends_with_the_next_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("extender.admin.answers.event_response.HEARTBEAT_S", 0.01)
-    assert (await answer(Stream("me", lambda _: True), allowed=False))[-1] == b"event: expired\ndata: {}\n\n"
+    assert (await answer(ClientStream("me", lambda _: True), allowed=False))[-1] == b"event: expired\ndata: {}\n\n"
 
 
 async def test_a_client_that_takes_no_data_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("extender.admin.answers.event_response.SEND_TIMEOUT_S", 0.01)
-    stream = Stream("me", lambda _: True)
-    stream.put(Change("pod", "default", b"x"))
+    stream = ClientStream("me", lambda _: True)
+    stream.put(StreamEvent("pod", "default", b"x"))
     assert await answer(stream, stuck_after=1) == [b"retry: 2000\n\n"]
 
 
 async def test_streams_go_on_when_a_snapshot_fails() -> None:
     failed = AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "not ready")
-    made: list[Snapshot | AdminProblem] = [snapshot(1), failed, snapshot(2, "a")]
+    made: list[ClusterSnapshot | AdminProblem] = [snapshot(1), failed, snapshot(2, "a")]
 
-    async def take() -> Snapshot:
+    async def take() -> ClusterSnapshot:
         found = made.pop(0) if made else snapshot(3, "a")
         if isinstance(found, AdminProblem):
             raise found

@@ -1,7 +1,7 @@
 """The last decision on each waiting pod: in bounded memory."""
 
 from extender.explain import last_decisions
-from extender.explain.last_decisions import Decision, LastDecisions
+from extender.explain.last_decisions import LastDecision, LastDecisions
 from vgpu.domain.cards.reasons import Reason
 
 
@@ -10,7 +10,7 @@ def test_the_last_reasons_and_all_attempts_count() -> None:
     kept = LastDecisions(lambda: next(times))
     kept.refused("a", {Reason.CARD_IN_USE: 3})
     kept.refused("a", {Reason.CARD_CORDONED: 1})
-    assert kept.known() == {"a": Decision(200, 2, {Reason.CARD_CORDONED: 1})}
+    assert kept.known() == {"a": LastDecision(200, 2, {Reason.CARD_CORDONED: 1})}
 
 
 def test_the_pod_that_was_refused_longest_ago_is_forgotten() -> None:

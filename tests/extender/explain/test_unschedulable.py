@@ -12,17 +12,17 @@ from extender.explain import explain, unschedulable
 from extender.explain.unschedulable import UnschedulablePods
 from extender.state import objects
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.verbs import placement_cache
 from extender.verbs.filter import Filter
-from extender.verbs.verdict import Placement, Verdict
+from extender.verbs.verdict import FilterVerdict, Placement
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs import gangs
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 
 NODES = 40
@@ -38,7 +38,7 @@ class SlowFilter(Filter):
         super().__init__(cluster, DefaultPolicies())
         self._clock = clock
 
-    def placement(self, pod: Pod) -> Callable[[str], Placement]:
+    def placement(self, pod: WatchedPod) -> Callable[[str], Placement]:
         on = super().placement(pod)
 
         def slow(name: str) -> Placement:
@@ -81,7 +81,7 @@ class Site:
         node = Node(name, 256, (strategies.card(index, 1024, cordoned=cordoned),))
         self.cluster.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
         self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
-        self.cluster.leases.put(Lease(names.node_lease(name), name, "x", 3600))
+        self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
         if seconds == unschedulable.AGAIN_S:
@@ -178,9 +178,9 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
 def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     site = Site()
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
-    refused = {f"n{n:04}": Refusal(Reason.PLUGIN_AWAY) for n in range(3000)}
-    refused |= {f"m{n}": Refusal(Reason.NO_INVENTORY) for n in range(2999)}
-    code, message = explain.why_pending(pod, Verdict([], refused).reasons, refused, site.cluster)
+    refused = {f"n{n:04}": NodeRefusal(Reason.PLUGIN_AWAY) for n in range(3000)}
+    refused |= {f"m{n}": NodeRefusal(Reason.NO_INVENTORY) for n in range(2999)}
+    code, message = explain.why_pending(pod, FilterVerdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
     assert message.startswith("needs 2 GiB on 1 card; n0000: PluginAway")
     assert message.endswith("and more nodes")

@@ -8,15 +8,15 @@ from extender.gangs.book import GangBook
 from extender.gangs.candidates import Candidates
 from extender.gangs.deadlines import GangDeadlines
 from extender.gangs.gate import GangGate
-from extender.gangs.holding import Holding, HoldTimes
+from extender.gangs.holding import HoldTimes, RoomHolding
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
-from extender.gangs.records import Times
+from extender.gangs.records import GangTimes
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, KubeNode, Lease
-from extender.state.room import Room
+from extender.state.objects import GpuNode, KubeNode, WatchedLease
+from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from tests import strategies
@@ -47,7 +47,7 @@ class WakeList:
 
 
 def book(cluster: Cluster, waker: WakeList | None = None) -> GangBook:
-    return GangBook(cluster, waker or WakeList(), Times(cluster.now, lambda: 0, DEADLINE_S))
+    return GangBook(cluster, waker or WakeList(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
 
 
 def node(name: str) -> Node:
@@ -71,10 +71,10 @@ class Extender:
         for name in NODES:
             self.cluster.upsert_gpunodes(GpuNode(node(name), name, "2026-01-01T00:00:00Z"))
             self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
-            self.cluster.leases.put(Lease(names.node_lease(name), name, "x", 1 << 30))
+            self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
         defaults, leader = DefaultPolicies(), Leader()
         self.book = book(self.cluster)
-        room = Room(self.cluster, defaults)
+        room = ClusterRoom(self.cluster, defaults)
         planning = Planning(self.book, Candidates(self.cluster, room, defaults), defaults, leader, lambda: 0.0)
         self.filter = Filter(self.cluster, defaults, gangs=GangPlanner(self.book, planning, leader))
         client: Any = None  # never called
@@ -83,5 +83,5 @@ class Extender:
         self.binder = Binder(client, self.cluster, self.filter, leader, feed, self.gate)
         recorder: Any = NoEvents()
         times = HoldTimes(hold_after_s, HOLD_S)
-        self.holding = Holding(self.book, WakeList(), defaults, times, lambda: 0.0)
+        self.holding = RoomHolding(self.book, WakeList(), defaults, times, lambda: 0.0)
         self.deadlines = GangDeadlines(self.book, leader, end, recorder, asyncio.sleep, self.holding)

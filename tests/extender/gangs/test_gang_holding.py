@@ -11,7 +11,7 @@ from msgspec import structs
 from extender.admin.exchange.snapshots import Shown, Snapshots
 from extender.state import objects
 from extender.state.held_room import HeldRoom
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
 from tests import strategies
 from tests.extender.conftest import Clock
@@ -36,14 +36,14 @@ class Stream:
     priority: int = 0
     lives_s: tuple[int, int] = (5, LONGEST_LIFE_S)
     clock: Clock = field(default_factory=Clock)
-    running: dict[str, tuple[Pod, float]] = field(default_factory=dict)
+    running: dict[str, tuple[WatchedPod, float]] = field(default_factory=dict)
     refused: set[Reason] = field(default_factory=set)
     made: int = 0
 
     def __post_init__(self) -> None:
         self.extender = Extender(self.clock, None, self.hold_after_s)
 
-    def pod(self, gang: str = "", priority: int = 0, **share: int) -> Pod:
+    def pod(self, gang: str = "", priority: int = 0, **share: int) -> WatchedPod:
         self.made += 1
         annotations = {names.GANG: gang, names.GANG_SIZE: str(CARDS)} if gang else {}
         obj = strategies.pod(
@@ -53,20 +53,20 @@ class Stream:
         obj["spec"]["priority"] = priority
         return objects.pod(strategies.admit(obj))
 
-    def gang(self, name: str) -> list[Pod]:
+    def gang(self, name: str) -> list[WatchedPod]:
         members = [self.pod(name, gpu=1) for _ in range(CARDS)]
         for each in members:
             self.extender.cluster.upsert_pod(each)
         return members
 
-    def ask(self, pod: Pod) -> str:
+    def ask(self, pod: WatchedPod) -> str:
         answer = asyncio.run(self.extender.filter.judge(pod, NODES, asyncio.sleep))
         if not answer.fits:
             self.refused |= answer.reasons.keys()
             return ""
         return bytes(answer.fitting()[0]).decode().strip('"')
 
-    def bind(self, pod: Pod, node: str) -> Pod:
+    def bind(self, pod: WatchedPod, node: str) -> WatchedPod:
         chosen = self.extender.binder._reserve(pod, node)
         assert not isinstance(chosen, str)
         bound = structs.replace(pod, node=node, assignment=chosen, has_started=True)
@@ -90,7 +90,7 @@ class Stream:
             self.running[pod.uid] = self.bind(pod, node), self.clock.seconds + self.random.randint(*self.lives_s)
         asyncio.run(self.extender.deadlines.look())
 
-    def placed_after(self, members: list[Pod], limit_s: int) -> int | None:
+    def placed_after(self, members: list[WatchedPod], limit_s: int) -> int | None:
         """Let time pass until a gang is planned, and return the seconds; None where that takes too long."""
         for seconds in range(limit_s):
             self.step()

@@ -22,7 +22,7 @@ from extender.gangs import gate, slices
 from extender.gangs.deadlines import AGAIN_S
 from extender.state import objects
 from extender.state.gang_members import GangKey, key_of
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import DEADLINE_S, NODES, SLICES, Extender, node
@@ -42,7 +42,7 @@ SHARES = ({"gpu": 1}, {"gpu_mem": 256, "gpu_cores": 60}, {"gpu_mem": 512}, {"gpu
 class Posted:
     """A Binding whose outcome the extender does not know."""
 
-    pod: Pod
+    pod: WatchedPod
     node: str
     assignment: Assignment
 
@@ -58,9 +58,9 @@ class Gangs(RuleBasedStateMachine):
         self.slice_s, slices.SLICE_S = slices.SLICE_S, -1.0  # type: ignore[misc]
         self.pauses = 0
         self.clock = Clock()
-        self.truth: dict[str, Pod] = {}
+        self.truth: dict[str, WatchedPod] = {}
         self.unknown: list[Posted] = []
-        self.undelivered: deque[tuple[str, Pod]] = deque()
+        self.undelivered: deque[tuple[str, WatchedPod]] = deque()
         self.complete: set[GangKey] = set()  # gangs that were bound as a whole since they had no bound member
         self.part_since: dict[GangKey, float] = {}
         self.version = 0
@@ -80,14 +80,14 @@ class Gangs(RuleBasedStateMachine):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 
-    def write(self, pod: Pod) -> Pod:
+    def write(self, pod: WatchedPod) -> WatchedPod:
         self.version += 1
         self.truth[pod.uid] = structs.replace(pod, version=self.version)
         self.undelivered.append(("MODIFIED", self.truth[pod.uid]))
         self._note_parts()
         return self.truth[pod.uid]
 
-    async def end(self, pod: Pod, reason: str, message: str) -> None:  # noqa: ARG002 - the evictor's protocol
+    async def end(self, pod: WatchedPod, reason: str, message: str) -> None:  # noqa: ARG002 - the evictor's protocol
         self.remove(pod.uid)
 
     def remove(self, uid: str) -> None:
@@ -265,7 +265,7 @@ class Gangs(RuleBasedStateMachine):
 
     def _note_parts(self) -> None:
         """Note since when the gangs of the truth are bound in part, and which were bound as a whole."""
-        members: dict[GangKey, list[Pod]] = {}
+        members: dict[GangKey, list[WatchedPod]] = {}
         for pod in self.truth.values():
             key = key_of(pod)
             if key is not None and not pod.is_terminal:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from extender.gangs import slices
 from extender.state import objects
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import NODES, Extender, node
@@ -22,14 +22,14 @@ def _a_pause_after_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "SLICE_S", -1.0)
 
 
-def pod(uid: str, gang: str = "", size: int = 0, **share: int) -> Pod:
+def pod(uid: str, gang: str = "", size: int = 0, **share: int) -> WatchedPod:
     annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if gang else {}
     obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=uid)
     del obj["spec"]["nodeName"]
     return objects.pod(strategies.admit(obj))
 
 
-def planned(extender: Extender, members: list[Pod], step: int, change: Any) -> str:
+def planned(extender: Extender, members: list[WatchedPod], step: int, change: Any) -> str:
     """Ask about the first member; `change` happens in the pause of this number. Return the node, or the reason."""
     count = 0
 
@@ -47,7 +47,7 @@ def planned(extender: Extender, members: list[Pod], step: int, change: Any) -> s
     return fitting[0] if fitting else str(next(iter(answer.reasons)))
 
 
-def taken_on(extender: Extender, name: str, bound: list[Pod]) -> usage.Usages:
+def taken_on(extender: Extender, name: str, bound: list[WatchedPod]) -> usage.Usages:
     held: list[Any] = [(each.request, each.assignment) for each in extender.cluster._reservations.on(name)]
     held += [(each.parsed.request, each.assignment) for each in bound if each.node == name]
     return usage.on_node(node(name), held)

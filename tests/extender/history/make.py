@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from extender.history.recording.events import CardShare, ContainerShare, Decision, End, Owner, PodName, Source
+from extender.history.recording.events import (
+    CardShare,
+    ContainerShare,
+    Decision,
+    DecisionSource,
+    End,
+    PodName,
+    PodOwner,
+)
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight
@@ -24,7 +32,7 @@ def decision(
     owner: str = "web",
     labels: Mapping[str, str] | None = None,
     waited_ms: int = 0,
-    source: Source = Source.BIND,
+    source: DecisionSource = DecisionSource.BIND,
 ) -> Decision:
     cards = cards or (card(),)
     return Decision(
@@ -32,7 +40,7 @@ def decision(
         "n1",
         at_ms,
         at_ms - waited_ms,
-        Owner("Deployment", owner),
+        PodOwner("Deployment", owner),
         labels or {},
         tuple(ContainerShare("main", each.gpu, each.memory_mib, each.cores or None, each.whole) for each in cards),
         cards,

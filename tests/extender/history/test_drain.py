@@ -15,7 +15,7 @@ from extender.history.recording.recorder import SpillRecorder
 from extender.history.recording.spill import Spill
 from extender.history.recording.spill_reader import SpillReader
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import Dimension, Group
+from extender.history.reporting.reports import Dimension, UsageGroup
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, retention
 from extender.history.storage.retention import Retention
@@ -176,7 +176,7 @@ def test_old_events_go_and_their_usage_stays(pipeline: Pipeline) -> None:
     retention.purge(pipeline.engine, KEPT, pipeline.now)
     assert pipeline.events() == [make.decision(2, MONDAY + HOUR)]  # it still runs
     reports = SqlReports(pipeline.engine, Prices(), lambda: pipeline.now)
-    rows = reports.usage([Group(Dimension.NAMESPACE)], MONDAY, MONDAY + 2 * HOUR)
+    rows = reports.usage([UsageGroup(Dimension.NAMESPACE)], MONDAY, MONDAY + 2 * HOUR)
     assert [row.share_seconds for row in rows] == [1800.0]
 
 

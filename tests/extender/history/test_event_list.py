@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from extender.history.recording.events import AdminAction, CardChange, CardEvent, Event, Kind, Refusals, Start
+from extender.history.recording.events import AdminAction, CardChange, CardEvent, Event, EventKind, Refusals, Start
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import HistoryFilters
 from extender.history.reporting.sql_reports import SqlReports
@@ -39,13 +39,13 @@ def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
     ("filters", "expected"),
     [
         (HistoryFilters(), [0, 1, 2, 3, 4, 5, 6]),
-        (HistoryFilters(kinds=frozenset({Kind.DECISION, Kind.END})), [1, 3, 6]),
+        (HistoryFilters(kinds=frozenset({EventKind.DECISION, EventKind.END})), [1, 3, 6]),
         (HistoryFilters(namespaces=frozenset({"team"})), [0, 1, 2, 6]),
         (HistoryFilters(namespaces=frozenset({"other", ""})), [3, 4, 5]),
         (HistoryFilters(namespaces=frozenset()), []),
         (HistoryFilters(pod="p1"), [0, 1, 2, 6]),
         (HistoryFilters(pod_uid="uid-2"), [3]),
-        (HistoryFilters(node="n1", kinds=frozenset({Kind.CARD, Kind.ADMIN})), [4, 5]),
+        (HistoryFilters(node="n1", kinds=frozenset({EventKind.CARD, EventKind.ADMIN})), [4, 5]),
         (HistoryFilters(gpu="GPU-b"), [3, 4, 5]),
         (HistoryFilters(gpu="GPU-a"), [0, 1, 2, 6]),
         (HistoryFilters(since_ms=MONDAY, until_ms=MONDAY + 2000), [1, 2]),

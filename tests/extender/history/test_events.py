@@ -1,15 +1,15 @@
-from extender.history.recording.events import Decision, End, Owner, PodName, Source
+from extender.history.recording.events import Decision, DecisionSource, End, PodName, PodOwner
 
 POD = PodName("uid-1", "team", "train")
 
 
-def decision(source: Source) -> Decision:
-    return Decision(POD, "n1", 5, 1, Owner("Job", "train"), {}, (), (), source=source)
+def decision(source: DecisionSource) -> Decision:
+    return Decision(POD, "n1", 5, 1, PodOwner("Job", "train"), {}, (), (), source=source)
 
 
 def test_what_bind_knows_replaces_what_a_watch_showed() -> None:
-    assert decision(Source.BIND).key() == decision(Source.WATCH).key()
-    assert decision(Source.BIND).rank() > decision(Source.WATCH).rank()
+    assert decision(DecisionSource.BIND).key() == decision(DecisionSource.WATCH).key()
+    assert decision(DecisionSource.BIND).rank() > decision(DecisionSource.WATCH).rank()
 
 
 def test_the_shorter_interval_of_an_end_replaces_the_longer_one() -> None:

@@ -6,11 +6,11 @@ from extender.history.recording.events import (
     CardChange,
     CardEvent,
     Decision,
+    DecisionSource,
     End,
     Listed,
     Refusals,
     Restart,
-    Source,
     Start,
     Watched,
 )
@@ -70,7 +70,7 @@ async def test_the_life_of_a_pod(world: World) -> None:
     listed, decision, start, restart, container_end, pod_end = world.history.records
     assert isinstance(listed, Listed)
     assert isinstance(decision, Decision)
-    assert (decision.source, decision.node, decision.pod.uid) == (Source.BIND, "n1", pod["metadata"]["uid"])
+    assert (decision.source, decision.node, decision.pod.uid) == (DecisionSource.BIND, "n1", pod["metadata"]["uid"])
     (share,) = decision.cards
     assert (share.memory_mib, share.cores, share.card_mib, share.model) == (1024, 20, 2048, "NVIDIA H100")
     assert 0 < decision.created_ms <= decision.at_ms
@@ -122,7 +122,7 @@ async def test_what_a_watch_shows_of_another_replicas_pod(world: World) -> None:
         world.verbs.history.pod_changed(None, known)
     (decision,) = world.history.records
     assert isinstance(decision, Decision)
-    assert (decision.source, decision.pod.name) == (Source.WATCH, pod["metadata"]["name"])
+    assert (decision.source, decision.pod.name) == (DecisionSource.WATCH, pod["metadata"]["name"])
 
 
 async def test_a_first_list_names_the_pods_that_run(world: World) -> None:

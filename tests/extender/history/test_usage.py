@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
-from extender.history.recording.events import Record, Resize, Source, Used
+from extender.history.recording.events import DecisionSource, Record, Resize, Used
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import Dimension, Group, UsageFilters, UsageRow
+from extender.history.reporting.reports import Dimension, UsageFilters, UsageGroup, UsageRow
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
@@ -19,7 +19,7 @@ from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
 
 NOW = MONDAY + 60 * HOUR
-NAMESPACE = [Group(Dimension.NAMESPACE)]
+NAMESPACE = [UsageGroup(Dimension.NAMESPACE)]
 PRICES = Prices("EUR", {"L4": 2.0})
 
 
@@ -34,7 +34,7 @@ def roll_up(engine: Engine) -> None:
 
 
 def usage(
-    engine: Engine, *by: Group, since: int = MONDAY, until: int = NOW, filters: UsageFilters | None = None
+    engine: Engine, *by: UsageGroup, since: int = MONDAY, until: int = NOW, filters: UsageFilters | None = None
 ) -> list[UsageRow]:
     return SqlReports(engine, PRICES, lambda: NOW).usage(by, since, until, filters or UsageFilters())
 
@@ -76,16 +76,16 @@ def test_every_dimension(engine: Engine, rolled: bool) -> None:
     if rolled:
         roll_up(engine)
     by = {
-        Group(Dimension.NAMESPACE): ["team", "other"],
-        Group(Dimension.OWNER): ["Deployment/web", "Deployment/api"],
-        Group(Dimension.LABEL, "team"): ["vision", ""],
-        Group(Dimension.CARD): ["GPU-a", "GPU-b"],
-        Group(Dimension.NODE): ["n1"],
-        Group(Dimension.MODEL): ["L4"],
-        Group(Dimension.DAY): ["2024-10-04", "2024-10-05"],
+        UsageGroup(Dimension.NAMESPACE): ["team", "other"],
+        UsageGroup(Dimension.OWNER): ["Deployment/web", "Deployment/api"],
+        UsageGroup(Dimension.LABEL, "team"): ["vision", ""],
+        UsageGroup(Dimension.CARD): ["GPU-a", "GPU-b"],
+        UsageGroup(Dimension.NODE): ["n1"],
+        UsageGroup(Dimension.MODEL): ["L4"],
+        UsageGroup(Dimension.DAY): ["2024-10-04", "2024-10-05"],
     }
     assert {group: [row.group[0] for row in usage(engine, group)] for group in by} == by
-    both = usage(engine, Group(Dimension.DAY), Group(Dimension.NAMESPACE))
+    both = usage(engine, UsageGroup(Dimension.DAY), UsageGroup(Dimension.NAMESPACE))
     hours = {row.group: row.share_seconds / 900 for row in both}
     assert hours == {("2024-10-04", "team"): 12, ("2024-10-05", "team"): 12, ("2024-10-04", "other"): 1}
 
@@ -181,15 +181,15 @@ def test_a_late_event_has_its_hours_rolled_up_again(engine: Engine) -> None:
 
 
 def test_what_bind_knows_replaces_what_a_watch_showed(engine: Engine) -> None:
-    store(engine, make.decision(1, MONDAY + 1000, source=Source.WATCH))
+    store(engine, make.decision(1, MONDAY + 1000, source=DecisionSource.WATCH))
     store(engine, make.decision(1, MONDAY, waited_ms=3000), make.end())
-    store(engine, make.decision(1, MONDAY + 1000, source=Source.WATCH))
+    store(engine, make.decision(1, MONDAY + 1000, source=DecisionSource.WATCH))
     (row,) = usage(engine)
     assert (row.share_seconds, row.waiting_seconds, row.bound) == (900.0, 3.0, 1)
 
 
 RECORDS: list[Record] = [
-    make.decision(1, MONDAY + 500, source=Source.WATCH),
+    make.decision(1, MONDAY + 500, source=DecisionSource.WATCH),
     make.decision(1, MONDAY, waited_ms=1000),
     make.end(1, MONDAY + 5 * HOUR, after_ms=MONDAY + HOUR),
     make.end(1, MONDAY + 3 * HOUR),
@@ -224,7 +224,7 @@ def take_all(engine: Engine, order: list[Record], twice: list[Record], rolls: se
         store(engine, record)
         if number in rolls:
             roll_up(engine)
-    by = [Group(Dimension.NAMESPACE), Group(Dimension.CARD)]
+    by = [UsageGroup(Dimension.NAMESPACE), UsageGroup(Dimension.CARD)]
     found = {
         row.group: (row.share_seconds, row.gpu_seconds_used, row.waiting_seconds, row.bound)
         for row in usage(engine, *by)

@@ -8,7 +8,7 @@ import pytest
 from extender.idle import pod_use
 from extender.state import objects
 from extender.state.fields.container_use import ContainerUse
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
@@ -21,7 +21,7 @@ RUNNING = {"running": {"startedAt": STARTED}}
 ENDED = {"terminated": {"startedAt": STARTED, "finishedAt": STARTED, "exitCode": 0}}
 
 
-def pod(*containers: str, **states: dict[str, Any]) -> Pod:
+def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
     made = strategies.pod(*(strategies.container(each, gpu_mem=256) for each in containers))
     granted = Assignment({each: (Grant(f"GPU-{each}", 256),) for each in containers})
     made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(granted)}

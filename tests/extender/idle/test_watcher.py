@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from extender.idle import owners, sizes
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
@@ -53,7 +53,7 @@ class Idle:
         self.pods[pod["metadata"]["uid"]] = pod
         return pod
 
-    def known(self, pod: Json) -> Pod:
+    def known(self, pod: Json) -> WatchedPod:
         return self.world.cluster.objects.pods[pod["metadata"]["uid"]]
 
     async def report(self, **more: Any) -> None:

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from extender.index.copies import copies
 from extender.index.few_rows import FewRows
-from vgpu.placement.room import Ask, CardRoom, Room, after
+from vgpu.placement.room import CardRoom, NodeRoom, PodAsk, after
 
 SLICES = 6
 FIELDS = ("free_slices", "total_slices", "free_cores", "model")
 
 shares = st.builds(
-    Ask,
+    PodAsk,
     gpus=st.integers(0, 3),
     slices=st.integers(0, SLICES),
     cores=st.sampled_from([0, 10, 50]),
@@ -22,13 +22,13 @@ shares = st.builds(
     models=st.integers(1, 3),
 )
 wholes = st.builds(
-    Ask, st.integers(1, 3), st.just(0), st.just(0), st.just(1), st.integers(0, 3), st.just(0), st.integers(1, 3)
+    PodAsk, st.integers(1, 3), st.just(0), st.just(0), st.just(1), st.integers(0, 3), st.just(0), st.integers(1, 3)
 )
 asks = st.one_of(shares, wholes)
 
 
 @st.composite
-def rooms(draw: st.DrawFn) -> tuple[Room, FewRows]:
+def rooms(draw: st.DrawFn) -> tuple[NodeRoom, FewRows]:
     rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 4))
 
     def numbers(each: st.SearchStrategy[int], count: int) -> np.ndarray:
@@ -41,11 +41,11 @@ def rooms(draw: st.DrawFn) -> tuple[Room, FewRows]:
     stacked = CardRoom(*(each.reshape(columns, 1, rows) for each in (free, total, cores, models)))
     cards = [CardRoom(*(getattr(stacked, field)[n, 0] for field in FIELDS)) for n in range(columns)]
     host = numbers(st.integers(0, 9), rows), numbers(st.integers(0, 9), rows)
-    return Room(*host, cards), FewRows(*host, [stacked])
+    return NodeRoom(*host, cards), FewRows(*host, [stacked])
 
 
 @given(rooms(), asks, st.lists(asks, min_size=1, max_size=3))
-def test_both_forms_give_the_same_numbers(both: tuple[Room, FewRows], ask: Ask, typical: list[Ask]) -> None:
+def test_both_forms_give_the_same_numbers(both: tuple[NodeRoom, FewRows], ask: PodAsk, typical: list[PodAsk]) -> None:
     rows = len(both[0].cpu_milli)
     for by_card, at_once in (both, tuple(after(each, ask) for each in both)):
         np.testing.assert_array_equal(by_card.share, at_once.share)
@@ -53,7 +53,7 @@ def test_both_forms_give_the_same_numbers(both: tuple[Room, FewRows], ask: Ask, 
 
 
 @given(rooms(), asks)
-def test_a_pod_takes_the_same_cards_in_both_forms(both: tuple[Room, FewRows], ask: Ask) -> None:
+def test_a_pod_takes_the_same_cards_in_both_forms(both: tuple[NodeRoom, FewRows], ask: PodAsk) -> None:
     by_card, at_once = (after(each, ask).cards for each in both)
     for field in FIELDS:
         expected = np.stack([getattr(card, field) for card in by_card])

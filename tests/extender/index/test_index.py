@@ -14,7 +14,7 @@ from extender.index.supply import Supply
 from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.fields.scheduling import Scheduling
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.verbs import preferences
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -29,10 +29,10 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import rank, room
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 
 NAMES = [f"n{n}" for n in range(5)]
 MODELS = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4"]
@@ -53,7 +53,7 @@ cards = st.builds(
 
 
 @st.composite
-def pods(draw: st.DrawFn, uid: str) -> Pod:
+def pods(draw: st.DrawFn, uid: str) -> WatchedPod:
     """Pods of one container, mostly; some of several, some of whole cards, some with annotations."""
     kind = draw(st.sampled_from(["one", "one", "one", "whole", "several"]))
     if kind == "several":
@@ -122,7 +122,7 @@ class World:
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
-        self.cluster.leases.put(Lease(names.node_lease(name), holder, str(self.clock.seconds), duration))
+        self.cluster.leases.put(WatchedLease(names.node_lease(name), holder, str(self.clock.seconds), duration))
 
     def put_pod(self, data: st.DataObject, name: str) -> None:
         """Bind a pod, end it, or nominate it for a node."""
@@ -153,13 +153,13 @@ class World:
             case "time":
                 self.clock.seconds += data.draw(st.sampled_from([1, 3, 6]))
 
-    def expected(self, pod: Pod, asked: Sequence[str]) -> dict[str, Reason | None]:
+    def expected(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
         """Place the pod on each node by the rule itself, with no cache."""
         walk = Filter(self.cluster, self.defaults)
         found = {name: walk.node(pod, name) for name in asked}
-        return {name: each.reason if isinstance(each, Refusal) else None for name, each in found.items()}
+        return {name: each.reason if isinstance(each, NodeRefusal) else None for name, each in found.items()}
 
-    def answered(self, pod: Pod, asked: Sequence[str]) -> dict[str, Reason | None]:
+    def answered(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
         answer = asyncio.run(self.filter.judge(pod, asked, asyncio.sleep))
         found: dict[str, Reason | None] = {name.decode().strip('"'): None for name in answer.fitting()}
         for reason, refused in answer.refused().items():
@@ -167,7 +167,7 @@ class World:
         assert sum(answer.reasons.values()) == sum(reason is not None for reason in found.values())
         return found
 
-    def expected_scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
+    def expected_scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
         usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
@@ -177,7 +177,7 @@ class World:
         )
         return {name: scores.get(name, 0) for name in asked}
 
-    def expected_supply(self, typical: tuple[Ask, ...]) -> Supply:
+    def expected_supply(self, typical: tuple[PodAsk, ...]) -> Supply:
         """Add up the room of all usable nodes, one by one."""
         models = self.cluster.demand.policies(self.defaults).models
         states = [self.cluster.usable_state(name) for name in self.cluster.objects.gpunodes]
@@ -186,12 +186,12 @@ class World:
         copies = {ask: sum(fragmentation.copies(each, ask) for each in rooms) for ask in typical}
         return Supply(copies, sum(each.share for each in rooms), max(1, sum(cards) // max(1, len(cards))))
 
-    def scores(self, pod: Pod, asked: Sequence[str]) -> dict[str, int]:
+    def scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
         found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
         return {name.decode().strip('"'): score for score, each in found.items() for name in each}
 
 
-def is_alike(expected: Reason | None, answered: Reason | None, pod: Pod) -> bool:
+def is_alike(expected: Reason | None, answered: Reason | None, pod: WatchedPod) -> bool:
     """Whether two answers on a node agree.
 
     Where several containers choose cards, the index refuses by the first container that fits on no card by itself. The
@@ -245,7 +245,7 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
     for number, name in enumerate(NAMES):
         change(number, 1)
         world.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16)))
-        world.cluster.leases.put(Lease(names.node_lease(name), name, "", 1000))
+        world.cluster.leases.put(WatchedLease(names.node_lease(name), name, "", 1000))
     for n in range(120):
         kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
         pod = structs.replace(
@@ -284,7 +284,7 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     card = Card("GPU-0", 0, MODELS[0], 1024)
     world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
     world.cluster.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
-    world.cluster.leases.put(Lease(names.node_lease("n0"), "n0", "", 1000))
+    world.cluster.leases.put(WatchedLease(names.node_lease("n0"), "n0", "", 1000))
     chosen = world.filter.node(pod, "n0")
     assert isinstance(chosen, Assignment)
     world.cluster.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))

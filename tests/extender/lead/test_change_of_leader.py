@@ -19,7 +19,7 @@ from extender.clocks import Clocks
 from extender.lead import binding_outcome
 from extender.lead.leadership import DURATION_S, RENEW_S, Leadership
 from extender.protocol.wire import BindArgs
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from tests import strategies
 from tests.extender import virtual_time
 from tests.extender.conftest import PODS, gpu_node
@@ -45,7 +45,7 @@ class Replica:
 
     def __init__(self, client: VirtualClient, identity: str) -> None:
         clocks = Clocks(time, now)
-        seen = assembly.observers(client, Settings.model_construct(), clocks, lambda: 1.0)
+        seen = assembly.observers(client, ExtenderSettings.model_construct(), clocks, lambda: 1.0)
         self.watches = seen.watches
         self.leadership = Leadership(
             client, seen.cluster.leases, self.watches.pods,

@@ -24,7 +24,7 @@ from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
 from extender.state import objects
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -76,9 +76,9 @@ class Replica:
 
     def renew_leases(self) -> None:
         for name in NODES:
-            self.cluster.leases.put(Lease(names.node_lease(name), name, str(self.clock.seconds), 3))
+            self.cluster.leases.put(WatchedLease(names.node_lease(name), name, str(self.clock.seconds), 3))
 
-    def best(self, pod: Pod) -> str | None:
+    def best(self, pod: WatchedPod) -> str | None:
         """Filter and prioritize, as kube-scheduler asks; the answer is that of the walk."""
         answer = asyncio.run(self.filter.judge(pod, NODES, asyncio.sleep))
         fitting = [name.decode().strip('"') for name in answer.fitting()]
@@ -96,7 +96,7 @@ class Posted:
     """A Binding without a response; if it has arrived, the server may carry it out until `ends`."""
 
     by: Replica
-    pod: Pod
+    pod: WatchedPod
     node: str
     assignment: Assignment
     ends: float
@@ -107,8 +107,8 @@ class Replicas(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
-        self.truth: dict[str, Pod] = {}
-        self.log: list[tuple[str, Pod]] = []
+        self.truth: dict[str, WatchedPod] = {}
+        self.log: list[tuple[str, WatchedPod]] = []
         self.unknown: list[Posted] = []
         self.replicas = [Replica(self.clock), Replica(self.clock)]
         self.count = 0
@@ -117,7 +117,7 @@ class Replicas(RuleBasedStateMachine):
     def leader(self) -> Replica:
         return self.replicas[0]
 
-    def write(self, pod: Pod, kind: str = "upsert") -> None:
+    def write(self, pod: WatchedPod, kind: str = "upsert") -> None:
         """Write the log, whose length is the resourceVersion."""
         written = structs.replace(pod, version=len(self.log) + 1)
         self.log.append((kind, written))
@@ -128,7 +128,7 @@ class Replicas(RuleBasedStateMachine):
         pod = self.truth.get(posted.pod.uid)
         return posted.arrived and posted.ends > self.clock.seconds and pod is not None and not pod.node
 
-    def commit(self, pod: Pod, node: str, chosen: Assignment) -> None:
+    def commit(self, pod: WatchedPod, node: str, chosen: Assignment) -> None:
         assert not self.truth[pod.uid].node
         self.write(structs.replace(self.truth[pod.uid], node=node, assignment=chosen))
 
@@ -254,7 +254,7 @@ class Replicas(RuleBasedStateMachine):
         for replica in self.replicas:
             replica.renew_leases()
 
-    def held(self) -> list[tuple[Pod, str, Assignment]]:
+    def held(self) -> list[tuple[WatchedPod, str, Assignment]]:
         """The pods that hold cards, or may still be bound to them."""
         bound = [(pod, pod.node, pod.assignment) for pod in self.truth.values() if pod.node]
         open_ = [(each.pod, each.node, each.assignment) for each in self.unknown if self.may_commit(each)]

@@ -8,14 +8,14 @@ import pytest
 from extender.lead.leadership import Leadership
 from extender.lead.scheduler_lease import SchedulerLease, SchedulerMoved
 from extender.state.leases import Leases
-from extender.state.objects import Lease
+from extender.state.objects import WatchedLease
 from tests.extender.conftest import World
 from vgpu.domain import names
 
 
 def held_by(holder: str) -> Leases:
     leases = Leases(lambda: 0.0)
-    leases.put(Lease("vgpu-scheduler", holder, "", 15))
+    leases.put(WatchedLease("vgpu-scheduler", holder, "", 15))
     return leases
 
 
@@ -40,7 +40,7 @@ async def test_the_extender_ends_when_the_scheduler_of_another_host_leads() -> N
     watching = asyncio.create_task(scheduler.end_when_moved(lambda: leads))
     await asyncio.sleep(0.01)
     leads = False
-    leases.put(Lease("vgpu-scheduler", "pod-b_2", "", 15))
+    leases.put(WatchedLease("vgpu-scheduler", "pod-b_2", "", 15))
     await asyncio.sleep(0.01)
     assert not watching.done()  # a follower stays
     leads = True

@@ -8,10 +8,10 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from extender.protocol import asgi
-from extender.protocol.asgi import Reply, Request, Route
+from extender.protocol.asgi import HttpRequest, Reply, Route
 
 
-async def echo(request: Request) -> Reply:
+async def echo(request: HttpRequest) -> Reply:
     pieces = [piece async for piece in request.chunks if piece]
     return Reply(f"{request.said_length} {b'|'.join(pieces).decode()}".encode(), asgi.TEXT)
 

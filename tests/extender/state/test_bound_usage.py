@@ -8,7 +8,7 @@ from msgspec import structs
 
 from extender.state import bound_usage, objects
 from extender.state.bound_usage import BoundUsage, NodeUsage
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Node
@@ -19,7 +19,7 @@ from vgpu.placement import choose
 NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))) for name in ("n1", "n2")}
 
 
-def placed(obj: dict[str, object], uid: str) -> Pod:
+def placed(obj: dict[str, object], uid: str) -> WatchedPod:
     """Return a pod with the assignment that it would get on an empty node."""
     pod = objects.pod(obj)
     assert pod.parsed.request is not None
@@ -35,7 +35,7 @@ def placed(obj: dict[str, object], uid: str) -> Pod:
 @given(st.data())
 @settings(max_examples=60)
 def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
-    bound, now = BoundUsage(), dict[str, Pod]()
+    bound, now = BoundUsage(), dict[str, WatchedPod]()
     pods = [placed(data.draw(strategies.share_pods()), f"u{n}") for n in range(3)]
     for _ in range(data.draw(st.integers(1, 12))):
         pod = data.draw(st.sampled_from(pods))

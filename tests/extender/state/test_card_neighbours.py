@@ -7,7 +7,7 @@ from msgspec import structs
 
 from extender.state import objects
 from extender.state.card_neighbours import CardNeighbours
-from extender.state.objects import Pod
+from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain import names
@@ -19,7 +19,7 @@ AFFINITY = "CardAffinity: no card has the pods on it that the pod must be beside
 NO_LABELS = ("", "app", "=a", "app=a,", "app==a", "a b=c", "x=" + "y" * 64, ",".join(["a=b"] * 9))
 
 
-def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", **annotations: str) -> Pod:
+def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", **annotations: str) -> WatchedPod:
     """A pod, on a card where one is named. Labels as `a=1,b=2`; annotations `beside` and `apart` likewise."""
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
     made = objects.pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
@@ -30,7 +30,7 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
     )
 
 
-def chosen(asking: Pod, *others: Pod, binding: tuple[Pod, ...] = ()) -> CardSelector:
+def chosen(asking: WatchedPod, *others: WatchedPod, binding: tuple[WatchedPod, ...] = ()) -> CardSelector:
     kept = CardNeighbours()
     for each in others:
         kept.put(each)

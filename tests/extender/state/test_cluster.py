@@ -23,7 +23,7 @@ from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
 from extender.state import objects
 from extender.state.cluster import Cluster
-from extender.state.objects import GpuNode, KubeNode, Lease, Pod
+from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from tests import strategies
@@ -42,7 +42,7 @@ SLICES = 4
 class Posted:
     """A Binding without a response; if it has arrived, the server may carry it out until `ends`."""
 
-    pod: Pod
+    pod: WatchedPod
     assignment: Assignment
     ends: float
     arrived: bool
@@ -65,19 +65,19 @@ class Accounting(RuleBasedStateMachine):
             Feed(NO_RECORDER, {}, lambda: 0, ""),
             GangGate(gangs.book(self.cluster), Leader()),
         )
-        self.truth: dict[str, Pod] = {}
+        self.truth: dict[str, WatchedPod] = {}
         self.unknown: list[Posted] = []
-        self.undelivered: deque[tuple[str, Pod]] = deque()
-        self.listed: tuple[int, dict[str, Pod]] | None = None
+        self.undelivered: deque[tuple[str, WatchedPod]] = deque()
+        self.listed: tuple[int, dict[str, WatchedPod]] | None = None
         self.concluded: list[str] = []  # bound, but the extender does not know yet
         self.version = 0
         self.count = 0
         self.renew_node_lease()
 
     def renew_node_lease(self) -> None:
-        self.cluster.leases.put(Lease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
+        self.cluster.leases.put(WatchedLease(names.node_lease(NODE), NODE, str(self.clock.seconds), 3))
 
-    def write(self, pod: Pod) -> Pod:
+    def write(self, pod: WatchedPod) -> WatchedPod:
         """Store a pod with the next resourceVersion, and queue the event."""
         self.version += 1
         self.truth[pod.uid] = structs.replace(pod, version=self.version)
@@ -88,7 +88,7 @@ class Accounting(RuleBasedStateMachine):
         pod = self.truth.get(posted.pod.uid)
         return posted.arrived and posted.ends > self.clock.seconds and pod is not None and not pod.node
 
-    def commit(self, pod: Pod, chosen: Assignment) -> None:
+    def commit(self, pod: WatchedPod, chosen: Assignment) -> None:
         self.write(structs.replace(pod, node=NODE, assignment=chosen))
 
     @rule(memory=st.sampled_from([300, 512, 1024]), whole=st.booleans())

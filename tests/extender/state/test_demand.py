@@ -8,7 +8,7 @@ from typing import Any
 from extender.index.supply import Supply
 from extender.state import objects
 from extender.state.demand import DemandKeeper, described
-from extender.state.objects import KubeNode, Pod
+from extender.state.objects import KubeNode, WatchedPod
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain.asks.host_request import HostRequest
@@ -18,7 +18,7 @@ from vgpu.placement import rank, room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 from vgpu.placement.weights import DEFAULTS, PolicyWeights, Weights
 
 FRAGMENTATION = PackingPolicy.FRAGMENTATION
@@ -52,7 +52,7 @@ def test_a_pod_that_cannot_be_read_or_is_on_no_node_takes_nothing() -> None:
     assert objects.watched_pod(b'{"spec":{"nodeName":"n1"}}') is None
 
 
-def pod(uid: str, **amounts: int | str) -> Pod:
+def pod(uid: str, **amounts: int | str) -> WatchedPod:
     return objects.pod(strategies.pod(strategies.container(**amounts), uid=uid))
 
 
@@ -66,7 +66,7 @@ def keeper(states: Sequence[NodeState]) -> DemandKeeper:
     models = Models()
     rooms = [room.room_of(state, models) for state in states]
 
-    def supply(typical: tuple[Ask, ...]) -> Supply:
+    def supply(typical: tuple[PodAsk, ...]) -> Supply:
         copies = {ask: sum(int(fragmentation.copies(each, ask)) for each in rooms) for ask in typical}
         return Supply(copies, sum(int(each.share) for each in rooms), 8)
 

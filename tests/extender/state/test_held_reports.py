@@ -15,7 +15,7 @@ from msgspec import structs
 
 from extender.state import objects
 from extender.state.cluster import HELD_REPORT_LAG_S, Cluster
-from extender.state.objects import GpuNode, Pod
+from extender.state.objects import GpuNode, WatchedPod
 from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Node
@@ -32,7 +32,7 @@ def in_order(events: tuple[str, ...]) -> bool:
     return events.index(OLD) < events.index(NEW) and events.index(START) < events.index(END)
 
 
-def running(uid: str, slices: int, version: int) -> Pod:
+def running(uid: str, slices: int, version: int) -> WatchedPod:
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE)))
     chosen = Assignment({"main": (Grant("GPU-0", slices * 256),)})
     return structs.replace(pod, assignment=chosen, version=version, has_started=True)
@@ -85,7 +85,7 @@ class HeldReports(RuleBasedStateMachine):
         self.version = 1
         self.pods: dict[str, int] = {}
         self.unknown: dict[str, int] = {}
-        self.pod_events: deque[tuple[str, Pod]] = deque()
+        self.pod_events: deque[tuple[str, WatchedPod]] = deque()
         self.reports: deque[GpuNode] = deque()
         self.lasting: dict[str, int] = {}  # holders that no account knows, at the time of the newest report, until now
         self.is_report_true = True  # whether nothing has changed since the newest report

@@ -54,7 +54,7 @@ def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_truste
     pod = bound_pod()
     pod["spec"]["containers"][0]["resources"] = "many"
     read = objects.watched_pod(json.dumps(pod).encode())
-    assert isinstance(read, objects.Pod)
+    assert isinstance(read, objects.WatchedPod)
     assert (read.uid, read.node, read.is_readable) == ("u1", "n1", False)
     assert read.parsed.problems
     assert isinstance(read.assignment, Distrust)

@@ -10,9 +10,9 @@ import pytest
 
 from extender import assembly
 from extender.clocks import Clocks
-from extender.settings import Settings
+from extender.settings import ExtenderSettings
 from extender.state import objects
-from extender.state.objects import Lease
+from extender.state.objects import WatchedLease
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
@@ -58,14 +58,14 @@ def add(seen: assembly.Observers, name: str, cards: list[Card]) -> None:
     status = {"sliceMiB": 256, "cards": [card_status(each, mig_enabled=False) for each in cards]}
     seen.watches.nodes.handler.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
     seen.watches.gpunodes.handler.upsert(objects.gpunode(encoded({**meta, "status": status})))
-    seen.cluster.leases.put(Lease(names.node_lease(name), name, "now", 1 << 20))
+    seen.cluster.leases.put(WatchedLease(names.node_lease(name), name, "now", 1 << 20))
 
 
 async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]]:
     """Schedule a pod of two cards as kube-scheduler does; returns the node and the cards."""
     file = folder / "weights.toml"
     file.write_text(text)
-    settings = Settings.model_construct(packing_weights=file, node_policy="topology", gpu_policy="topology")
+    settings = ExtenderSettings.model_construct(packing_weights=file, node_policy="topology", gpu_policy="topology")
     server: Any = Server()
     seen = assembly.observers(server, settings, Clocks(lambda: 0.0, lambda: datetime.now(UTC)), lambda: 0.0)
     leader: Any = SimpleNamespace(refusal=lambda: "")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from extender.index.answer import Answer
+from extender.index.answer import IndexAnswer
 from extender.state import objects
-from extender.state.objects import Lease
+from extender.state.objects import WatchedLease
 from extender.verbs.filter import BUDGET_S, NODES_PER_LOOK, SLICE_S
 from extender.verbs.placement_cache import MAX_GRANTS, PlacementCache
 from tests import strategies
@@ -34,7 +34,7 @@ def pod() -> Any:
     return objects.pod(strategies.admit(strategies.pod(*two)))
 
 
-async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[Answer, int]:
+async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[IndexAnswer, int]:
     """Judge with a clock that advances for each node."""
     await world.cluster.index(Pauses())
     usable_state, pauses = world.cluster.usable_state, Pauses()
@@ -44,7 +44,7 @@ async def judged(world: World, seconds_per_node: float, names: list[str]) -> tup
         return usable_state(name)
 
     setattr(world.cluster, "usable_state", slow)  # noqa: B010 - a method, which mypy lets nobody assign
-    world.cluster.leases.put(Lease(names_of.node_lease("n1"), "n1", "later", 1000))
+    world.cluster.leases.put(WatchedLease(names_of.node_lease("n1"), "n1", "later", 1000))
     return await world.verbs.node_filter.judge(pod(), names, pauses), pauses.count
 
 

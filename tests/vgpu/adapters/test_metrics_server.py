@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from vgpu.adapters import metrics_server
-from vgpu.adapters.metrics import Family, Kind, Metric, Registry
+from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.adapters.metrics_server import MetricsApp
 
-METRIC = Metric("vgpu_test_reads_total", Kind.COUNTER, "Reads")
+METRIC = Metric("vgpu_test_reads_total", MetricKind.COUNTER, "Reads")
 
 
 class Source:
@@ -24,12 +24,12 @@ class Source:
         self.registry = Registry()
         self.registry.add(self.collect)
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterator[MetricFamily]:
         self.reads += 1
         self.threads.add(threading.get_ident())
         if self.fails:
             raise ZeroDivisionError
-        yield Family(METRIC, [((), self.reads)])
+        yield MetricFamily(METRIC, [((), self.reads)])
 
 
 async def get(app: MetricsApp, path: str = "/metrics", method: str = "GET", accept: str = "") -> httpx.Response:

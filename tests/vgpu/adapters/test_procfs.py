@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from vgpu.adapters import procfs
-from vgpu.adapters.procfs import FileId, Process, Procfs
+from vgpu.adapters.procfs import FileId, HostProcess, Procfs
 
 
 def test_a_running_process_and_one_that_has_ended() -> None:
     command, cgroups = (Path(f"/proc/self/{name}").read_text() for name in ("comm", "cgroup"))
-    assert Procfs().process(os.getpid()) == Process(command.rstrip("\n"), cgroups)
+    assert Procfs().process(os.getpid()) == HostProcess(command.rstrip("\n"), cgroups)
     child = subprocess.Popen(["true"])
     child.wait()
     assert Procfs().process(child.pid) is None

@@ -13,11 +13,11 @@ import pytest
 
 from tests import kubeconfigs
 from vgpu.adapters.kubernetes import reflector
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -45,16 +45,16 @@ class NameStore:
                 await asyncio.sleep(0.005)
 
 
-def fresh() -> Cluster:
+def fresh() -> InMemoryCluster:
     numbers = itertools.count(1)
     return server.make_cluster(lambda: datetime.now(UTC), lambda: f"{next(numbers):08x}-uid")
 
 
-async def connect(url: str, tmp_path: Path) -> Client:
-    return await Client.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test")
+async def connect(url: str, tmp_path: Path) -> KubernetesClient:
+    return await KubernetesClient.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test")
 
 
-async def add(client: Client, *names: str) -> None:
+async def add(client: KubernetesClient, *names: str) -> None:
     for name in names:
         await client.post(MAPS, {"metadata": {"name": name}})
 
@@ -143,7 +143,7 @@ async def test_errors_carry_the_servers_message(tmp_path: Path) -> None:
     await client.close()
 
 
-class DeepClient(Client):
+class DeepClient(KubernetesClient):
     """An API server with two objects, one of which is 10,000 levels deep."""
 
     DEEP = b'{"metadata": {"name": "deep", "managedFields": [' + b"[" * 10_000 + b"]" * 10_000 + b"]}}"

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgpu.domain.asks import idle
-from vgpu.domain.asks.idle import Action, Rule, Use, Verdict
+from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 
 M = 60 * 1_000_000_000
 GRACE_S = 300
 AFTER, ACTION = "vgpu.io/idle-after", "vgpu.io/idle-action"
-EVICT = Rule(1800, Action.EVICT)
+EVICT = Rule(1800, IdleAction.EVICT)
 
 
 def rule(pod: dict[str, str], namespace: dict[str, str]) -> Rule | None:
@@ -21,10 +21,10 @@ def rule(pod: dict[str, str], namespace: dict[str, str]) -> Rule | None:
     ("pod", "namespace", "wanted"),
     [
         ({}, {}, None),
-        ({AFTER: "30m"}, {}, Rule(1800, Action.REPORT)),
-        ({AFTER: "1h30m", ACTION: "evict"}, {}, Rule(5400, Action.EVICT)),
-        ({}, {AFTER: "90s", ACTION: "cull"}, Rule(90, Action.CULL)),
-        ({AFTER: "1h"}, {AFTER: "30m", ACTION: "scale-to-zero"}, Rule(3600, Action.SCALE_TO_ZERO)),
+        ({AFTER: "30m"}, {}, Rule(1800, IdleAction.REPORT)),
+        ({AFTER: "1h30m", ACTION: "evict"}, {}, Rule(5400, IdleAction.EVICT)),
+        ({}, {AFTER: "90s", ACTION: "cull"}, Rule(90, IdleAction.CULL)),
+        ({AFTER: "1h"}, {AFTER: "30m", ACTION: "scale-to-zero"}, Rule(3600, IdleAction.SCALE_TO_ZERO)),
         ({AFTER: "never"}, {AFTER: "30m", ACTION: "evict"}, None),
         ({ACTION: "evict"}, {}, None),
         ({ACTION: "evict"}, {AFTER: "30m"}, EVICT),
@@ -55,33 +55,36 @@ def test_an_unknown_action() -> None:
 
 def test_a_notebook_is_warned_and_then_acted_on() -> None:
     """Idle since minute 10: a warning at minute 40, the action at minute 45."""
-    assert idle.decide(EVICT, Use(10 * M), 39 * M, GRACE_S) is Verdict.NOTHING
-    assert idle.decide(EVICT, Use(10 * M), 40 * M, GRACE_S) is Verdict.WARN
-    warned = Use(10 * M, warned_ns=40 * M)
-    assert idle.decide(EVICT, warned, 44 * M, GRACE_S) is Verdict.NOTHING
-    assert idle.decide(EVICT, warned, 45 * M, GRACE_S) is Verdict.ACT
+    assert idle.decide(EVICT, IdlePodUse(10 * M), 39 * M, GRACE_S) is IdleVerdict.NOTHING
+    assert idle.decide(EVICT, IdlePodUse(10 * M), 40 * M, GRACE_S) is IdleVerdict.WARN
+    warned = IdlePodUse(10 * M, warned_ns=40 * M)
+    assert idle.decide(EVICT, warned, 44 * M, GRACE_S) is IdleVerdict.NOTHING
+    assert idle.decide(EVICT, warned, 45 * M, GRACE_S) is IdleVerdict.ACT
 
 
 def test_a_kernel_after_the_warning_makes_it_void() -> None:
-    used = Use(41 * M, warned_ns=40 * M)
-    assert idle.decide(EVICT, used, 45 * M, GRACE_S) is Verdict.NOTHING
-    assert idle.decide(EVICT, used, 71 * M, GRACE_S) is Verdict.WARN
+    used = IdlePodUse(41 * M, warned_ns=40 * M)
+    assert idle.decide(EVICT, used, 45 * M, GRACE_S) is IdleVerdict.NOTHING
+    assert idle.decide(EVICT, used, 71 * M, GRACE_S) is IdleVerdict.WARN
 
 
 def test_a_trainer_that_waits_for_data_for_twenty_minutes() -> None:
-    assert idle.decide(EVICT, Use(100 * M), 120 * M, GRACE_S) is Verdict.NOTHING
+    assert idle.decide(EVICT, IdlePodUse(100 * M), 120 * M, GRACE_S) is IdleVerdict.NOTHING
 
 
 @pytest.mark.parametrize(
     ("last_ns", "verdict"),
-    [(None, Verdict.NOTHING), (80 * M, Verdict.NOTHING), (0, Verdict.WARN), (200 * M, Verdict.NOTHING)],
+    [(None, IdleVerdict.NOTHING), (80 * M, IdleVerdict.NOTHING), (0, IdleVerdict.WARN), (200 * M, IdleVerdict.NOTHING)],
 )
-def test_what_is_known_of_use(last_ns: int | None, verdict: Verdict) -> None:
-    assert idle.decide(EVICT, Use(last_ns), 100 * M, GRACE_S) is verdict
+def test_what_is_known_of_use(last_ns: int | None, verdict: IdleVerdict) -> None:
+    assert idle.decide(EVICT, IdlePodUse(last_ns), 100 * M, GRACE_S) is verdict
 
 
 def test_a_report_never_acts() -> None:
-    assert idle.decide(Rule(1800, Action.REPORT), Use(0, warned_ns=40 * M), 100 * M, GRACE_S) is Verdict.REPORT
+    assert (
+        idle.decide(Rule(1800, IdleAction.REPORT), IdlePodUse(0, warned_ns=40 * M), 100 * M, GRACE_S)
+        is IdleVerdict.REPORT
+    )
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(45, "45s"), (60, "1m"), (1800, "30m"), (5400, "1h30m"), (7200, "2h")])
@@ -94,7 +97,7 @@ times = st.integers(0, 200).map(lambda minutes: minutes * M)
 
 @given(times, st.none() | times, times)
 def test_no_action_without_a_warning_and_grace(last: int, warned: int | None, now: int) -> None:
-    if idle.decide(EVICT, Use(last, warned), now, GRACE_S) is Verdict.ACT:
+    if idle.decide(EVICT, IdlePodUse(last, warned), now, GRACE_S) is IdleVerdict.ACT:
         assert warned is not None
         assert now - warned >= GRACE_S * 1_000_000_000
         assert warned > last

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vgpu.domain.errors import MalformedRegion
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import uuid_bytes
-from vgpu.domain.formats.region import Activity, CardUse, ProcessUse, Wait, Window
+from vgpu.domain.formats.region import Activity, CardUse, ProcessUse, UsageWindow, Wait
 
 GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 MS = 1_000_000
@@ -34,7 +34,7 @@ def test_cards_and_processes_are_read() -> None:
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 64, 999, 100)
     struct.pack_into("<QQ", data, 8448 + 5 * 704 + 320, 0, 30)
     read = region.decode(bytes(data))
-    windows = Window(5, 100, 300, 1000), Window(6, 101, 301, 10_000)
+    windows = UsageWindow(5, 100, 300, 1000), UsageWindow(6, 101, 301, 10_000)
     assert read.cards == (CardUse(GPU, 100, 200, 150, 3, 518, 64, 0, 0, 77, 9000, 70000, 12, 40, *windows),)
     assert read.processes == (ProcessUse(42, 7, 4026531836, ((GPU, 100),), ((GPU, 30),)),)
 
@@ -103,17 +103,17 @@ def test_other_bytes_are_malformed(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("window", "gpu_ns", "after_ms", "share"),
     [
-        (Window(), 0, 0, 0.0),
-        (Window(1, 0, 300, 1000), 100 * MS, 500, 0.3),  # the last full window
-        (Window(1, 0, 300, 1000), 100 * MS, 2000, 0.05),  # the last full window is over; nothing was charged since
-        (Window(1, 0, 300, 4000), 300 * MS, 3000, 0.3),
-        (Window(1, 0), 250 * MS, 500, 0.5),  # no window was full yet
-        (Window(1, 2**64 - 1, 2**32 - 1, 2**32 - 1), 0, 1, 1.0),  # damaged figures
-        (Window(2**64 - 1, 0, 300, 1000), 0, 1, 0.3),
+        (UsageWindow(), 0, 0, 0.0),
+        (UsageWindow(1, 0, 300, 1000), 100 * MS, 500, 0.3),  # the last full window
+        (UsageWindow(1, 0, 300, 1000), 100 * MS, 2000, 0.05),  # the last full window is over; nothing was charged since
+        (UsageWindow(1, 0, 300, 4000), 300 * MS, 3000, 0.3),
+        (UsageWindow(1, 0), 250 * MS, 500, 0.5),  # no window was full yet
+        (UsageWindow(1, 2**64 - 1, 2**32 - 1, 2**32 - 1), 0, 1, 1.0),  # damaged figures
+        (UsageWindow(2**64 - 1, 0, 300, 1000), 0, 1, 0.3),
     ],
 )
 def test_the_recent_share_is_that_of_the_last_full_window_while_it_is_fresh(
-    window: Window, gpu_ns: int, after_ms: int, share: float
+    window: UsageWindow, gpu_ns: int, after_ms: int, share: float
 ) -> None:
     card = CardUse(GPU, 0, None, 0, 0, 0, gpu_ns=gpu_ns)
     assert region.recent_share(card, window, 1 + after_ms * MS) == pytest.approx(share)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgpu.domain.asks import right_size
-from vgpu.domain.asks.right_size import LEAST_MINUTES, Asked
+from vgpu.domain.asks.right_size import LEAST_MINUTES, AskedShare
 from vgpu.domain.cards import measured_use
 
 HOUR_MS = 3_600_000
@@ -21,17 +21,17 @@ def minutes(*percents: int) -> list[int]:
 @pytest.mark.parametrize(
     ("asked", "percents", "peak", "expected"),
     [
-        (Asked(16384, 60), [5] * 57 + [20] * 3, 5000, (15, 5888)),
-        (Asked(16384, 60), [50] * 60, 15000, (None, None)),
-        (Asked(16384, 60), [58] * 60, 15000, (70, None)),  # its share is the limit
-        (Asked(16384, 100), [100] * 60, 15000, (None, None)),
-        (Asked(16384, None), [100] * 60, 0, (None, None)),  # no guaranteed time was asked for
-        (Asked(81920, 100, whole=True), [1] * 60, 500, (None, None)),
-        (Asked(16384, 60), [1] * 59, 10, (None, None)),  # too short
-        (Asked(512, 60), [0] * 60, 1, (10, 256)),
+        (AskedShare(16384, 60), [5] * 57 + [20] * 3, 5000, (15, 5888)),
+        (AskedShare(16384, 60), [50] * 60, 15000, (None, None)),
+        (AskedShare(16384, 60), [58] * 60, 15000, (70, None)),  # its share is the limit
+        (AskedShare(16384, 100), [100] * 60, 15000, (None, None)),
+        (AskedShare(16384, None), [100] * 60, 0, (None, None)),  # no guaranteed time was asked for
+        (AskedShare(81920, 100, whole=True), [1] * 60, 500, (None, None)),
+        (AskedShare(16384, 60), [1] * 59, 10, (None, None)),  # too short
+        (AskedShare(512, 60), [0] * 60, 1, (10, 256)),
     ],
 )
-def test_advice(asked: Asked, percents: list[int], peak: int, expected: tuple[int | None, int | None]) -> None:
+def test_advice(asked: AskedShare, percents: list[int], peak: int, expected: tuple[int | None, int | None]) -> None:
     found = right_size.right_size(asked, minutes(*percents), 1000, HOUR_MS, peak)
     assert (found.cores, found.memory_mib) == expected
 
@@ -47,8 +47,8 @@ def test_who_follows_the_advice_gets_no_more_advice_and_has_enough(
 ) -> None:
     peak = min(peak, mib)
     levels = minutes(*percents)
-    found = right_size.right_size(Asked(mib, cores), levels, 0, HOUR_MS, peak)
-    followed = Asked(found.memory_mib or mib, found.cores or cores)
+    found = right_size.right_size(AskedShare(mib, cores), levels, 0, HOUR_MS, peak)
+    followed = AskedShare(found.memory_mib or mib, found.cores or cores)
     again = right_size.right_size(followed, levels, 0, HOUR_MS, peak)
     assert (again.cores, again.memory_mib) == (None, None)
     assert followed.memory_mib >= peak
@@ -57,12 +57,12 @@ def test_who_follows_the_advice_gets_no_more_advice_and_has_enough(
 @pytest.mark.parametrize(
     ("asked", "mean", "unused"),
     [
-        (Asked(1, 60), 15, 45),
-        (Asked(1, 60), 80, 0),
-        (Asked(1), 10, 0),
-        (Asked(1, None, whole=True), 30, 70),
+        (AskedShare(1, 60), 15, 45),
+        (AskedShare(1, 60), 80, 0),
+        (AskedShare(1), 10, 0),
+        (AskedShare(1, None, whole=True), 30, 70),
     ],
 )
-def test_guaranteed_time_that_is_not_used(asked: Asked, mean: int, unused: int) -> None:
+def test_guaranteed_time_that_is_not_used(asked: AskedShare, mean: int, unused: int) -> None:
     found = right_size.right_size(asked, [], mean * HOUR_MS // 100, HOUR_MS, 0)
     assert right_size.unused_s(asked, found, 100.0) == pytest.approx(unused)

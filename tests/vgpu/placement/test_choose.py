@@ -18,7 +18,7 @@ from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import choose, fit
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 
@@ -41,9 +41,9 @@ def placed(obj: dict[str, Any], node: NodeState, policy: PackingPolicy = BINPACK
     return chosen
 
 
-def refused(obj: dict[str, Any], node: NodeState) -> Refusal:
+def refused(obj: dict[str, Any], node: NodeState) -> NodeRefusal:
     result = choose.place(request_of(obj), node, BINPACK)
-    assert isinstance(result, Refusal), result
+    assert isinstance(result, NodeRefusal), result
     return result
 
 

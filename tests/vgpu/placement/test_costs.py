@@ -17,7 +17,7 @@ from vgpu.placement.demand import Demand, Typical, TypicalPods
 from vgpu.placement.models import ALL, Models
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ask, CardRoom, Room, after, fits
+from vgpu.placement.room import CardRoom, NodeRoom, PodAsk, after, fits
 from vgpu.placement.weights import Weights
 
 TOTAL = 8
@@ -26,13 +26,13 @@ card_rooms = st.builds(
     CardRoom, small, st.just(TOTAL), st.sampled_from([0, 30, 70, 100]), st.sampled_from([1, 2])
 ) | st.just(CardRoom(0, 0, 0, 0))
 rooms = st.builds(
-    Room, st.integers(0, 9000), st.integers(0, 9000), st.lists(card_rooms, min_size=3, max_size=3).map(tuple)
+    NodeRoom, st.integers(0, 9000), st.integers(0, 9000), st.lists(card_rooms, min_size=3, max_size=3).map(tuple)
 )
 shares = st.builds(
-    Ask, st.integers(1, 2), st.integers(1, TOTAL), st.sampled_from([0, 30, 70]), st.just(0),
+    PodAsk, st.integers(1, 2), st.integers(1, TOTAL), st.sampled_from([0, 30, 70]), st.just(0),
     st.integers(0, 3000), st.integers(0, 3000), st.sampled_from([1, 2, ALL]),
 )  # fmt: skip
-wholes = st.builds(lambda gpus, cpu: Ask(gpus, 0, 0, 1, cpu, 1, ALL), st.integers(1, 3), st.integers(0, 3000))
+wholes = st.builds(lambda gpus, cpu: PodAsk(gpus, 0, 0, 1, cpu, 1, ALL), st.integers(1, 3), st.integers(0, 3000))
 asks = shares | wholes
 demands = st.builds(
     Demand,
@@ -41,24 +41,26 @@ demands = st.builds(
 )
 
 
-def columns(many: list[Room]) -> Room:
+def columns(many: list[NodeRoom]) -> NodeRoom:
     """Return rooms of nodes as one room of arrays."""
     of_cards = [[room.cards[n] for room in many] for n in range(len(many[0].cards))]
     arrays = [CardRoom(*(array(each, field.name) for field in fields(CardRoom))) for each in of_cards]
-    return Room(array(many, "cpu_milli"), array(many, "memory_mib"), arrays)
+    return NodeRoom(array(many, "cpu_milli"), array(many, "memory_mib"), arrays)
 
 
 def array(values: list[Any], name: str) -> Any:
     return np.array([getattr(each, name) for each in values], np.int64)
 
 
-def has_room(room: Room, ask: Ask) -> bool:
+def has_room(room: NodeRoom, ask: PodAsk) -> bool:
     return bool(sum(fits(each, ask) for each in room.cards) >= ask.gpus)
 
 
 @settings(max_examples=60)
 @given(st.lists(rooms, min_size=1, max_size=4), asks, demands, st.sampled_from(PackingPolicy))
-def test_arrays_and_ints_give_equal_costs(many: list[Room], ask: Ask, demand: Demand, policy: PackingPolicy) -> None:
+def test_arrays_and_ints_give_equal_costs(
+    many: list[NodeRoom], ask: PodAsk, demand: Demand, policy: PackingPolicy
+) -> None:
     cost, question = POLICIES[policy].node, Question(ask, demand)
     with np.errstate(all="raise"):
         together = cost(columns(many), question)
@@ -66,7 +68,7 @@ def test_arrays_and_ints_give_equal_costs(many: list[Room], ask: Ask, demand: De
 
 
 @given(rooms, asks)
-def test_what_is_left_is_what_the_pod_did_not_take(room: Room, ask: Ask) -> None:
+def test_what_is_left_is_what_the_pod_did_not_take(room: NodeRoom, ask: PodAsk) -> None:
     left = after(room, ask)
     if has_room(room, ask):
         changed = [(a, b) for a, b in zip(room.cards, left.cards, strict=True) if a != b]
@@ -76,7 +78,7 @@ def test_what_is_left_is_what_the_pod_did_not_take(room: Room, ask: Ask) -> None
 
 
 def test_a_tolerance_fills_the_first_node_and_without_it_the_fullest_is_filled() -> None:
-    ask = Ask(1, 2, 0, 0, 0, 0, ALL)
+    ask = PodAsk(1, 2, 0, 0, 0, 0, ALL)
     nodes = [node("a", 8, 6), node("b", 8, 4), node("c", 8, 8)]
 
     def ranked(weights: Weights) -> list[str]:
@@ -98,16 +100,16 @@ def best(policy: PackingPolicy, question: Question, *nodes: NodeState) -> str:
     return rank.rank(nodes, policy, question)[0]
 
 
-def learned(*seen: Ask, copies: int = 10_000) -> Demand:
+def learned(*seen: PodAsk, copies: int = 10_000) -> Demand:
     typical = TypicalPods()
     for ask in seen:
         typical.see(ask)
     return typical.demand(lambda _: copies, 10_000, 8)
 
 
-SHARE = Ask(1, 3, 0, 0, 1000, 0, ALL)
-WHOLE = Ask(1, 0, 0, 1, 1000, 0, ALL)
-PAIR = Ask(2, 0, 0, 1, 1000, 0, ALL)
+SHARE = PodAsk(1, 3, 0, 0, 1000, 0, ALL)
+WHOLE = PodAsk(1, 0, 0, 1, 1000, 0, ALL)
+PAIR = PodAsk(2, 0, 0, 1, 1000, 0, ALL)
 
 
 @pytest.mark.parametrize("policy", [PackingPolicy.FRAGMENTATION, PackingPolicy.FGD])
@@ -117,7 +119,7 @@ def test_a_share_leaves_the_pair_of_cards_for_those_that_need_it(policy: Packing
 
 
 def test_a_node_without_cpu_gets_the_pod_that_asks_for_little_cpu() -> None:
-    hungry = Ask(1, 4, 0, 0, 8000, 0, ALL)
+    hungry = PodAsk(1, 4, 0, 0, 8000, 0, ALL)
     demand = learned(*[hungry] * 5, SHARE)
     rich, poor = node("rich", 8, 8, cpu=64_000), node("poor", 8, 8, cpu=2000)
     assert best(PackingPolicy.FRAGMENTATION, Question(SHARE, demand), rich, poor) == "poor"
@@ -128,7 +130,7 @@ def test_cards_of_a_scarce_model_are_left_for_pods_that_ask_for_it() -> None:
     scarce, common = (node_state(card(0, model=model), name=model) for model in ("H100", "T4"))
     for each in (scarce, common):
         models.bit(each.cards[0].card.model)
-    choosy = Ask(1, 4, 0, 0, 0, 0, models.accepted(CardSelector(use_models=("h100",))))
+    choosy = PodAsk(1, 4, 0, 0, 0, 0, models.accepted(CardSelector(use_models=("h100",))))
     demand = learned(choosy, SHARE)
     assert best(PackingPolicy.FRAGMENTATION, Question(SHARE, demand, models), scarce, common) == "T4"
 
@@ -153,15 +155,15 @@ def test_topology_prefers_the_node_whose_cards_are_linked() -> None:
 
 def test_fgd_counts_all_that_a_class_cannot_use() -> None:
     """F_n(m) of the paper: all where the node cannot run the pod, else the cards that are too small for it."""
-    room = Room(2000, 0, tuple(CardRoom(free, 8, 100, 1) for free in (8, 2, 4)))
-    assert fgd.stranded(room, Ask(1, 4, 0, 0, 2000, 0, ALL)) == 250
-    assert fgd.stranded(room, Ask(1, 4, 0, 0, 3000, 0, ALL)) == 1750
-    assert fgd.stranded(room, Ask(0, 0, 0, 0, 1000, 0, 0)) == 1750
-    assert fgd.stranded(room, Ask(2, 0, 0, 1, 1000, 0, ALL)) == 1750
+    room = NodeRoom(2000, 0, tuple(CardRoom(free, 8, 100, 1) for free in (8, 2, 4)))
+    assert fgd.stranded(room, PodAsk(1, 4, 0, 0, 2000, 0, ALL)) == 250
+    assert fgd.stranded(room, PodAsk(1, 4, 0, 0, 3000, 0, ALL)) == 1750
+    assert fgd.stranded(room, PodAsk(0, 0, 0, 0, 1000, 0, 0)) == 1750
+    assert fgd.stranded(room, PodAsk(2, 0, 0, 1, 1000, 0, ALL)) == 1750
 
 
 def test_compute_without_memory_is_no_room() -> None:
     """The tighter one of memory and time decides."""
-    room = Room(1 << 20, 1 << 20, (CardRoom(8, 8, 30, 1), CardRoom(0, 8, 100, 1)))
+    room = NodeRoom(1 << 20, 1 << 20, (CardRoom(8, 8, 30, 1), CardRoom(0, 8, 100, 1)))
     assert room.share == 300
-    assert fragmentation.copies(room, Ask(1, 2, 10, 0, 1, 1, ALL)) == 3000
+    assert fragmentation.copies(room, PodAsk(1, 2, 10, 0, 1, 1, ALL)) == 3000

@@ -4,16 +4,16 @@ from vgpu.domain.asks.policy import CardSelector
 from vgpu.placement import demand
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import ALL, MAX_MODELS, Models
-from vgpu.placement.room import Ask
+from vgpu.placement.room import PodAsk
 from vgpu.placement.weights import DEFAULTS, Weights
 
 
-def share(slices: int, cpu: int = 1000) -> Ask:
-    return Ask(1, slices, 0, 0, cpu, 0, ALL)
+def share(slices: int, cpu: int = 1000) -> PodAsk:
+    return PodAsk(1, slices, 0, 0, cpu, 0, ALL)
 
 
 def test_rare_classes_are_not_typical_but_pods_of_several_cards_are() -> None:
-    typical, pair = TypicalPods(), Ask(2, 0, 0, 1, 0, 0, ALL)
+    typical, pair = TypicalPods(), PodAsk(2, 0, 0, 1, 0, 0, ALL)
     for ask in (*[share(1)] * 60, *[share(2)] * 38, pair, share(3)):
         typical.see(ask)
     assert set(typical.asks()) == {share(1), share(2), pair}
@@ -46,7 +46,7 @@ def test_the_number_of_classes_is_bounded() -> None:
 
 
 def test_a_class_is_worth_more_where_little_room_is_left_for_it() -> None:
-    typical, scarce = TypicalPods(), Ask(1, 1, 0, 0, 0, 0, 1)
+    typical, scarce = TypicalPods(), PodAsk(1, 1, 0, 0, 0, 0, 1)
     typical.see(share(1))
     typical.see(scarce)
     found = typical.demand(lambda ask: 1000 if ask == scarce else 99_000, 50_000, 8)

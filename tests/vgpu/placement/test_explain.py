@@ -17,7 +17,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, Usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import explain
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
 
 ROOM = dict.fromkeys(names.KUBELET_RESOURCES, 1000)
@@ -50,8 +50,8 @@ def test_verdicts_are_those_of_placement(free: list[list[int]], data: st.DataObj
     for each in found.nodes:
         placed = expected[each.node]
         assert each.assignment == (placed if isinstance(placed, Assignment) else None)
-        assert each.reason == (placed.reason if isinstance(placed, Refusal) else None)
-    assert sum(found.counts.values()) == len([each for each in expected.values() if isinstance(each, Refusal)])
+        assert each.reason == (placed.reason if isinstance(placed, NodeRefusal) else None)
+    assert sum(found.counts.values()) == len([each for each in expected.values() if isinstance(each, NodeRefusal)])
     assert (found.nearest is None) or not found.fitting
 
 
@@ -113,7 +113,7 @@ def test_nothing_is_advised_where_the_pod_fits() -> None:
 
 
 def test_a_refusal_that_views_do_not_show_is_given_from_outside() -> None:
-    reserved = {"n1": Refusal(Reason.CARD_RESERVED)}
+    reserved = {"n1": NodeRefusal(Reason.CARD_RESERVED)}
     found = explain.explain(asked(gpu_mem=512), [view("n1", 1024)], PACK, overrides=reserved)
     assert dict(found.counts) == {Reason.CARD_RESERVED: 1}
 

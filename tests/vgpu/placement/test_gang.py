@@ -16,7 +16,7 @@ from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import fit, gang
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import Member, Place
+from vgpu.placement.gang_attempt import Member, MemberPlace
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
@@ -43,7 +43,7 @@ def fleet(*cards: int) -> list[NodeView]:
     return [view(f"n{n}", count) for n, count in enumerate(cards)]
 
 
-def nodes(found: dict[str, Place] | Shortfall) -> list[str]:
+def nodes(found: dict[str, MemberPlace] | Shortfall) -> list[str]:
     assert isinstance(found, dict), found
     return [place.node for place in found.values()]
 

@@ -9,20 +9,20 @@ from vgpu.placement import packed
 from vgpu.placement.demand import EMPTY, Demand, Typical
 from vgpu.placement.models import ALL
 from vgpu.placement.packed import Packed
-from vgpu.placement.room import Ask, CardRoom, Room
+from vgpu.placement.room import CardRoom, NodeRoom, PodAsk
 
 
-def node(*free_slices: int) -> Room:
+def node(*free_slices: int) -> NodeRoom:
     """A node whose cards have 8 slices."""
-    return Room(1 << 40, 1 << 40, tuple(CardRoom(free, 8, 100 * free // 8, 1) for free in free_slices))
+    return NodeRoom(1 << 40, 1 << 40, tuple(CardRoom(free, 8, 100 * free // 8, 1) for free in free_slices))
 
 
 def pods(slices: int, popularity: int) -> Typical:
-    return Typical(Ask(1, slices, 0, 0, 0, 0, ALL), popularity)
+    return Typical(PodAsk(1, slices, 0, 0, 0, 0, ALL), popularity)
 
 
 @given(st.lists(rooms, min_size=1, max_size=4), demands)
-def test_arrays_and_ints_give_equal_sums(many: list[Room], demand: Demand) -> None:
+def test_arrays_and_ints_give_equal_sums(many: list[NodeRoom], demand: Demand) -> None:
     together = packed.of_rooms([columns(many)], demand, lambda numbers: int(np.sum(numbers)))
     assert together == packed.of_rooms(many, demand)
 

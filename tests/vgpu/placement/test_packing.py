@@ -17,7 +17,7 @@ from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import choose, fit, packing
-from vgpu.placement.choose import Refusal
+from vgpu.placement.choose import NodeRefusal
 
 BINPACK, SPREAD = PackingPolicy.BINPACK, PackingPolicy.SPREAD
 
@@ -119,7 +119,7 @@ def test_many_containers_are_placed_largest_first() -> None:
 def test_the_work_for_one_node_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MAX_STEPS", 1)
     two = node_state(card(0, 80 * 1024), card(1, 80 * 1024))
-    assert isinstance(choose.place(gib(40, 40, 80), two, SPREAD), Refusal)
+    assert isinstance(choose.place(gib(40, 40, 80), two, SPREAD), NodeRefusal)
 
 
 def test_what_the_kubelet_holds_and_what_a_pod_takes_add_up() -> None:
@@ -127,4 +127,4 @@ def test_what_the_kubelet_holds_and_what_a_pod_takes_add_up() -> None:
     node = node_state(card(0, 8 * SLICE_MIB, held_slices=4))
     wanted = request.parse(pod(container("a", gpu_mem=3 * SLICE_MIB), container("b", gpu_mem=3 * SLICE_MIB))).request
     assert wanted is not None
-    assert isinstance(choose.place(wanted, node, BINPACK), Refusal)
+    assert isinstance(choose.place(wanted, node, BINPACK), NodeRefusal)

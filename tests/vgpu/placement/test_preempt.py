@@ -16,7 +16,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState, NodeState, Usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.placement import choose, preempt
-from vgpu.placement.preempt import Candidate, Eviction
+from vgpu.placement.preempt import Eviction, EvictionCandidate
 
 SLICE = strategies.SLICE_MIB
 
@@ -27,14 +27,16 @@ def asking(**amounts: int | str) -> PodRequest:
     return found
 
 
-def share(uid: str, card: int, slices: int, **fields: Any) -> Candidate:
+def share(uid: str, card: int, slices: int, **fields: Any) -> EvictionCandidate:
     taken = {f"GPU-{card}": Usage(slices, slices * SLICE, fields.pop("cores", 0), shares=1)}
-    return Candidate(uid, usage=taken, devices={names.SLICE: slices}, **fields)
+    return EvictionCandidate(uid, usage=taken, devices={names.SLICE: slices}, **fields)
 
 
-def node(candidates: Sequence[Candidate], *, cards: int = 1, others: int = 0) -> NodeState:
+def node(candidates: Sequence[EvictionCandidate], *, cards: int = 1, others: int = 0) -> NodeState:
     """A node of cards with eight slices each; `others` slices of each card are held by pods that cannot be evicted."""
-    held = Candidate("", usage={f"GPU-{n}": Usage(others, others * SLICE, shares=1) for n in range(cards) if others})
+    held = EvictionCandidate(
+        "", usage={f"GPU-{n}": Usage(others, others * SLICE, shares=1) for n in range(cards) if others}
+    )
     states = []
     for n in range(cards):
         card = strategies.card(n, 8 * SLICE)
@@ -48,7 +50,7 @@ def evicted(found: Eviction | None) -> list[str] | None:
     return None if found is None else [each.uid for each in found.victims]
 
 
-def search(asked: PodRequest, candidates: Sequence[Candidate], **layout: int) -> Eviction | None:
+def search(asked: PodRequest, candidates: Sequence[EvictionCandidate], **layout: int) -> Eviction | None:
     state = node(candidates, **layout)
     return preempt.on_node(asked, state, PackingPolicy.BINPACK, candidates, {}, lambda _: True)
 
@@ -104,8 +106,8 @@ def test_pods_that_the_kubelet_would_not_admit_evict_nobody() -> None:
 
 
 @st.composite
-def candidates(draw: st.DrawFn) -> list[Candidate]:
-    def one(n: int) -> Candidate:
+def candidates(draw: st.DrawFn) -> list[EvictionCandidate]:
+    def one(n: int) -> EvictionCandidate:
         budgets = tuple(draw(st.sets(st.sampled_from("xy"), max_size=1)))
         cores = draw(st.sampled_from((0, 20, 50)))
         card, slices = draw(st.integers(0, 1)), draw(st.integers(1, 4))
@@ -115,7 +117,9 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
     return [one(n) for n in range(draw(st.integers(0, 6)))]
 
 
-def brute_force(pods: Sequence[Candidate], fits: Callable[[Sequence[Candidate]], bool], allowed: Any) -> Any:
+def brute_force(
+    pods: Sequence[EvictionCandidate], fits: Callable[[Sequence[EvictionCandidate]], bool], allowed: Any
+) -> Any:
     """The cheapest cost over all subsets; None where no subset helps."""
     subsets = itertools.chain.from_iterable(itertools.combinations(pods, n) for n in range(len(pods) + 1))
     return min((preempt.eviction(each, allowed).cost for each in subsets if fits(each)), default=None)
@@ -123,12 +127,12 @@ def brute_force(pods: Sequence[Candidate], fits: Callable[[Sequence[Candidate]],
 
 @given(candidates(), st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}))
 def test_the_search_finds_what_a_search_of_all_subsets_finds(
-    pods: list[Candidate], slices: int, gpus: int, allowed: dict[str, int]
+    pods: list[EvictionCandidate], slices: int, gpus: int, allowed: dict[str, int]
 ) -> None:
     asked = asking(gpu_mem=gpus * slices * SLICE, gpu=gpus, gpu_cores=gpus * 30)
     state = node(pods, cards=2)
 
-    def fits(leaving: Sequence[Candidate]) -> bool:
+    def fits(leaving: Sequence[EvictionCandidate]) -> bool:
         placed = choose.place(asked, preempt.without(state, leaving), PackingPolicy.BINPACK)
         return isinstance(placed, Assignment)
 

@@ -85,6 +85,6 @@ def test_eight_of_sixteen_and_of_24_cards_without_order_are_exact() -> None:
     for size, seed in ((16, 1), (16, 2), (24, 1), (24, 2)):
         rng = random.Random(seed)
         linked = [pair for pair in combinations(range(size), 2) if rng.random() < 0.4]
-        search = topology._Search(topology.connections(cards(linked, size), links.DEFAULTS), 8)
+        search = topology._CardSetSearch(topology.connections(cards(linked, size), links.DEFAULTS), 8)
         search.run()
         assert search._steps < topology.MAX_STEPS

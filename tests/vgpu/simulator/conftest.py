@@ -8,17 +8,17 @@ import httpx
 import pytest
 
 from vgpu.simulator.api import server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> InMemoryCluster:
     numbers = itertools.count(1)
     return server.make_cluster(lambda: datetime(2026, 1, 1, tzinfo=UTC), lambda: f"{next(numbers):08x}-uid")
 
 
 @pytest.fixture
-async def url(cluster: Cluster) -> AsyncIterator[str]:
+async def url(cluster: InMemoryCluster) -> AsyncIterator[str]:
     async with server.serving(cluster) as address:
         yield address
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from vgpu.domain import names
 from vgpu.simulator import scheduling_status
 from vgpu.simulator.api import http_server, resources, server
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import EVENTS, PODS, Json, Target
 from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
@@ -31,7 +31,7 @@ NODES = ["n1", "n2", "n3"]
 class FakeExtender:
     """An extender that accepts every node and binds; a test may set other responses."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: InMemoryCluster) -> None:
         self.cluster = cluster
         self.calls: list[tuple[str, Json]] = []
         self.responses: dict[str, Any] = {}
@@ -56,13 +56,13 @@ class FakeExtender:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
+def cluster() -> InMemoryCluster:
     """A cluster on the real clock, for the pauses between attempts."""
     return server.make_cluster(lambda: datetime.now(UTC), lambda: str(uuid.uuid4()))
 
 
 @pytest.fixture
-async def fake(cluster: Cluster) -> FakeExtender:
+async def fake(cluster: InMemoryCluster) -> FakeExtender:
     for name in NODES:
         status = {"allocatable": {names.SLICE: "100", names.CARD: "2"}}
         await cluster.create(Target(resources.NODES), {"metadata": {"name": name}, "spec": {}, "status": status})
@@ -77,7 +77,7 @@ async def extender(fake: FakeExtender) -> AsyncIterator[ExtenderClient]:
 
 
 @asynccontextmanager
-async def running(cluster: Cluster, profile: Profile) -> AsyncIterator[None]:
+async def running(cluster: InMemoryCluster, profile: Profile) -> AsyncIterator[None]:
     task = asyncio.create_task(Scheduler(cluster, profile).run())
     yield
     task.cancel()
@@ -90,19 +90,19 @@ async def until(check: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def create(cluster: Cluster, name: str, slices: int = 4, scheduler: str = names.SCHEDULER) -> Target:
+async def create(cluster: InMemoryCluster, name: str, slices: int = 4, scheduler: str = names.SCHEDULER) -> Target:
     limits = {names.SLICE: slices, names.GPU_MEM: slices * 256} if slices else {}
     spec = {"schedulerName": scheduler, "containers": [{"name": "main", "resources": {"limits": limits}}]}
     await cluster.create(Target(PODS, "default"), {"metadata": {"name": name}, "spec": spec})
     return Target(PODS, "default", name)
 
 
-def node(cluster: Cluster, pod: Target) -> str:
+def node(cluster: InMemoryCluster, pod: Target) -> str:
     return str(cluster.get(pod)["spec"].get("nodeName", ""))
 
 
 async def test_a_pod_goes_where_the_extender_scores_highest(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     pod = await create(cluster, "a")
     async with running(cluster, vgpu_profile(extender)):
@@ -121,7 +121,7 @@ def screening_profile(extender: ExtenderClient) -> Profile:
 
 
 async def test_only_screened_nodes_are_filtered_and_a_single_node_is_not_scored(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     for name in ("n1", "n3"):
         status = {"allocatable": {names.SLICE: "3"}}
@@ -133,7 +133,7 @@ async def test_only_screened_nodes_are_filtered_and_a_single_node_is_not_scored(
 
 
 async def test_a_pod_that_fits_nowhere_has_an_event_and_is_retried(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     refused = {"n1": "CardTooSmall: x", "n2": "CardTooSmall: x"}
     fake.responses["filter"] = {
@@ -154,7 +154,7 @@ async def test_a_pod_that_fits_nowhere_has_an_event_and_is_retried(
 
 
 async def test_a_pod_whose_binding_failed_is_retried(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     fake.responses["bind"] = {"Error": "NotLeader: not me"}
     pod = await create(cluster, "a")
@@ -165,7 +165,7 @@ async def test_a_pod_whose_binding_failed_is_retried(
 
 
 async def test_slices_of_pods_being_bound_are_not_free(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     """A slow Binding must not let the next pods through the screening."""
     released = asyncio.Event()
@@ -184,7 +184,7 @@ async def test_slices_of_pods_being_bound_are_not_free(
 
 
 async def test_other_pods_never_reach_the_extender(
-    cluster: Cluster, fake: FakeExtender, extender: ExtenderClient
+    cluster: InMemoryCluster, fake: FakeExtender, extender: ExtenderClient
 ) -> None:
     plain = await create(cluster, "a", slices=0)
     foreign = await create(cluster, "b", slices=0, scheduler="default-scheduler")
@@ -193,7 +193,7 @@ async def test_other_pods_never_reach_the_extender(
     assert (fake.calls, node(cluster, foreign)) == ([], "")
 
 
-async def test_without_an_extender_a_pod_waits_for_gpu_memory(cluster: Cluster, fake: FakeExtender) -> None:
+async def test_without_an_extender_a_pod_waits_for_gpu_memory(cluster: InMemoryCluster, fake: FakeExtender) -> None:
     """A pod that the webhook has not changed goes to the default scheduler, and waits."""
     assert fake.calls == []
     pod = await create(cluster, "a", scheduler="default-scheduler")

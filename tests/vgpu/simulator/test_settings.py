@@ -7,25 +7,25 @@ from pydantic import ValidationError
 from pydantic_settings import CliApp
 
 from vgpu.simulator import ports
-from vgpu.simulator.settings import Settings
+from vgpu.simulator.settings import SimulatorSettings
 
 
 def test_only_a_given_port_is_mandatory() -> None:
-    assert CliApp.run(Settings, []).asked_port is None
-    assert CliApp.run(Settings, ["--port", "0"]).asked_port == 0
-    assert CliApp.run(Settings, ["--port", "9870"]).asked_port == 9870
+    assert CliApp.run(SimulatorSettings, []).asked_port is None
+    assert CliApp.run(SimulatorSettings, ["--port", "0"]).asked_port == 0
+    assert CliApp.run(SimulatorSettings, ["--port", "9870"]).asked_port == 9870
 
 
 def test_free_ports_are_free_for_the_admin_rest_too() -> None:
-    assert CliApp.run(Settings, ["--port", "0"]).asked_admin_port == 0
-    assert CliApp.run(Settings, []).asked_admin_port is None
-    assert CliApp.run(Settings, ["--port", "9870"]).asked_admin_port is None
+    assert CliApp.run(SimulatorSettings, ["--port", "0"]).asked_admin_port == 0
+    assert CliApp.run(SimulatorSettings, []).asked_admin_port is None
+    assert CliApp.run(SimulatorSettings, ["--port", "9870"]).asked_admin_port is None
 
 
 @pytest.mark.parametrize("flags", [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"]])
 def test_invalid_settings_are_refused(flags: list[str]) -> None:
     with pytest.raises(ValidationError):
-        CliApp.run(Settings, flags)
+        CliApp.run(SimulatorSettings, flags)
 
 
 def test_a_port_in_use_is_refused_if_given_and_avoided_if_default() -> None:

@@ -12,16 +12,16 @@ from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.simulator import display, nodes, tables, view
 from vgpu.simulator.api import resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Json, Target
-from vgpu.simulator.view import CardRow, PodRow, View
-from vgpu.simulator.workload import FIRST_PODS, RejectedPod, Workload, manifests
+from vgpu.simulator.view import CardLine, PodLine, View
+from vgpu.simulator.workload import FIRST_PODS, RejectedPod, SimulatedWorkload, manifests
 
 FLEET = nodes.fleet(1, 2, 80 * 1024, 256)
 FIRST, SECOND = (card.uuid for card in FLEET[0].cards)
 
 
-async def put(cluster: Cluster, name: str, limits: dict[str, int], *grants: Grant) -> None:
+async def put(cluster: InMemoryCluster, name: str, limits: dict[str, int], *grants: Grant) -> None:
     spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
     await cluster.create(Target(PODS, "default"), {"metadata": {"name": name}, "spec": spec})
     if grants:
@@ -30,7 +30,7 @@ async def put(cluster: Cluster, name: str, limits: dict[str, int], *grants: Gran
         await cluster.bind(Target(PODS, "default", name), binding)
 
 
-async def test_the_view_has_cards_tenants_and_the_reasons_of_pending_pods(cluster: Cluster) -> None:
+async def test_the_view_has_cards_tenants_and_the_reasons_of_pending_pods(cluster: InMemoryCluster) -> None:
     await put(cluster, "share", {names.GPU_MEM: 8192, names.GPU_CORES: 30}, Grant(FIRST, 8192, 30))
     await put(cluster, "whole", {names.GPU: 1}, Grant(SECOND, 81920, whole=True))
     await put(cluster, "waits", {names.GPU_MEM: 12288, names.GPU: 2})
@@ -40,14 +40,14 @@ async def test_the_view_has_cards_tenants_and_the_reasons_of_pending_pods(cluste
     denied = RejectedPod("typo", 'admission webhook "v" denied the request: 16Gi is no number')
     result = view.view_of(cluster.store, FLEET, [denied])
     assert result.cards == (
-        CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",)),
-        CardRow("node-1", 1, 81920, 81920, 100, is_whole=True, tenants=("whole",)),
+        CardLine("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",)),
+        CardLine("node-1", 1, 81920, 81920, 100, is_whole=True, tenants=("whole",)),
     )
     assert result.pods == (
-        PodRow("share", "8 GiB, 30 %", "Pending", "node-1 card 0", ""),
-        PodRow("waits", "2 x 6 GiB", "Pending", "", "needs 6 GiB on 2 cards; ..."),
-        PodRow("whole", "1 whole card", "Pending", "node-1 card 1", ""),
-        PodRow("typo", "", "Refused", "", "16Gi is no number"),
+        PodLine("share", "8 GiB, 30 %", "Pending", "node-1 card 0", ""),
+        PodLine("waits", "2 x 6 GiB", "Pending", "", "needs 6 GiB on 2 cards; ..."),
+        PodLine("whole", "1 whole card", "Pending", "node-1 card 1", ""),
+        PodLine("typo", "", "Refused", "", "16Gi is no number"),
     )
 
 
@@ -58,11 +58,11 @@ WHY = "needs 195.25 GiB on 1 card; node-1: card 0 CardTooSmall (80 GiB and 100 %
 def full() -> View:
     """What `make run` shows after a while: twelve cards, and more pods than eighty by twenty-four have room for."""
     cards = [
-        CardRow(f"node-{n}", k, 81920, 8192, 30, False, ("share", f"p{n}{k}")) for n in (1, 2, 3) for k in range(4)
+        CardLine(f"node-{n}", k, 81920, 8192, 30, False, ("share", f"p{n}{k}")) for n in (1, 2, 3) for k in range(4)
     ]
-    pods = [PodRow(f"notebook-{n}", "16 GiB, 25 %", "Running", f"node-{n % 3 + 1} card 1", "") for n in range(30)]
-    waits = PodRow("too-large", "195.25 GiB", "Pending", "", WHY)
-    return View(tuple(cards), (waits, *pods, PodRow("typo", "", "Refused", "", "[red]16Gi is no number")))
+    pods = [PodLine(f"notebook-{n}", "16 GiB, 25 %", "Running", f"node-{n % 3 + 1} card 1", "") for n in range(30)]
+    waits = PodLine("too-large", "195.25 GiB", "Pending", "", WHY)
+    return View(tuple(cards), (waits, *pods, PodLine("typo", "", "Refused", "", "[red]16Gi is no number")))
 
 
 def drawn(*sizes: tuple[int, int]) -> list[list[str]]:
@@ -113,8 +113,8 @@ def test_a_change_of_the_terminals_size_duplicates_nothing() -> None:
         assert sum(line.startswith("too-large") for line in lines) == 1
 
 
-CARD = CardRow("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",))
-POD = PodRow("share", "8 GiB, 30 %", "Running", "node-1 card 0", "")
+CARD = CardLine("node-1", 0, 81920, 8192, 30, is_whole=False, tenants=("share",))
+POD = PodLine("share", "8 GiB, 30 %", "Running", "node-1 card 0", "")
 
 
 def test_only_changes_are_printed() -> None:
@@ -129,13 +129,13 @@ def test_only_changes_are_printed() -> None:
     assert list(display.changes(second, first)) == ["card node-1/0: 0 MiB of 80 GiB, 0 %: nobody", "pod share: gone"]
 
 
-async def test_refused_pods_of_the_workload_are_recorded(cluster: Cluster) -> None:
+async def test_refused_pods_of_the_workload_are_recorded(cluster: InMemoryCluster) -> None:
     pauses = []
 
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    workload = Workload(cluster, sleep)
+    workload = SimulatedWorkload(cluster, sleep)
     await put(cluster, FIRST_PODS[1].name, {})
     await workload.run(3)
     assert [each.name for each in workload.refused] == [FIRST_PODS[1].name]
@@ -153,8 +153,8 @@ def test_every_pod_of_the_workload_has_a_unique_name() -> None:
 def test_names_are_links_into_the_admin_rest() -> None:
     console = Console(width=200, height=30, force_terminal=True)
     with console.capture() as captured:
-        cards = (CardRow("node-1", 0, 1024, 256, 30, is_whole=False, tenants=("a",)),)
+        cards = (CardLine("node-1", 0, 1024, 256, 30, is_whole=False, tenants=("a",)),)
         console.print(tables.cards_table(cards, "http://127.0.0.1:9871"))
-        console.print(tables.pods_table((PodRow("p", "", "Running", "", ""),), 80, "http://127.0.0.1:9871"))
+        console.print(tables.pods_table((PodLine("p", "", "Running", "", ""),), 80, "http://127.0.0.1:9871"))
     links = re.findall(r"\x1b\]8;id=\d+;([^\x1b]+)\x1b", captured.get())
     assert links == ["http://127.0.0.1:9871/api/v1/gpus?node=node-1", "http://127.0.0.1:9871/api/v1/pods?name=p"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, storage
-from vgpu.workloads.diagnose.storage import Sample
+from vgpu.workloads.diagnose.storage import FileSample
 
 PREFIX = "node-1:77:215 [2] NCCL INFO "
 GDRDMA = PREFIX + "Channel 02/0 : 3[3] -> 10[2] [receive] via NET/IB/10/GDRDMA"
@@ -74,20 +74,22 @@ def test_what_is_no_log_of_nccl(lines: list[str]) -> None:
         nccl_log.check(lines)
 
 
-def storage_codes(sample: Sample) -> list[str]:
+def storage_codes(sample: FileSample) -> list[str]:
     return [str(each.code) for each in storage.check(sample, 100)]
 
 
 def test_storage() -> None:
     second = 1_000_000_000
-    assert storage_codes(Sample([1 << 30] * 10, is_all=True, read_bytes=200_000_000, read_ns=second)) == []
-    assert storage_codes(Sample([1 << 30] * 10, is_all=True, read_bytes=99_000_000, read_ns=second)) == ["slow-storage"]
-    assert storage_codes(Sample([4096] * 999, is_all=True, read_bytes=200_000_000, read_ns=second)) == []
-    assert storage_codes(Sample([4096] * 1000, is_all=False, read_bytes=1, read_ns=second)) == [
+    assert storage_codes(FileSample([1 << 30] * 10, is_all=True, read_bytes=200_000_000, read_ns=second)) == []
+    assert storage_codes(FileSample([1 << 30] * 10, is_all=True, read_bytes=99_000_000, read_ns=second)) == [
+        "slow-storage"
+    ]
+    assert storage_codes(FileSample([4096] * 999, is_all=True, read_bytes=200_000_000, read_ns=second)) == []
+    assert storage_codes(FileSample([4096] * 1000, is_all=False, read_bytes=1, read_ns=second)) == [
         "small-files",
         "slow-storage",
     ]
-    assert storage_codes(Sample([], is_all=True, read_bytes=0, read_ns=0)) == []
+    assert storage_codes(FileSample([], is_all=True, read_bytes=0, read_ns=0)) == []
 
 
 def node(name: str, switch: str | None) -> dict[str, object]:

@@ -7,14 +7,14 @@ import pytest
 
 from vgpu.domain.formats.region import Activity, CardUse, Wait
 from vgpu.workloads.diagnose import live, period
-from vgpu.workloads.diagnose.catalogue import Code
+from vgpu.workloads.diagnose.catalogue import FindingCode
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
 S = 1_000_000_000
 BUSY = Period(10 * S, 8 * S, Activity(last_launch_at_ns=1), has_launched=True, cores=30)
 
 
-def codes(gpu_s: float = 8, *, has_launched: bool = True, **activity: Any) -> list[Code]:
+def codes(gpu_s: float = 8, *, has_launched: bool = True, **activity: Any) -> list[FindingCode]:
     made = Activity(last_launch_at_ns=1, **activity)
     return [
         each.code for each in live.check(replace(BUSY, gpu_ns=int(gpu_s * S), activity=made, has_launched=has_launched))
@@ -27,29 +27,32 @@ def test_a_busy_program_has_no_finding() -> None:
 
 
 def test_a_program_without_a_launch_is_idle() -> None:
-    assert codes(0, has_launched=False) == [Code.IDLE]
+    assert codes(0, has_launched=False) == [FindingCode.IDLE]
 
 
 def test_waits_are_told_apart_and_the_longest_comes_first() -> None:
     (finding,) = live.check(replace(BUSY, gpu_ns=3 * S, activity=Activity(share=Wait(7 * S, 500))))
-    assert finding.code is Code.SHARE_USED_UP
+    assert finding.code is FindingCode.SHARE_USED_UP
     assert finding.seen == "launches waited 70% of the time for the own share of 30 %; it used 30% of the card's time"
-    assert codes(4, share=Wait(2 * S, 9), turn=Wait(4 * S, 9)) == [Code.WAITS_FOR_TURNS, Code.SHARE_USED_UP]
-    assert codes(1, turn=Wait(90 * S, 9)) == [Code.WAITS_FOR_TURNS]  # of nine threads
+    assert codes(4, share=Wait(2 * S, 9), turn=Wait(4 * S, 9)) == [
+        FindingCode.WAITS_FOR_TURNS,
+        FindingCode.SHARE_USED_UP,
+    ]
+    assert codes(1, turn=Wait(90 * S, 9)) == [FindingCode.WAITS_FOR_TURNS]  # of nine threads
 
 
 @pytest.mark.parametrize(
     ("gaps", "synchronizes", "awaited_s", "code"),
     [
-        (30_000, 0, 0, Code.LAUNCH_BOUND),
-        (30_000, 190, 2, Code.LAUNCH_BOUND),
-        (2_000, 2_000, 3, Code.SYNC_BOUND),
-        (2_000, 2_000, 1, Code.LAUNCH_BOUND),  # the host was late with its launches, and then waited shortly
-        (40, 400, 3, Code.HOST_BOUND),
+        (30_000, 0, 0, FindingCode.LAUNCH_BOUND),
+        (30_000, 190, 2, FindingCode.LAUNCH_BOUND),
+        (2_000, 2_000, 3, FindingCode.SYNC_BOUND),
+        (2_000, 2_000, 1, FindingCode.LAUNCH_BOUND),  # the host was late with its launches, and then waited shortly
+        (40, 400, 3, FindingCode.HOST_BOUND),
     ],
 )
 def test_gaps_are_told_apart_by_their_length_and_by_waits(
-    gaps: int, synchronizes: int, awaited_s: int, code: Code
+    gaps: int, synchronizes: int, awaited_s: int, code: FindingCode
 ) -> None:
     counted: dict[str, Any] = {
         "host_gaps": gaps,
@@ -117,7 +120,7 @@ WAIT_NS = 250_000  # assumed, not measured: how long one wait for the card takes
 
 def judged(
     card: CardSeen, host: HostSeen | None = None, gaps: int = 0, syncs: int = 0, share_s: float = 0
-) -> list[Code]:
+) -> list[FindingCode]:
     activity = Activity(
         last_launch_at_ns=1,
         host_gaps=gaps,
@@ -133,23 +136,23 @@ def judged(
 @pytest.mark.parametrize(
     ("card", "host", "gaps", "syncs", "code"),
     [
-        (LSTM, HostSeen(1.0, 16, 0, 0), 114_000, 73, Code.LAUNCH_BOUND),
-        (MLP, HostSeen(1.0, 16, 0, 0), 16_000, 12_000, Code.SYNC_BOUND),
-        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(5.2, 32, 0, 0), 90, 0, Code.DATA_BOUND),
-        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(1.0, 32, 0, 0), 90, 0, Code.DATA_BOUND),
-        (CardSeen(0.08, 0.07, 6.5e8, 1.0), HostSeen(1.0, 16, 4.5e9, 0), 190, 350, Code.DATA_BOUND),
-        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(0.1, 32, 0, 0), 90, 0, Code.HOST_BOUND),
-        (CardSeen(0.50, 0.48, 5.2e9, 1.0), HostSeen(1.0, 16, 0, 0), 0, 0, Code.COPY_BOUND),
-        (CardSeen(0.50, 0.48, 5.0e8, 1.0), HostSeen(1.0, 16, 1e6, 3e8), 130, 300, Code.CHECKPOINT_DIPS),
-        (CardSeen(0.50), HostSeen(1.0, 16, 0, 0), 0, 0, Code.HOST_BOUND),
-        (CardSeen(1.0, 0.03, 5e6, 1.0), None, 0, 0, Code.ONE_KERNEL),
-        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0), None, 0, 0, Code.POWER_LIMIT),
-        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0, heat=1.0), None, 0, 0, Code.HEAT_LIMIT),
-        (CardSeen(0.0), None, 0, 0, Code.IDLE),
+        (LSTM, HostSeen(1.0, 16, 0, 0), 114_000, 73, FindingCode.LAUNCH_BOUND),
+        (MLP, HostSeen(1.0, 16, 0, 0), 16_000, 12_000, FindingCode.SYNC_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(5.2, 32, 0, 0), 90, 0, FindingCode.DATA_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(1.0, 32, 0, 0), 90, 0, FindingCode.DATA_BOUND),
+        (CardSeen(0.08, 0.07, 6.5e8, 1.0), HostSeen(1.0, 16, 4.5e9, 0), 190, 350, FindingCode.DATA_BOUND),
+        (CardSeen(0.06, 0.05, 1.5e8, 1.0), HostSeen(0.1, 32, 0, 0), 90, 0, FindingCode.HOST_BOUND),
+        (CardSeen(0.50, 0.48, 5.2e9, 1.0), HostSeen(1.0, 16, 0, 0), 0, 0, FindingCode.COPY_BOUND),
+        (CardSeen(0.50, 0.48, 5.0e8, 1.0), HostSeen(1.0, 16, 1e6, 3e8), 130, 300, FindingCode.CHECKPOINT_DIPS),
+        (CardSeen(0.50), HostSeen(1.0, 16, 0, 0), 0, 0, FindingCode.HOST_BOUND),
+        (CardSeen(1.0, 0.03, 5e6, 1.0), None, 0, 0, FindingCode.ONE_KERNEL),
+        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0), None, 0, 0, FindingCode.POWER_LIMIT),
+        (CardSeen(1.0, 0.98, 1.6e7, 0.72, power=1.0, heat=1.0), None, 0, 0, FindingCode.HEAT_LIMIT),
+        (CardSeen(0.0), None, 0, 0, FindingCode.IDLE),
     ],
 )
 def test_what_nvml_and_the_host_say_names_the_cause(
-    card: CardSeen, host: HostSeen | None, gaps: int, syncs: int, code: Code
+    card: CardSeen, host: HostSeen | None, gaps: int, syncs: int, code: FindingCode
 ) -> None:
     assert judged(card, host, gaps, syncs) == [code]
 
@@ -157,19 +160,23 @@ def test_what_nvml_and_the_host_say_names_the_cause(
 @pytest.mark.parametrize(
     ("card", "gib", "code"),
     [
-        (CardSeen(0.50), 20, Code.COPY_BOUND),
-        (CardSeen(0.50), 5, Code.LAUNCH_BOUND),
-        (CardSeen(0.50, 0.48, 5.0e8), 20, Code.LAUNCH_BOUND),  # NVML counts every copy, and says that they are few
-        (None, 20, Code.COPY_BOUND),
+        (CardSeen(0.50), 20, FindingCode.COPY_BOUND),
+        (CardSeen(0.50), 5, FindingCode.LAUNCH_BOUND),
+        (
+            CardSeen(0.50, 0.48, 5.0e8),
+            20,
+            FindingCode.LAUNCH_BOUND,
+        ),  # NVML counts every copy, and says that they are few
+        (None, 20, FindingCode.COPY_BOUND),
     ],
 )
 def test_where_nvml_does_not_count_copies_those_of_pageable_memory_are_the_cause(
-    card: CardSeen | None, gib: int, code: Code
+    card: CardSeen | None, gib: int, code: FindingCode
 ) -> None:
     activity = Activity(host_gaps=10_000, host_gap_ns=5 * S, pageable_copies=80, pageable_bytes=gib << 30)
     (finding,) = live.check(replace(BUSY, gpu_ns=5 * S, activity=activity, card=card))
     assert finding.code is code
-    if code is Code.COPY_BOUND:
+    if code is FindingCode.COPY_BOUND:
         assert finding.seen.endswith(", while 2.1 GB/s were copied between the card and pageable memory")
 
 
@@ -180,14 +187,14 @@ def test_a_busy_card_with_a_nearly_full_clock_has_no_finding() -> None:
 
 
 def test_a_program_that_waits_for_its_share_has_no_gaps_by_that() -> None:
-    assert judged(CardSeen(0.2), gaps=9, share_s=6) == [Code.SHARE_USED_UP]
+    assert judged(CardSeen(0.2), gaps=9, share_s=6) == [FindingCode.SHARE_USED_UP]
 
 
 def test_the_bound_is_that_of_the_card_or_of_free_processors() -> None:
     (finding,) = live.check(replace(BUSY, card=LSTM, activity=Activity(host_gaps=9_000)))
     assert finding.bound == pytest.approx(1 / 0.37)
     (finding,) = live.check(replace(BUSY, card=CardSeen(0.05), host=HostSeen(2.0, 16, 0, 0)))
-    assert (finding.code, finding.bound) == (Code.DATA_BOUND, 8.0)
+    assert (finding.code, finding.bound) == (FindingCode.DATA_BOUND, 8.0)
     assert finding.as_json()["at_most_times_as_fast"] == 8.0
 
 

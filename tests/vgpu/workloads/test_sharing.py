@@ -2,7 +2,7 @@
 
 from vgpu.domain.formats.region import Activity
 from vgpu.workloads.diagnose import sharing
-from vgpu.workloads.diagnose.catalogue import Code
+from vgpu.workloads.diagnose.catalogue import FindingCode
 from vgpu.workloads.diagnose.period import CardSeen, Period
 
 
@@ -23,12 +23,12 @@ def test_what_is_left_fits_beside_it() -> None:
 
 def test_nothing_is_said_where_the_use_is_limited_or_unknown() -> None:
     assert sharing.advice(seen(None)) == ""
-    assert sharing.advice(seen(0.2), frozenset({Code.SHARE_USED_UP})) == ""
-    assert sharing.advice(seen(0.2), frozenset({Code.WAITS_FOR_TURNS})) == ""
+    assert sharing.advice(seen(0.2), frozenset({FindingCode.SHARE_USED_UP})) == ""
+    assert sharing.advice(seen(0.2), frozenset({FindingCode.WAITS_FOR_TURNS})) == ""
 
 
 def test_small_kernels_take_the_time_and_not_the_card() -> None:
-    assert "few multiprocessors" in sharing.advice(seen(1.0), frozenset({Code.ONE_KERNEL}))
+    assert "few multiprocessors" in sharing.advice(seen(1.0), frozenset({FindingCode.ONE_KERNEL}))
 
 
 def test_programs_that_fit_together() -> None:
@@ -39,8 +39,8 @@ def test_programs_that_fit_together() -> None:
 
 
 def test_a_program_that_is_busy_or_limited_is_nobodys_neighbour() -> None:
-    assert sharing.may_share(seen(0.7), frozenset({Code.DATA_BOUND}))
-    for each in (Code.ONE_KERNEL, Code.SHARE_USED_UP, Code.WAITS_FOR_TURNS):
+    assert sharing.may_share(seen(0.7), frozenset({FindingCode.DATA_BOUND}))
+    for each in (FindingCode.ONE_KERNEL, FindingCode.SHARE_USED_UP, FindingCode.WAITS_FOR_TURNS):
         assert not sharing.may_share(seen(0.1), frozenset({each}))
     assert not sharing.may_share(seen(0.8), frozenset())
     assert not sharing.may_share(seen(None), frozenset())

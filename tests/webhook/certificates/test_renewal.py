@@ -12,7 +12,7 @@ from cryptography import x509
 
 from tests.webhook import builders
 from tests.webhook.fake_api import FakeApi
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from webhook.certificates import ca_objects, ca_rotation, renewal, signing
 from webhook.certificates.renewal import KeyPairFiles, OwnCa
@@ -40,14 +40,14 @@ def api() -> FakeApi:
 
 
 @pytest.fixture
-async def client(api: FakeApi, tmp_path: Path) -> AsyncIterator[Client]:
+async def client(api: FakeApi, tmp_path: Path) -> AsyncIterator[KubernetesClient]:
     async with test_utils.TestServer(api.application()) as server:
         kubeconfig = builders.kubeconfig(tmp_path / "kubeconfig", f"http://{server.host}:{server.port}")
-        async with await Client.connect(str(kubeconfig), user_agent="test") as found:
+        async with await KubernetesClient.connect(str(kubeconfig), user_agent="test") as found:
             yield found
 
 
-def replica(client: Client, folder: Path, clock: Clock) -> OwnCa:
+def replica(client: KubernetesClient, folder: Path, clock: Clock) -> OwnCa:
     folder.mkdir(exist_ok=True)
     return OwnCa(
         client,
@@ -73,7 +73,7 @@ def issuer(folder: Path) -> x509.Name:
 
 
 async def test_replicas_share_one_ca_and_each_has_its_own_certificate(
-    api: FakeApi, client: Client, tmp_path: Path
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
 ) -> None:
     clock = Clock()
     one, two = (replica(client, tmp_path / name, clock) for name in ("one", "two"))
@@ -83,7 +83,7 @@ async def test_replicas_share_one_ca_and_each_has_its_own_certificate(
     assert {bundle[0].subject for bundle in bundles(api)} == {issuer(tmp_path / "one")}
 
 
-async def test_nothing_is_written_while_nothing_is_due(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_nothing_is_written_while_nothing_is_due(api: FakeApi, client: KubernetesClient, tmp_path: Path) -> None:
     clock = Clock()
     own_ca = replica(client, tmp_path / "one", clock)
     assert await own_ca.step()
@@ -93,7 +93,7 @@ async def test_nothing_is_written_while_nothing_is_due(api: FakeApi, client: Cli
     assert api.writes == []
 
 
-async def test_a_new_ca_is_trusted_before_it_signs(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_a_new_ca_is_trusted_before_it_signs(api: FakeApi, client: KubernetesClient, tmp_path: Path) -> None:
     clock = Clock()
     own_ca = replica(client, tmp_path / "one", clock)
     await own_ca.step()
@@ -107,7 +107,9 @@ async def test_a_new_ca_is_trusted_before_it_signs(api: FakeApi, client: Client,
     assert issuer(tmp_path / "one") == bundles(api)[0][1].subject != first
 
 
-async def test_after_an_emptied_secret_only_a_new_ca_is_trusted(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_after_an_emptied_secret_only_a_new_ca_is_trusted(
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
+) -> None:
     """An admin empties the Secret when a key has leaked: the old CA must not stay trusted."""
     own_ca = replica(client, tmp_path / "one", Clock())
     await own_ca.step()
@@ -118,7 +120,9 @@ async def test_after_an_emptied_secret_only_a_new_ca_is_trusted(api: FakeApi, cl
     assert all([c.subject for c in bundle] == [issuer(tmp_path / "one")] for bundle in bundles(api))
 
 
-async def test_a_concurrent_change_of_the_configuration_is_kept(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_a_concurrent_change_of_the_configuration_is_kept(
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
+) -> None:
     def change_once() -> None:
         """Reorder the webhooks between the read and the patch of the renewal."""
         api.before = lambda: None
@@ -138,7 +142,7 @@ async def test_a_concurrent_change_of_the_configuration_is_kept(api: FakeApi, cl
 
 
 async def test_a_valid_certificate_is_kept_while_the_next_would_not_be_trusted(
-    api: FakeApi, client: Client, tmp_path: Path
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
 ) -> None:
     clock = Clock()
     own_ca = replica(client, tmp_path / "one", clock)
@@ -151,14 +155,16 @@ async def test_a_valid_certificate_is_kept_while_the_next_would_not_be_trusted(
 
 
 async def test_without_configurations_there_is_still_a_certificate(
-    api: FakeApi, client: Client, tmp_path: Path
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
 ) -> None:
     for path in CONFIGURATIONS:
         del api.objects[path]
     assert await replica(client, tmp_path / "one", Clock()).step()
 
 
-async def test_a_secret_with_other_content_is_not_changed(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_a_secret_with_other_content_is_not_changed(
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
+) -> None:
     content = {"data": {ca_rotation.CERTIFICATES_KEY: base64.b64encode(b"mine").decode()}}
     api.put(SECRET, content)
     with pytest.raises(ca_rotation.MalformedAuthorities):
@@ -166,14 +172,16 @@ async def test_a_secret_with_other_content_is_not_changed(api: FakeApi, client: 
     assert api.objects[SECRET]["data"] == content["data"]
 
 
-async def test_an_empty_secret_is_filled(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_an_empty_secret_is_filled(api: FakeApi, client: KubernetesClient, tmp_path: Path) -> None:
     api.put(SECRET, {"metadata": {"name": "vgpu-webhook-ca", "labels": {"a": "b"}}})
     assert await replica(client, tmp_path / "one", Clock()).step()
     assert api.objects[SECRET]["metadata"]["labels"] == {"a": "b"}
     assert len(ca_rotation.decode({k: base64.b64decode(v) for k, v in api.objects[SECRET]["data"].items()})) == 1
 
 
-async def test_a_missing_secret_is_named_and_never_created(api: FakeApi, client: Client, tmp_path: Path) -> None:
+async def test_a_missing_secret_is_named_and_never_created(
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
+) -> None:
     """An account that may create Secrets can get the token of any other account of its namespace."""
     del api.objects[SECRET]
     with pytest.raises(KubernetesError, match=r"vgpu-webhook-ca does not exist; create it empty"):

@@ -28,14 +28,14 @@ class PatchKind(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-class _Status(msgspec.Struct):
+class _ErrorStatus(msgspec.Struct):
     """The part of a `Status` object that describes an error."""
 
     reason: str = ""
     message: str = ""
 
 
-class Client:
+class KubernetesClient:
     """A connection pool to one API server, with its credentials.
 
     Every verb returns the body's bytes. It raises `KubernetesError` with the HTTP status, or with status 0 where no
@@ -170,8 +170,8 @@ class Client:
 
 def _refused(status: int, body: bytes, retry_after: str) -> KubernetesError:
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        said = msgspec.json.decode(body, type=_ErrorStatus)
     except msgspec.DecodeError:
-        said = _Status(message=body[:200].decode(errors="replace"))
+        said = _ErrorStatus(message=body[:200].decode(errors="replace"))
     seconds = int(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0
     return KubernetesError(status, said.reason, said.message, retry_after_s=min(seconds, MAX_RETRY_AFTER_S))

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
@@ -22,7 +22,7 @@ def involved(obj: Mapping[str, Any], api_version: str, kind: str) -> dict[str, s
 
 
 async def post(
-    client: Client,
+    client: KubernetesClient,
     about: Mapping[str, str],
     *,
     reason: str,
@@ -38,7 +38,7 @@ async def post(
 
 
 async def post_series(
-    client: Client,
+    client: KubernetesClient,
     about: Mapping[str, str],
     name: str,
     *,

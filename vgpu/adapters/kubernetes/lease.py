@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from vgpu.adapters.kubernetes import timestamps
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """A Lease's content. `holder` is empty where the Lease was released."""
 
     holder: str
@@ -33,11 +33,11 @@ class Record:
         return (now - self.renewed).total_seconds() > self.duration_s
 
 
-def decode(lease: dict[str, Any]) -> Record:
+def decode(lease: dict[str, Any]) -> LeaseRecord:
     """Read a Lease object; missing fields mean no holder, renewed in 1970."""
     spec = lease.get("spec") or {}
     renewed = spec.get("renewTime")
-    return Record(
+    return LeaseRecord(
         holder=spec.get("holderIdentity") or "",
         renewed=datetime.fromisoformat(renewed) if renewed else datetime.fromtimestamp(0, UTC),
         duration_s=spec.get("leaseDurationSeconds") or 0,
@@ -46,15 +46,15 @@ def decode(lease: dict[str, Any]) -> Record:
 
 
 async def renew(
-    client: Client,
+    client: KubernetesClient,
     namespace: str,
     name: str,
     identity: str,
     duration_s: int,
     now: datetime,
     *,
-    is_expired: Callable[[Record], bool] | None = None,
-) -> Record | None:
+    is_expired: Callable[[LeaseRecord], bool] | None = None,
+) -> LeaseRecord | None:
     """Create, take over or renew a Lease in two requests; None where another client holds it, or was faster.
 
     `is_expired` says whether another holder's Lease has expired; without it the times in the Lease decide.
@@ -64,28 +64,28 @@ async def renew(
     """
     lease = await _read(client, namespace, name)
     if lease is None:
-        record = Record(identity, now, duration_s, 0)
+        record = LeaseRecord(identity, now, duration_s, 0)
         return await _write(client.post, path(namespace), _object(namespace, name, record), record)
     held = decode(lease)
     has_expired = held.is_expired(now) if is_expired is None else is_expired(held)
     if held.holder not in {"", identity} and not has_expired:
         return None
-    record = Record(identity, now, duration_s, held.transitions + (held.holder != identity))
+    record = LeaseRecord(identity, now, duration_s, held.transitions + (held.holder != identity))
     body = {**lease, "spec": _spec(record)}
     return await _write(client.put, path(namespace, name), body, record)
 
 
-async def release(client: Client, namespace: str, name: str, identity: str, now: datetime) -> None:
+async def release(client: KubernetesClient, namespace: str, name: str, identity: str, now: datetime) -> None:
     """Release a Lease if `identity` holds it, so that the next holder need not wait for its expiry."""
     lease = await _read(client, namespace, name)
     if lease is not None and decode(lease).holder == identity:
-        record = Record("", now, 1, decode(lease).transitions)
+        record = LeaseRecord("", now, 1, decode(lease).transitions)
         await _write(client.put, path(namespace, name), {**lease, "spec": _spec(record)}, record)
 
 
 def renewed(known: dict[str, Any], holder: str, duration_s: int, now: datetime) -> dict[str, Any]:
     """Return a Lease with another holder and time, with the version that is known: of two writers one gets 409."""
-    return {**known, "spec": _spec(Record(holder, now, duration_s, decode(known).transitions))}
+    return {**known, "spec": _spec(LeaseRecord(holder, now, duration_s, decode(known).transitions))}
 
 
 def path(namespace: str, name: str = "") -> str:
@@ -93,7 +93,7 @@ def path(namespace: str, name: str = "") -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases" + (f"/{name}" if name else "")
 
 
-async def _read(client: Client, namespace: str, name: str) -> dict[str, Any] | None:
+async def _read(client: KubernetesClient, namespace: str, name: str) -> dict[str, Any] | None:
     try:
         lease: dict[str, Any] = msgspec.json.decode(await client.get(path(namespace, name), timeout=5))
     except KubernetesError as error:
@@ -103,7 +103,7 @@ async def _read(client: Client, namespace: str, name: str) -> dict[str, Any] | N
     return lease
 
 
-async def _write(verb: Any, path: str, body: dict[str, Any], record: Record) -> Record | None:
+async def _write(verb: Any, path: str, body: dict[str, Any], record: LeaseRecord) -> LeaseRecord | None:
     try:
         await verb(path, body, timeout=5)
     except KubernetesError as error:
@@ -113,7 +113,7 @@ async def _write(verb: Any, path: str, body: dict[str, Any], record: Record) -> 
     return record
 
 
-def _object(namespace: str, name: str, record: Record) -> dict[str, Any]:
+def _object(namespace: str, name: str, record: LeaseRecord) -> dict[str, Any]:
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -122,7 +122,7 @@ def _object(namespace: str, name: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _spec(record: Record) -> dict[str, Any]:
+def _spec(record: LeaseRecord) -> dict[str, Any]:
     stamp = timestamps.micros(record.renewed)
     return {
         "holderIdentity": record.holder,

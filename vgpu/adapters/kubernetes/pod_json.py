@@ -38,7 +38,7 @@ class PlacedContainer(TypedDict, total=False):
     restartPolicy: str | None
 
 
-class Container(PlacedContainer, total=False):
+class ContainerJson(PlacedContainer, total=False):
     """A container of any kind, with what it is started with."""
 
     env: list[Variable] | None
@@ -73,17 +73,17 @@ class PlacedSpec(_Placing, total=False):
     initContainers: list[PlacedContainer] | None
 
 
-class Spec(_Placing, total=False):
+class SpecJson(_Placing, total=False):
     """A pod's `spec`."""
 
-    containers: list[Container] | None
-    initContainers: list[Container] | None
-    ephemeralContainers: list[Container] | None
+    containers: list[ContainerJson] | None
+    initContainers: list[ContainerJson] | None
+    ephemeralContainers: list[ContainerJson] | None
     schedulerName: str | None
     priorityClassName: str | None
 
 
-class Owner(TypedDict, total=False):
+class OwnerJson(TypedDict, total=False):
     """An owner reference."""
 
     controller: bool | None
@@ -102,10 +102,10 @@ class Metadata(TypedDict, total=False):
     annotations: dict[str, str] | None
     labels: dict[str, str] | None
     deletionTimestamp: str | None
-    ownerReferences: list[Owner] | None
+    ownerReferences: list[OwnerJson] | None
 
 
-class Condition(TypedDict, total=False):
+class ConditionJson(TypedDict, total=False):
     """An entry of `status.conditions`."""
 
     type: str
@@ -115,24 +115,24 @@ class Condition(TypedDict, total=False):
     lastTransitionTime: str | None
 
 
-class Status(TypedDict, total=False):
+class StatusJson(TypedDict, total=False):
     """A pod's `status`."""
 
     phase: str
     startTime: str | None
     nominatedNodeName: str | None
-    conditions: list[Condition] | None
+    conditions: list[ConditionJson] | None
     containerStatuses: list[msgspec.Raw] | None
     initContainerStatuses: list[msgspec.Raw] | None
     ephemeralContainerStatuses: list[msgspec.Raw] | None
 
 
-class Pod(TypedDict, total=False):
+class PodJson(TypedDict, total=False):
     """A pod."""
 
     metadata: Metadata
-    spec: Spec
-    status: Status
+    spec: SpecJson
+    status: StatusJson
 
 
 class PlacedPod(TypedDict, total=False):
@@ -140,7 +140,7 @@ class PlacedPod(TypedDict, total=False):
 
     metadata: Metadata
     spec: PlacedSpec
-    status: Status
+    status: StatusJson
 
 
 class _Identity(TypedDict, total=False):
@@ -182,7 +182,7 @@ class HostSpec(TypedDict, total=False):
     nodeName: str | None
 
 
-class HostPod(TypedDict, total=False):
+class HostPodJson(TypedDict, total=False):
     """What is read of a pod that has nothing to do with GPUs."""
 
     metadata: _Identity
@@ -190,7 +190,7 @@ class HostPod(TypedDict, total=False):
     status: _Phase
 
 
-decode = msgspec.json.Decoder(Pod).decode
+decode = msgspec.json.Decoder(PodJson).decode
 decode_placed = msgspec.json.Decoder(PlacedPod).decode
-decode_host = msgspec.json.Decoder(HostPod).decode
+decode_host = msgspec.json.Decoder(HostPodJson).decode
 decode_unreadable = msgspec.json.Decoder(UnreadablePod).decode

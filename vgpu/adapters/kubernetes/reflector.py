@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from vgpu.adapters import deep_json
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
@@ -40,7 +40,7 @@ def _is_unknown_version(error: KubernetesError) -> bool:
     return error.status == HTTPStatus.GONE or "Too large resource version" in error.message
 
 
-class Handler(Protocol):
+class ObjectHandler(Protocol):
     """Receives the objects. Called from the event loop, in order, never concurrently."""
 
     def replace(self, objects: list[Any], version: str) -> None:
@@ -95,9 +95,9 @@ class Reflector:
 
     def __init__(
         self,
-        client: Client,
+        client: KubernetesClient,
         path: str,
-        handler: Handler,
+        handler: ObjectHandler,
         *,
         jitter: Callable[[], float],
         params: Mapping[str, str] | None = None,

@@ -16,11 +16,11 @@ from vgpu.cli.cluster import dashboard_command, history_commands, options, readm
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
-from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
-from vgpu.cli.cluster.options import Kind
+from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, rows_text
-from vgpu.cli.cluster.session import TABLES, Session, pod_query, without_kind
+from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.policies import DefaultPolicies
@@ -31,8 +31,8 @@ DOCUMENTS = (Format.JSON, Format.YAML)
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
     """Add the commands."""
 
-    def opened(verb: str, chosen: Choice) -> Session:
-        return outcome.or_fail(verb, lambda: Session.open(chosen, environment, home))
+    def opened(verb: str, chosen: ServerChoice) -> RestSession:
+        return outcome.or_fail(verb, lambda: RestSession.open(chosen, environment, home))
 
     _add_get(app, opened, host)
     _add_describe(app, opened)
@@ -50,7 +50,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def get(
-        kind: Annotated[Kind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
+        kind: Annotated[ResourceKind, typer.Argument(metavar="gpus|nodes|pods|pending", help="what to list")],
         names: Annotated[
             list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
         ] = None,
@@ -61,7 +61,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         watch: options.Watch = False,
         sort_by: Annotated[str, typer.Option(metavar="FIELDS", help="fields of -o json, such as -freeMiB,node")] = "",
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """List GPUs, nodes, pods that ask for GPUs, or those of them that wait, with the reason."""
         session = opened("get", chosen)
@@ -83,7 +83,13 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
 
 
 def _query(
-    session: Session, kind: Kind, names: list[str], namespace: str | None, selector: str, *, everywhere: bool
+    session: RestSession,
+    kind: ResourceKind,
+    names: list[str],
+    namespace: str | None,
+    selector: str,
+    *,
+    everywhere: bool,
 ) -> dict[str, Any]:
     if kind.plural in ("pods", "pending"):
         return pod_query(session, namespace, names, selector, everywhere=everywhere)
@@ -92,7 +98,7 @@ def _query(
     return {"name": names} if names and kind.plural == "nodes" else {}
 
 
-def _named(kind: Kind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
+def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | None) -> list[dict[str, Any]]:
     if kind.plural != "gpus" or not names:
         return rows
     return [
@@ -113,13 +119,13 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster()
     def describe(
-        kind: Annotated[Kind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
+        kind: Annotated[ResourceKind, typer.Argument(metavar="gpu|node|pod", help="what to describe")],
         name: Annotated[
             str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
         ],
         namespace: options.Namespace = None,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Show one GPU with its containers, one node with its GPUs, or one pod with its GPUs."""
         session = opened("describe", chosen)
@@ -140,7 +146,7 @@ def _refuse(why: str) -> None:
     raise CommandFailed(why, WRONG_USAGE)
 
 
-def _right_sizes(session: Session, namespace: str, pod: str) -> list[dict[str, Any]]:
+def _right_sizes(session: RestSession, namespace: str, pod: str) -> list[dict[str, Any]]:
     """Return what a pod's containers used; nothing where the server keeps no history."""
     try:
         found = session.rest.get("/rightsize", {"namespace": namespace, "pod": pod, "since": "7d"})
@@ -159,7 +165,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
         output: options.Output = Format.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Say why a pod waits: each node's and GPU's reason, the nearest fit, and what would help."""
         if output in (Format.CSV, Format.NAME):
@@ -187,7 +193,7 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         namespace: options.Namespace = None,
         output: options.Output = Format.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Say where pods would be placed, one after the other; nothing is created. Exit code 1: one is not placed."""
         session = None if cluster else opened("simulate", chosen)
@@ -218,7 +224,7 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
     def cordon_(
         gpus: Annotated[list[str], typer.Argument(metavar="GPU...", help="UUID, the UUID's beginning, or NODE/INDEX")],
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         session = opened(verb, chosen)
         for each in gpus:
@@ -226,7 +232,7 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
             typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
 
 
-def _cordon(session: Session, name: str, verb: str) -> dict[str, Any]:
+def _cordon(session: RestSession, name: str, verb: str) -> dict[str, Any]:
     row: dict[str, Any] = session.rest.post(f"/gpus/{session.gpu(name)['uuid']}/{verb}")
     return row
 
@@ -237,7 +243,7 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
     def doctor(
         output: options.Output = Format.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Look for what does not heal by itself: nodes, GPUs and pods. Exit code 1: an error was found."""
         session = opened("doctor", chosen)
@@ -260,7 +266,7 @@ def _add_inspect(app: typer.Typer, opened: Opened) -> None:
         node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="only this node")] = None,
         details: Annotated[bool, typer.Option("--details", "-d", help="with the pods on each GPU")] = False,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Show allocated and total memory of each GPU, in the form of `kubectl inspect gpushare`."""
         session = opened("inspect", chosen)

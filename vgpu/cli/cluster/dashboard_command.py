@@ -12,7 +12,7 @@ import typer
 from limiter.host import Host
 from vgpu.cli import outcome
 from vgpu.cli.cluster import endpoint, options
-from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.page_proxy import PageServer, Upstream
 from vgpu.cli.failure import EXIT_CODES, WRONG_USAGE, CommandFailed
 
@@ -33,7 +33,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
         ] = 0,
         browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Show cards, pods, usage and history in a browser, until Ctrl-C.
 

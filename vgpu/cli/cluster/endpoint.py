@@ -15,7 +15,7 @@ from typing import Any, Final
 from vgpu.cli.cluster import credentials, kubeconfig
 from vgpu.cli.cluster.credentials import Credentials
 from vgpu.cli.cluster.kubeconfig import Kubeconfig
-from vgpu.cli.cluster.rest import PREFIX, Endpoint, Rest
+from vgpu.cli.cluster.rest import PREFIX, Rest, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
 
@@ -27,7 +27,7 @@ TOKEN_VALID_S: Final = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ServerChoice:
     """What the command line says about the server; None where it says nothing."""
 
     server: str | None = None
@@ -39,41 +39,41 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundServer:
     """The server, and the namespace of commands that name none."""
 
-    endpoint: Endpoint
+    endpoint: RestEndpoint
     namespace: str
 
 
-def find(choice: Choice, environment: Mapping[str, str], home: Path) -> Found:
+def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> FoundServer:
     """Return where the admin REST is. Raises CommandFailed."""
     server = choice.server or (environment.get(SERVER_ENV) if not _names_kubeconfig(choice) else None)
     if server:
-        return Found(_direct(server, choice, environment), "default")
+        return FoundServer(_direct(server, choice, environment), "default")
     paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
     if not paths:
         if choice.context:
             raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
-        return Found(_direct(LOCAL, choice, environment), "default")
+        return FoundServer(_direct(LOCAL, choice, environment), "default")
     config = kubeconfig.load(paths, choice.context)
-    return Found(_proxied(config, choice, environment), config.namespace)
+    return FoundServer(_proxied(config, choice, environment), config.namespace)
 
 
-def api_server(choice: Choice, environment: Mapping[str, str], home: Path) -> Found:
+def api_server(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> FoundServer:
     """Return where the API server of a kubeconfig is, for requests with the user's own rights. Raises CommandFailed."""
     paths = [choice.kubeconfig] if choice.kubeconfig else kubeconfig.files(environment, home)
     if not paths:
         raise CommandFailed("there is no kubeconfig; set KUBECONFIG, or give --kubeconfig", WRONG_USAGE)
     config = kubeconfig.load(paths, choice.context)
-    return Found(_api(config, credentials.of(config.user, environment)), config.namespace)
+    return FoundServer(_api(config, credentials.of(config.user, environment)), config.namespace)
 
 
-def _names_kubeconfig(choice: Choice) -> bool:
+def _names_kubeconfig(choice: ServerChoice) -> bool:
     return choice.context is not None or choice.kubeconfig is not None
 
 
-def _direct(server: str, choice: Choice, environment: Mapping[str, str]) -> Endpoint:
+def _direct(server: str, choice: ServerChoice, environment: Mapping[str, str]) -> RestEndpoint:
     url = server if "://" in server else f"https://{server}"
     if not url.startswith(("http://", "https://")):
         raise CommandFailed(f"--server: {server}: must be an http or https URL", WRONG_USAGE)
@@ -90,10 +90,10 @@ def _direct(server: str, choice: Choice, environment: Mapping[str, str]) -> Endp
     except (OSError, ssl.SSLError) as error:
         raise CommandFailed(f"--certificate-authority: {authority}: {error}", WRONG_USAGE) from error
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return Endpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url)
+    return RestEndpoint(url.rstrip("/") + PREFIX, headers, tls if url.startswith("https") else None, url)
 
 
-def _proxied(config: Kubeconfig, choice: Choice, environment: Mapping[str, str]) -> Endpoint:
+def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str, str]) -> RestEndpoint:
     """Return the endpoint behind the API server's service proxy."""
     shown = credentials.of(config.user, environment)
     api = _api(config, shown)
@@ -101,16 +101,16 @@ def _proxied(config: Kubeconfig, choice: Choice, environment: Mapping[str, str])
     service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
     url = f"{api.url}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
     headers = {**api.headers, names.ADMIN_TOKEN_HEADER: token}
-    return Endpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}")
+    return RestEndpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}")
 
 
-def _api(config: Kubeconfig, shown: Credentials) -> Endpoint:
+def _api(config: Kubeconfig, shown: Credentials) -> RestEndpoint:
     server = str(config.cluster["server"]).rstrip("/")
     if not server.startswith(("http://", "https://")):
         raise CommandFailed(f"kubeconfig: server {server}: must be an http or https URL", WRONG_USAGE)
     tls = _tls(config.cluster, shown) if server.startswith("https") else None
     headers = {"Authorization": f"Bearer {shown.token}"} if shown.token else {}
-    return Endpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
+    return RestEndpoint(server, headers, tls, f"the API server of context {config.context} ({server})")
 
 
 def _tls(cluster: Mapping[str, Any], shown: Credentials) -> ssl.SSLContext:
@@ -125,7 +125,7 @@ def _tls(cluster: Mapping[str, Any], shown: Credentials) -> ssl.SSLContext:
     return context
 
 
-def _minted(api: Endpoint, shown: Credentials, choice: Choice) -> str:
+def _minted(api: RestEndpoint, shown: Credentials, choice: ServerChoice) -> str:
     """Request a token of the account `vgpu-admin` for the admin REST; only those who may create one become its user."""
     if not shown.certificate:
         return ""

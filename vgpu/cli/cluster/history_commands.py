@@ -7,12 +7,12 @@ import typer
 
 from vgpu.cli import outcome
 from vgpu.cli.cluster import options, tables
-from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.output import Format
-from vgpu.cli.cluster.session import Session
+from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import EXIT_CODES
 
-Opened = Callable[[str, Choice], Session]  # of a verb
+Opened = Callable[[str, ServerChoice], RestSession]  # of a verb
 Since = Annotated[str, typer.Option(metavar="TIME", help="7d, 24h, 30m, or a date such as 2026-11-01")]
 Labels = Annotated[str, typer.Option("--selector", "-l", metavar="KEY=VALUE", help="labels of pods, with commas")]
 
@@ -36,7 +36,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Report what pods used and cost, in every namespace that you may see.
 
@@ -68,7 +68,7 @@ def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Compare what containers used with what they ask for, and say what they should ask for.
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, Choice
+from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, ServerChoice
 from vgpu.cli.cluster.output import Format
 from vgpu.domain.asks.policy import PackingPolicy
 
 Command = Callable[..., None]
 
 
-class Kind(StrEnum):
+class ResourceKind(StrEnum):
     """What lists there are; both numbers are accepted."""
 
     GPUS = "gpus"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
     @property
     def plural(self) -> str:
         """The name of the list in the REST."""
-        return self if self == Kind.PENDING or self.endswith("s") else f"{self}s"
+        return self if self == ResourceKind.PENDING or self.endswith("s") else f"{self}s"
 
 
 _PANEL = "Which cluster"
@@ -115,10 +115,10 @@ def which_cluster(*only: str) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def with_choice(**given: Any) -> None:
             said = {name: given.pop(name) for name in shared}
-            command(**given, chosen=Choice(**said))
+            command(**given, chosen=ServerChoice(**said))
 
         own = [each for each in inspect.signature(command).parameters.values() if each.name != "chosen"]
-        defaults = Choice()
+        defaults = ServerChoice()
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind)
             for name, kind in shared.items()

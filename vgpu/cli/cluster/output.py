@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column.
 
     Attributes:
@@ -53,16 +53,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OutputTable:
     """How rows of one kind are written; `name` is the text of `-o name`."""
 
     kind: str
-    columns: Sequence[Column]
+    columns: Sequence[TextColumn]
     name: Callable[[Row], str]
     empty: str = "nothing found"
 
 
-def rows_text(rows: Sequence[Row], table: Table, form: Format, *, colour: bool = False, whole: Any = None) -> str:
+def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: bool = False, whole: Any = None) -> str:
     """Return rows as text, with the last newline. `whole` is what JSON and YAML show instead of the list."""
     match form:
         case Format.JSON:
@@ -124,7 +124,7 @@ def _coloured(line: str, row: Sequence[str], *, colour: bool) -> str:
     return line
 
 
-def _csv(rows: Sequence[Row], table: Table) -> str:
+def _csv(rows: Sequence[Row], table: OutputTable) -> str:
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
     writer.writerow([column.raw[1] if column.raw else column.head for column in table.columns])
@@ -132,7 +132,7 @@ def _csv(rows: Sequence[Row], table: Table) -> str:
     return made.getvalue()
 
 
-def _cell(column: Column, row: Row) -> str:
+def _cell(column: TextColumn, row: Row) -> str:
     """Return a cell of CSV, which no spreadsheet takes for a formula."""
     if column.raw is not None:
         value = row[column.raw[0]]

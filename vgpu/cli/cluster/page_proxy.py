@@ -15,7 +15,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from vgpu.cli.cluster.rest import MAX_BODY, Answer, Endpoint, Rest, refused
+from vgpu.cli.cluster.rest import MAX_BODY, Answer, Rest, RestEndpoint, refused
 from vgpu.cli.failure import CommandFailed
 
 PASSED_ON: Final = ("Accept", "Content-Type", "If-None-Match")
@@ -31,7 +31,7 @@ SILENCE_S: Final = 60.0  # the REST sends a heartbeat into an event stream every
 class Upstream:
     """The admin REST. Where a token has expired, the endpoint is found again once."""
 
-    def __init__(self, find: Callable[[], Endpoint]) -> None:
+    def __init__(self, find: Callable[[], RestEndpoint]) -> None:
         """`find` returns the endpoint with a token that is valid now. Raises CommandFailed."""
         self._find = find
         self._rest = Rest(find())

@@ -22,7 +22,7 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 _ANSWERS: Final = frozenset({0, ANSWER_IS_NO, WRONG_USAGE, NOT_FOUND})
 
 
-class Api(Protocol):
+class DiagnosisApi(Protocol):
     """What is asked of the API server."""
 
     def get(self, path: str, query: dict[str, str] | None = None) -> Any:
@@ -30,14 +30,14 @@ class Api(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class PodAddress:
     """A pod, checked: both names can stand in a path and in a command line."""
 
     namespace: str
     name: str
 
     @classmethod
-    def parse(cls, text: str, namespace: str) -> "Pod":
+    def parse(cls, text: str, namespace: str) -> "PodAddress":
         """Read POD or NAMESPACE/POD. Raises CommandFailed."""
         named, _, name = text.rpartition("/")
         found = cls(named or namespace, name)
@@ -48,7 +48,7 @@ class Pod:
         return found
 
 
-def plugin_beside(api: Api, pod: Pod, admin_namespace: str) -> str:
+def plugin_beside(api: DiagnosisApi, pod: PodAddress, admin_namespace: str) -> str:
     """Return the name of the device plugin's pod on the node of a running pod. Raises CommandFailed."""
     found = api.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}")
     node, phase = found.get("spec", {}).get("nodeName"), found.get("status", {}).get("phase")
@@ -63,7 +63,7 @@ def plugin_beside(api: Api, pod: Pod, admin_namespace: str) -> str:
     return str(running[0])
 
 
-def command(pod: Pod, plugin: str, admin_namespace: str, seconds: float, output: str) -> list[str]:
+def command(pod: PodAddress, plugin: str, admin_namespace: str, seconds: float, output: str) -> list[str]:
     """Return the command line of kubectl, without the options that say which cluster."""
     watch = (*_PYTHON, "diagnose", "--live", f"{pod.namespace}/{pod.name}/", "--state", STATE)
     where = ("exec", "-n", admin_namespace, plugin, "-c", PLUGIN_CONTAINER, "--")

@@ -24,7 +24,7 @@ _SERVERS: Final = (  # fields that the API server fills in
 )
 
 
-class Api(Protocol):
+class ReadmissionApi(Protocol):
     """The API server, with the caller's own rights. Every method raises CommandFailed."""
 
     def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Any:
@@ -37,12 +37,12 @@ class Api(Protocol):
         """DELETE an object."""
 
 
-def waiting(api: Api, namespace: str | None) -> list[Pod]:
+def waiting(api: ReadmissionApi, namespace: str | None) -> list[Pod]:
     """Return the pods of a namespace, or of all, that wait because the webhook has not admitted them."""
     return [pod for pod in _pods(api, namespace) if is_unadmitted(pod)]
 
 
-def _pods(api: Api, namespace: str | None) -> Iterator[Pod]:
+def _pods(api: ReadmissionApi, namespace: str | None) -> Iterator[Pod]:
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
     query: dict[str, str | int] = {"limit": _PAGE, "fieldSelector": "spec.nodeName=,status.phase=Pending"}
     while True:
@@ -83,7 +83,7 @@ def manifest(pod: Pod) -> Pod:
     return {"apiVersion": "v1", "kind": "Pod", **fresh}
 
 
-def readmit(api: Api, pod: Pod) -> str:
+def readmit(api: ReadmissionApi, pod: Pod) -> str:
     """Create a pod again, or have its controller do so; return what was done, for people.
 
     Raises CommandFailed, with the pod unchanged where the webhook does not answer or refuses it.
@@ -99,7 +99,7 @@ def readmit(api: Api, pod: Pod) -> str:
     return "created again"
 
 
-def _check(api: Api, path: str, fresh: Pod) -> None:
+def _check(api: ReadmissionApi, path: str, fresh: Pod) -> None:
     """Ask by a dry run whether the webhook admits the manifest, under another name: the pod's own is taken."""
     metadata = {key: value for key, value in fresh["metadata"].items() if key not in ("name", "ownerReferences")}
     trial = {**fresh, "metadata": {**metadata, "generateName": "readmit-"}}

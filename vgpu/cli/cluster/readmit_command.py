@@ -8,7 +8,7 @@ import typer
 
 from vgpu.cli import outcome
 from vgpu.cli.cluster import endpoint, options, readmission
-from vgpu.cli.cluster.endpoint import Choice
+from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
 
@@ -23,7 +23,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], home: Path) -> None:
         all_namespaces: options.AllNamespaces = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="list the pods, and change nothing")] = False,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Create GPU pods again that wait because the webhook did not answer when they were created.
 

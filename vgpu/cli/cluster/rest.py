@@ -36,7 +36,7 @@ Query = Mapping[str, str | int | bool | Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class RestEndpoint:
     """Where the admin REST is: its URL with PREFIX, each request's headers, the TLS context, and a name for people."""
 
     url: str
@@ -48,7 +48,7 @@ class Endpoint:
 class Rest:
     """A client. Every method raises CommandFailed."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: RestEndpoint) -> None:
         self.endpoint = endpoint
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if endpoint.tls is not None:
@@ -144,7 +144,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none."""
 
 
-def refused(error: urllib.error.HTTPError, endpoint: Endpoint) -> CommandFailed:
+def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFailed:
     """Return the failure that an answer describes: problem details, or the API server's Status."""
     try:
         body = json.loads(error.read(1 << 20))

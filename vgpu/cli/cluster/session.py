@@ -9,18 +9,18 @@ from typing import Any
 import typer
 
 from vgpu.cli.cluster import endpoint
-from vgpu.cli.cluster.endpoint import Choice
-from vgpu.cli.cluster.options import Kind
-from vgpu.cli.cluster.output import Format, Table, rows_text
+from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.options import ResourceKind
+from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
 
-TABLES: Mapping[str, Table] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
+TABLES: Mapping[str, OutputTable] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class RestSession:
     """A command's connection; `namespace` is the one to use where a command names none."""
 
     rest: Rest
@@ -28,21 +28,21 @@ class Session:
     colour: bool
 
     @classmethod
-    def open(cls, choice: Choice, environment: Mapping[str, str], home: Path) -> "Session":
+    def open(cls, choice: ServerChoice, environment: Mapping[str, str], home: Path) -> "RestSession":
         """Find the server. Raises CommandFailed."""
         found = endpoint.find(choice, environment, home)
         is_coloured = sys.stdout.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
         return cls(Rest(found.endpoint), found.namespace, is_coloured)
 
-    def rows(self, kind: Kind, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def rows(self, kind: ResourceKind, query: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the rows of a list."""
         return self.rest.items(f"/{kind.plural}", query)
 
-    def text(self, kind: Kind, rows: list[dict[str, Any]], form: Format) -> str:
+    def text(self, kind: ResourceKind, rows: list[dict[str, Any]], form: Format) -> str:
         """Return rows as text."""
         return rows_text(rows, TABLES[kind.plural], form, colour=self.colour)
 
-    def show(self, rows: Sequence[dict[str, Any]], table: Table, form: Format, *, whole: Any = None) -> None:
+    def show(self, rows: Sequence[dict[str, Any]], table: OutputTable, form: Format, *, whole: Any = None) -> None:
         """Write rows; of an empty list, people get a sentence on stderr. `whole` is as in `rows_text`."""
         if not rows and form in (Format.TABLE, Format.WIDE):
             typer.echo(table.empty, err=True)
@@ -74,7 +74,7 @@ def without_kind(name: str) -> str:
 
 
 def pod_query(
-    session: Session, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
+    session: RestSession, namespace: str | None, names: list[str], selector: str, *, everywhere: bool
 ) -> dict[str, Any]:
     """Return the query of a list of pods."""
     query: dict[str, Any] = {} if everywhere else {"namespace": namespace or session.namespace}

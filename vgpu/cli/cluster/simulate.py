@@ -7,7 +7,7 @@ import typer
 
 from vgpu.cli.cluster import describe, file_simulation, manifests, tables
 from vgpu.cli.cluster.output import Format, rows_text
-from vgpu.cli.cluster.session import Session
+from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.placement.policies import DefaultPolicies
 
@@ -16,7 +16,7 @@ PEOPLE: Final = (Format.TABLE, Format.WIDE)
 MAX_SKIPPED: Final = 5  # objects that are named
 
 
-def on_server(session: Session, files: list[Path] | None, namespace: str | None) -> Json:
+def on_server(session: RestSession, files: list[Path] | None, namespace: str | None) -> Json:
     """Let the server place the pods. Raises CommandFailed."""
     if not files:
         raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from vgpu.cli.cluster.output import Column, Row, Table
+from vgpu.cli.cluster.output import OutputTable, Row, TextColumn
 from vgpu.domain.asks import idle
 
 _SHORTEST_IDLE_S: Final = 60
@@ -90,14 +90,14 @@ def why_not(row: Row) -> str:
     return room + first_reason(row) + (f"; nearest fit {near}" if near else "")
 
 
-def _mib(head: str, field: str) -> Column:
+def _mib(head: str, field: str) -> TextColumn:
     raw = (field, f"{head}_MIB")
-    return Column(head, lambda row: "" if row[field] is None else size(row[field]), is_number=True, raw=raw)
+    return TextColumn(head, lambda row: "" if row[field] is None else size(row[field]), is_number=True, raw=raw)
 
 
-def _percent(head: str, field: str) -> Column:
+def _percent(head: str, field: str) -> TextColumn:
     raw = (field, f"{head.replace('-', '_')}_PERCENT")
-    return Column(head, lambda row: percent(row[field]), is_number=True, raw=raw)
+    return TextColumn(head, lambda row: percent(row[field]), is_number=True, raw=raw)
 
 
 def percent(value: float | None) -> str:
@@ -105,107 +105,109 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{value:.0f}%"
 
 
-NODES: Final = Table(
+NODES: Final = OutputTable(
     "node",
     (
-        Column("NAME", lambda row: row["name"]),
-        Column("STATUS", lambda row: "ok" if row["usable"] else row["reason"]),
-        Column("GPUS", lambda row: str(row["gpus"]), is_number=True),
-        Column("HEALTHY", lambda row: str(row["healthyGpus"]), is_number=True),
+        TextColumn("NAME", lambda row: row["name"]),
+        TextColumn("STATUS", lambda row: "ok" if row["usable"] else row["reason"]),
+        TextColumn("GPUS", lambda row: str(row["gpus"]), is_number=True),
+        TextColumn("HEALTHY", lambda row: str(row["healthyGpus"]), is_number=True),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),
         _mib("USED", "usedMiB"),
         _mib("FREE", "freeMiB"),
         _percent("FREE-CORES", "freeCores"),
         _percent("BUSY", "usedCores"),
-        Column("PODS", lambda row: str(row["pods"]), is_number=True),
-        Column("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
-        Column("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
-        Column("SLICE", lambda row: f"{row['sliceMiB']} MiB", is_wide=True, is_number=True),
-        Column("PLUGIN", lambda row: row["pluginVersion"], is_wide=True),
+        TextColumn("PODS", lambda row: str(row["pods"]), is_number=True),
+        TextColumn("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
+        TextColumn("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
+        TextColumn("SLICE", lambda row: f"{row['sliceMiB']} MiB", is_wide=True, is_number=True),
+        TextColumn("PLUGIN", lambda row: row["pluginVersion"], is_wide=True),
     ),
     lambda row: str(row["name"]),
     "no node has reported GPUs",
 )
 
-GPUS: Final = Table(
+GPUS: Final = OutputTable(
     "gpu",
     (
-        Column("NODE", lambda row: row["node"]),
-        Column("GPU", lambda row: str(row["index"]), is_number=True),
-        Column("MODEL", lambda row: row["model"]),
-        Column("STATUS", gpu_status),
+        TextColumn("NODE", lambda row: row["node"]),
+        TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
+        TextColumn("MODEL", lambda row: row["model"]),
+        TextColumn("STATUS", gpu_status),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),
         _mib("USED", "usedMiB"),
         _mib("FREE", "freeMiB"),
         _percent("CORES", "allocatedCores"),
         _percent("BUSY", "usedCores"),
-        Column("PODS", lambda row: str(row["podCount"]), is_number=True),
-        Column("UUID", lambda row: row["uuid"], is_wide=True),
-        Column("MODE", lambda row: row["mode"], is_wide=True),
-        Column("NUMA", lambda row: str(row["numaNode"]), is_wide=True, is_number=True),
-        Column("TENANTS", lambda row: ", ".join(tenants(row)), is_wide=True),
+        TextColumn("PODS", lambda row: str(row["podCount"]), is_number=True),
+        TextColumn("UUID", lambda row: row["uuid"], is_wide=True),
+        TextColumn("MODE", lambda row: row["mode"], is_wide=True),
+        TextColumn("NUMA", lambda row: str(row["numaNode"]), is_wide=True, is_number=True),
+        TextColumn("TENANTS", lambda row: ", ".join(tenants(row)), is_wide=True),
     ),
     lambda row: str(row["uuid"]),
     "no node has reported a GPU",
 )
 
-PODS: Final = Table(
+PODS: Final = OutputTable(
     "pod",
     (
-        Column("NAMESPACE", lambda row: row["namespace"]),
-        Column("NAME", lambda row: row["name"]),
-        Column("STATUS", lambda row: row["status"]),
-        Column("REQUESTED", lambda row: row["requested"]),
-        Column("NODE", lambda row: row["node"]),
-        Column("GPUS", lambda row: cards(row["gpus"])),
-        Column("USED", lambda row: used(row["gpus"])),
-        Column("IDLE", lambda row: idle_time(row["idleSeconds"]), is_number=True, raw=("idleSeconds", "IDLE_SECONDS")),
-        Column("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
-        Column("POLICY", lambda row: row["computePolicy"], is_wide=True),
-        Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
-        Column("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
+        TextColumn("NAMESPACE", lambda row: row["namespace"]),
+        TextColumn("NAME", lambda row: row["name"]),
+        TextColumn("STATUS", lambda row: row["status"]),
+        TextColumn("REQUESTED", lambda row: row["requested"]),
+        TextColumn("NODE", lambda row: row["node"]),
+        TextColumn("GPUS", lambda row: cards(row["gpus"])),
+        TextColumn("USED", lambda row: used(row["gpus"])),
+        TextColumn(
+            "IDLE", lambda row: idle_time(row["idleSeconds"]), is_number=True, raw=("idleSeconds", "IDLE_SECONDS")
+        ),
+        TextColumn("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
+        TextColumn("POLICY", lambda row: row["computePolicy"], is_wide=True),
+        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+        TextColumn("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
     "no pod that asks for GPUs",
 )
 
-PENDING: Final = Table(
+PENDING: Final = OutputTable(
     "pod",
     (
-        Column("NAMESPACE", lambda row: row["namespace"]),
-        Column("NAME", lambda row: row["name"]),
-        Column("REQUESTED", lambda row: row["requested"]),
-        Column("REASON", first_reason),
-        Column("NEAREST FIT", nearest),
-        Column("SINCE", lambda row: row["waitsSince"], is_wide=True),
-        Column("ATTEMPTS", attempts, is_wide=True, is_number=True),
-        Column("MESSAGE", lambda row: row["message"], is_wide=True),
+        TextColumn("NAMESPACE", lambda row: row["namespace"]),
+        TextColumn("NAME", lambda row: row["name"]),
+        TextColumn("REQUESTED", lambda row: row["requested"]),
+        TextColumn("REASON", first_reason),
+        TextColumn("NEAREST FIT", nearest),
+        TextColumn("SINCE", lambda row: row["waitsSince"], is_wide=True),
+        TextColumn("ATTEMPTS", attempts, is_wide=True, is_number=True),
+        TextColumn("MESSAGE", lambda row: row["message"], is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
     "no pod waits",
 )
 
-LANDINGS: Final = Table(
+LANDINGS: Final = OutputTable(
     "pod",
     (
-        Column("POD", lambda row: row["name"] + (f" #{row['number']}" if row["number"] > 1 else "")),
-        Column("REQUESTED", lambda row: row["requested"]),
-        Column("NODE", lambda row: row["node"]),
-        Column("GPUS", lambda row: cards(row["gpus"])),
-        Column("WHY NOT", why_not),
-        Column("NAMESPACE", lambda row: row["namespace"], is_wide=True),
-        Column("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+        TextColumn("POD", lambda row: row["name"] + (f" #{row['number']}" if row["number"] > 1 else "")),
+        TextColumn("REQUESTED", lambda row: row["requested"]),
+        TextColumn("NODE", lambda row: row["node"]),
+        TextColumn("GPUS", lambda row: cards(row["gpus"])),
+        TextColumn("WHY NOT", why_not),
+        TextColumn("NAMESPACE", lambda row: row["namespace"], is_wide=True),
+        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
 )
 
 
-def usage(dimensions: list[str]) -> Table:
+def usage(dimensions: list[str]) -> OutputTable:
     """Return the table of usage by these dimensions."""
-    groups = [Column(name.upper(), partial(_group, name)) for name in dimensions]
-    return Table("usage", (*groups, *_USAGE), lambda row: ",".join(row["group"].values()), "nothing was used")
+    groups = [TextColumn(name.upper(), partial(_group, name)) for name in dimensions]
+    return OutputTable("usage", (*groups, *_USAGE), lambda row: ",".join(row["group"].values()), "nothing was used")
 
 
 def hours(seconds: float | None) -> str:
@@ -222,55 +224,57 @@ def _mean_wait(row: Row) -> str:
 
 
 _USAGE: Final = (
-    Column("GPU-HOURS", lambda row: hours(row["shareSeconds"]), is_number=True, raw=("shareSeconds", "SHARE_SECONDS")),
-    Column(
+    TextColumn(
+        "GPU-HOURS", lambda row: hours(row["shareSeconds"]), is_number=True, raw=("shareSeconds", "SHARE_SECONDS")
+    ),
+    TextColumn(
         "ASKED", lambda row: hours(row["gpuSecondsAsked"]), is_number=True, raw=("gpuSecondsAsked", "GPU_SECONDS_ASKED")
     ),
-    Column(
+    TextColumn(
         "USED", lambda row: hours(row["gpuSecondsUsed"]), is_number=True, raw=("gpuSecondsUsed", "GPU_SECONDS_USED")
     ),
-    Column("GIB-HOURS", lambda row: f"{row['mibHours'] / 1024:.1f}", is_number=True, raw=("mibHours", "MIB_HOURS")),
-    Column("PODS", lambda row: str(row["bound"]), is_number=True, raw=("bound", "PODS")),
-    Column("WAITED", _mean_wait, is_number=True, raw=("waitingSeconds", "WAITING_SECONDS")),
-    Column(
+    TextColumn("GIB-HOURS", lambda row: f"{row['mibHours'] / 1024:.1f}", is_number=True, raw=("mibHours", "MIB_HOURS")),
+    TextColumn("PODS", lambda row: str(row["bound"]), is_number=True, raw=("bound", "PODS")),
+    TextColumn("WAITED", _mean_wait, is_number=True, raw=("waitingSeconds", "WAITING_SECONDS")),
+    TextColumn(
         "COST", lambda row: "" if row["cost"] is None else f"{row['cost']:.2f}", is_number=True, raw=("cost", "COST")
     ),
 )
 
 
-RIGHT_SIZES: Final = Table(
+RIGHT_SIZES: Final = OutputTable(
     "rightsize",
     (
-        Column("NAMESPACE", lambda row: row["namespace"]),
-        Column("OWNER", lambda row: row["owner"]),
-        Column("CONTAINER", lambda row: row["container"]),
-        Column("PODS", lambda row: str(row["pods"]), is_number=True, is_wide=True),
-        Column(
+        TextColumn("NAMESPACE", lambda row: row["namespace"]),
+        TextColumn("OWNER", lambda row: row["owner"]),
+        TextColumn("CONTAINER", lambda row: row["container"]),
+        TextColumn("PODS", lambda row: str(row["pods"]), is_number=True, is_wide=True),
+        TextColumn(
             "MEASURED", lambda row: f"{hours(row['measuredSeconds'])}h", is_number=True,
             raw=("measuredSeconds", "MEASURED_SECONDS"),
         ),
         _percent("ASKED", "askedCores"),
         _percent("MEAN", "meanCores"),
         _percent("P95", "p95Cores"),
-        Column(
+        TextColumn(
             "UNUSED", lambda row: f"{hours(row['unusedGpuSeconds'])}h", is_number=True,
             raw=("unusedGpuSeconds", "UNUSED_GPU_SECONDS"),
         ),
         _mib("MEMORY", "askedMiB"),
         _mib("PEAK", "peakMiB"),
-        Column("ADVICE", lambda row: "; ".join(row["advice"]) or "as it is"),
+        TextColumn("ADVICE", lambda row: "; ".join(row["advice"]) or "as it is"),
     ),
     lambda row: f"{row['namespace']}/{row['owner']}/{row['container']}",
     "nothing was measured",
 )  # fmt: skip
 
-FINDINGS: Final = Table(
+FINDINGS: Final = OutputTable(
     "finding",
     (
-        Column("SEVERITY", lambda row: row["severity"]),
-        Column("ABOUT", lambda row: row["about"]),
-        Column("REASON", lambda row: row["reason"]),
-        Column("DETAIL", lambda row: row["detail"]),
+        TextColumn("SEVERITY", lambda row: row["severity"]),
+        TextColumn("ABOUT", lambda row: row["about"]),
+        TextColumn("REASON", lambda row: row["reason"]),
+        TextColumn("DETAIL", lambda row: row["detail"]),
     ),
     lambda row: f"{row['about']}/{row['reason']}",
 )

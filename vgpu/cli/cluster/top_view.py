@@ -12,19 +12,19 @@ from rich.text import Text
 
 from limiter.host import Host
 from vgpu.cli.cluster import live
-from vgpu.cli.cluster.endpoint import Choice
-from vgpu.cli.cluster.options import Kind
+from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format
-from vgpu.cli.cluster.session import Session
+from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 
 EVENTS_OF: Final = {"gpus": "gpu", "nodes": "node", "pods": "pod", "pending": "pod"}
 
 
 def run(
-    kind: Kind,
+    kind: ResourceKind,
     namespace: str | None,
-    choice: Choice,
+    choice: ServerChoice,
     environment: Mapping[str, str],
     home: Path,
     samples: int | None,
@@ -34,7 +34,7 @@ def run(
     """Show the list until Ctrl-C, or `samples` times; on a terminal each list replaces the last."""
     if namespace is not None and kind.plural not in ("pods", "pending"):
         refuse_namespace(kind.plural)
-    session = Session.open(choice, environment, home)
+    session = RestSession.open(choice, environment, home)
     lists = watch(session, kind, {} if namespace is None else {"namespace": namespace}, host)
     is_live = samples is None and console.is_terminal
     with contextlib.suppress(KeyboardInterrupt):
@@ -55,14 +55,14 @@ def refuse_namespace(what: str) -> None:
     )
 
 
-def watch(session: Session, kind: Kind, query: dict[str, Any], host: Host) -> Any:
+def watch(session: RestSession, kind: ResourceKind, query: dict[str, Any], host: Host) -> Any:
     """Yield the rows of a list, and again after each change. A change of a pod reads waiting pods again."""
     filters = {key: value for key, value in query.items() if key == "namespace"}
 
     def read() -> list[dict[str, Any]]:
         return session.rows(kind, query)
 
-    if kind is Kind.PENDING or query.keys() - {"namespace"}:
+    if kind is ResourceKind.PENDING or query.keys() - {"namespace"}:
         for _ in live.watch(session.rest, EVENTS_OF[kind.plural], list, filters, host.sleep):
             yield read()
     else:

@@ -25,7 +25,7 @@ class StateUnreadable(VgpuError):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalAllocation:
+class MachineAllocation:
     """One allocation.
 
     Attributes:
@@ -53,7 +53,7 @@ def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]
     return [each for each in (local_state.state_directory(env), NODE_STATE) if _is_trusted(each)]
 
 
-def read_all(directory: Path) -> list[LocalAllocation]:
+def read_all(directory: Path) -> list[MachineAllocation]:
     """Read every allocation below a state directory, ordered by name."""
     try:
         folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
@@ -70,9 +70,9 @@ def read_limits(folder: Path) -> Limits | None:
         return None
 
 
-def _allocation(folder: Path) -> LocalAllocation:
+def _allocation(folder: Path) -> MachineAllocation:
     is_container = (folder / _RECORD).exists()
-    return LocalAllocation(folder, _name(folder), read_limits(folder), _cards(folder), is_container)
+    return MachineAllocation(folder, _name(folder), read_limits(folder), _cards(folder), is_container)
 
 
 def _is_trusted(directory: Path) -> bool:

@@ -13,7 +13,7 @@ from limiter.host import Host
 from vgpu.cli import decimals, outcome
 from vgpu.cli.local import allocations, cards, log, set_limits
 from vgpu.cli.local import run as child
-from vgpu.cli.local.set_limits import Change
+from vgpu.cli.local.set_limits import LimitsChange
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 from vgpu.domain.formats.limits import Limits
 from vgpu.domain.quantity import FULL_CORES
@@ -104,7 +104,7 @@ def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:
 
         def change() -> None:
             folder = set_limits.find_allocation(directories, allocation)
-            set_limits.set_limits(folder, Change(*given), cards.read() if gpu_mem else cards.UNKNOWN)
+            set_limits.set_limits(folder, LimitsChange(*given), cards.read() if gpu_mem else cards.UNKNOWN)
 
         outcome.or_fail("set", change)
 

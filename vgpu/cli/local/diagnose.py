@@ -15,9 +15,9 @@ from vgpu.adapters import file_systems, given_file
 from vgpu.cli.local.top import Output
 from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
-from vgpu.workloads.diagnose.finding import Diagnosis, Finding
+from vgpu.workloads.diagnose.finding import ProgramDiagnosis, ProgramFinding
 from vgpu.workloads.diagnose.script import parsing
-from vgpu.workloads.diagnose.storage import Sample
+from vgpu.workloads.diagnose.storage import FileSample
 
 _MAX_FILES: Final = 100_000  # that are listed of a data set
 _READ_FILES: Final = 200  # of these that are read
@@ -27,25 +27,25 @@ _MAX_LINE: Final = 65536
 _LOG_BYTES: Final = 1 << 30  # of a log of NCCL that are read, in seconds
 
 
-def of_script(path: Path) -> list[Finding]:
+def of_script(path: Path) -> list[ProgramFinding]:
     """Diagnose a training script. Raises MalformedError."""
     with given_file.reading(path) as file:
         return script.diagnose(file.read(parsing.MAX_BYTES + 1))
 
 
-def of_nccl_log(path: Path) -> list[Finding]:
+def of_nccl_log(path: Path) -> list[ProgramFinding]:
     """Diagnose a log of NCCL, of which at most 1 GiB is read. Raises MalformedError."""
     with given_file.reading(path) as file:
         return nccl_log.check(_lines_of(file, _LOG_BYTES))
 
 
-def of_job(path: Path, switch_label: str) -> list[Finding]:
+def of_job(path: Path, switch_label: str) -> list[ProgramFinding]:
     """Diagnose where the pods of jobs run. Raises MalformedError."""
     with given_file.reading(path) as file:
         return job.check(file.read(job.MAX_BYTES + 1), switch_label)
 
 
-def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
+def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[ProgramFinding]:
     """Diagnose the files of a data set; reads at most 200 of them, past the page cache. Raises MalformedError."""
     if not folder.is_dir():
         raise MalformedError(f"{folder}: not a folder")
@@ -57,11 +57,11 @@ def of_data(folder: Path, needed_mb_per_s: float, host: Host) -> list[Finding]:
     read = _read_all([path for path, _ in chosen])
     taken = host.monotonic_ns() - begun
     sizes = [size for _, size in files]
-    sample = Sample(sizes, len(files) < _MAX_FILES, read, taken, file_systems.type_at(folder) or "")
+    sample = FileSample(sizes, len(files) < _MAX_FILES, read, taken, file_systems.type_at(folder) or "")
     return list(storage.check(sample, needed_mb_per_s))
 
 
-def show(made: Diagnosis, output: Output, console: Console) -> None:
+def show(made: ProgramDiagnosis, output: Output, console: Console) -> None:
     """Print findings, with their advice."""
     if output is Output.JSON:
         console.file.write(f"{json.dumps(made.as_json())}\n")
@@ -70,7 +70,7 @@ def show(made: Diagnosis, output: Output, console: Console) -> None:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _lines(made: Diagnosis) -> Iterator[str]:
+def _lines(made: ProgramDiagnosis) -> Iterator[str]:
     if not made.findings:
         yield f"{made.subject}: no findings"
     for each in made.findings:
@@ -83,7 +83,7 @@ def _lines(made: Diagnosis) -> Iterator[str]:
         yield f"{made.subject}: sharing: {made.sharing}"
 
 
-def _bound(finding: Finding) -> str:
+def _bound(finding: ProgramFinding) -> str:
     return "" if finding.bound is None else f"at most {finding.bound:.1f} times as fast: "
 
 

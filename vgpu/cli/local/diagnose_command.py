@@ -11,14 +11,14 @@ from rich.console import Console
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
 from vgpu.cli.cluster import endpoint, options, pod_diagnosis
-from vgpu.cli.cluster.endpoint import Choice
-from vgpu.cli.cluster.pod_diagnosis import Pod
+from vgpu.cli.cluster.endpoint import ServerChoice
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO
 from vgpu.cli.local import allocations
 from vgpu.cli.local.commands import State
 from vgpu.cli.local.top import Output
-from vgpu.workloads.diagnose.finding import Diagnosis
+from vgpu.workloads.diagnose.finding import ProgramDiagnosis
 
 _ALONE: Final = "POD stands alone, without --live, --script, --nccl-log, --data, --job"
 
@@ -63,7 +63,7 @@ def add(
         state: State = None,
         output: Annotated[Output, typer.Option("--output", "-o", help="output format")] = Output.TABLE,
         *,
-        chosen: Choice,
+        chosen: ServerChoice,
     ) -> None:
         """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
 
@@ -91,7 +91,7 @@ def add(
             typer.echo(text, nl=False)
             raise typer.Exit(code)
         found = [
-            Diagnosis(str(path), outcome.or_fail("diagnose", partial(check, path)))
+            ProgramDiagnosis(str(path), outcome.or_fail("diagnose", partial(check, path)))
             for path, check in checks
             if path is not None
         ]
@@ -107,7 +107,7 @@ def add(
 def _of_pod(
     text: str,
     namespace: str | None,
-    choice: Choice,
+    choice: ServerChoice,
     environment: Mapping[str, str],
     home: Path,
     seconds: float,
@@ -115,7 +115,7 @@ def _of_pod(
 ) -> tuple[str, int]:
     """Diagnose a pod; return what the device plugin's pod printed, and the exit code. Raises CommandFailed."""
     found = endpoint.api_server(choice, environment, home)
-    pod = Pod.parse(text, namespace or found.namespace)
+    pod = PodAddress.parse(text, namespace or found.namespace)
     plugin = pod_diagnosis.plugin_beside(Rest(found.endpoint), pod, choice.admin_namespace)
     arguments = pod_diagnosis.command(pod, plugin, choice.admin_namespace, seconds, output)
     return pod_diagnosis.run(pod_diagnosis.kubectl_command(choice.context, choice.kubeconfig), arguments, seconds)

@@ -12,9 +12,9 @@ from vgpu.cli.local.top import Output
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import source
 from vgpu.workloads.estimate.from_numbers import Numbers
-from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan
-from vgpu.workloads.estimate.report import Fit, Report
-from vgpu.workloads.estimate.source import Source
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, EstimatePlan
+from vgpu.workloads.estimate.report import EstimateReport, Fit
+from vgpu.workloads.estimate.source import ModelSource
 
 _MAX_LAYERS = 10_000
 _OPTIONS = {
@@ -28,16 +28,16 @@ _OPTIONS = {
 }
 
 
-def read(model: Path | None, mlp: str | None, numbers: Numbers) -> Source:
+def read(model: Path | None, mlp: str | None, numbers: Numbers) -> ModelSource:
     """Return what the options say about a model. Raises ValueError and MalformedError."""
     if mlp is not None and (model is not None or numbers != Numbers()):
         raise ValueError("--mlp: give it alone, without a file and the sizes of a decoder")
     if mlp is not None:
-        return Source("MLP", widths=_widths(mlp))
-    return Source("decoder", numbers=numbers) if model is None else _from_file(source.read(model), numbers)
+        return ModelSource("MLP", widths=_widths(mlp))
+    return ModelSource("decoder", numbers=numbers) if model is None else _from_file(source.read(model), numbers)
 
 
-def _from_file(found: Source, numbers: Numbers) -> Source:
+def _from_file(found: ModelSource, numbers: Numbers) -> ModelSource:
     """Add sizes that the options give to weights without a config.json, whose file says only how many they are."""
     says_all = found.shape is not None or found.graph is not None
     known = [option for field, option in _OPTIONS.items() if getattr(numbers, field) is not None]
@@ -51,16 +51,16 @@ def compute_dtype(weights: Dtype) -> Dtype:
     return weights if weights in (Dtype.FP32, Dtype.FP16, Dtype.BF16) else Dtype.BF16
 
 
-def report(found: Source, plan: Plan, sizes: Sequence[str]) -> Report:
+def report(found: ModelSource, plan: EstimatePlan, sizes: Sequence[str]) -> EstimateReport:
     """Estimate a model. Raises ValueError and MalformedModel."""
     if sizes and found.graph is None:
         raise ValueError("--dim: only an ONNX file has sizes by name")
     if plan.zero and plan.data_parallel == 1:
         raise ValueError("--zero: splits over GPUs; give --data-parallel 2 or more too")
-    return Report.of(found.build(plan, _sizes(sizes)), plan)
+    return EstimateReport.of(found.build(plan, _sizes(sizes)), plan)
 
 
-def show(report: Report, measured: int | None, output: Output, console: Console) -> None:
+def show(report: EstimateReport, measured: int | None, output: Output, console: Console) -> None:
     """Print a report; `measured` is the peak of a run in bytes."""
     if output is Output.JSON:
         console.file.write(f"{json.dumps({**report.as_json(), 'measured': measured})}\n")
@@ -91,7 +91,7 @@ def _sizes(given: Sequence[str]) -> Mapping[str, int]:
     return found
 
 
-def _memory_table(report: Report, measured: int | None) -> Table:
+def _memory_table(report: EstimateReport, measured: int | None) -> Table:
     table = Table("MEMORY OF EACH GPU", "MiB", box=None, pad_edge=False)
     table.columns[1].justify = "right"
     for name, size in _lines(report):
@@ -102,7 +102,7 @@ def _memory_table(report: Report, measured: int | None) -> Table:
     return table
 
 
-def _lines(report: Report) -> Iterator[tuple[str, int]]:
+def _lines(report: EstimateReport) -> Iterator[tuple[str, int]]:
     memory, plan = report.memory, report.plan
     yield "weights", memory.weights
     if plan.training:
@@ -118,7 +118,7 @@ def _lines(report: Report) -> Iterator[tuple[str, int]]:
     yield "total: the last four", memory.total
 
 
-def _card_table(report: Report) -> Table:
+def _card_table(report: EstimateReport) -> Table:
     table = Table("CARD", "MiB", "FITS", _time_title(report.plan), box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -127,7 +127,7 @@ def _card_table(report: Report) -> Table:
     return table
 
 
-def _time_title(plan: Plan) -> str:
+def _time_title(plan: EstimatePlan) -> str:
     return "STEP TAKES AT LEAST" if plan.training else "PROMPT, THEN EACH TOKEN, TAKE AT LEAST"
 
 

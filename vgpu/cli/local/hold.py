@@ -25,9 +25,9 @@ from vgpu.cli.local import allocations
 from vgpu.cli.local.top import Output
 from vgpu.domain.errors import NvmlError
 from vgpu.domain.formats import container_paths
-from vgpu.workloads.hold.control import Mode, Settings
+from vgpu.workloads.hold.control import HoldSettings, Mode
 from vgpu.workloads.hold.generator import Generator
-from vgpu.workloads.hold.session import SAMPLE_S, Report, Session
+from vgpu.workloads.hold.session import SAMPLE_S, HoldReport, HoldSession
 
 LOG_BYTES: Final = 3_000_000
 LOG_FILES: Final = 3
@@ -86,7 +86,7 @@ def _nvml() -> Nvml:
 
 def run(
     asked: Sequence[str],
-    settings: Settings,
+    settings: HoldSettings,
     environment: Mapping[str, str],
     host: Host,
     now: Callable[[], datetime],
@@ -105,7 +105,7 @@ def run(
     with _nvml() as nvml, _loads(chosen(nvml, asked), host) as loads:
         folder = _limiter_folder(environment)
         sessions = [
-            Session(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
+            HoldSession(gpu, settings, _sensors(nvml, gpu, folder), load, report, host.monotonic_ns())
             for gpu, load in loads.items()
         ]
         if listening:
@@ -132,7 +132,7 @@ def _loads(gpus: Sequence[str], host: Host) -> Iterator[Mapping[str, Generator]]
 
 
 def _hold(
-    sessions: Sequence[Session],
+    sessions: Sequence[HoldSession],
     loads: Sequence[Generator],
     host: Host,
     stopping: threading.Event,
@@ -183,8 +183,8 @@ def _log_file(file: Path) -> logging.Handler:
         raise CommandFailed(f"--log: {file}: {error.strerror}", WRONG_USAGE) from error
 
 
-def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime]) -> Callable[[Report], None]:
-    def report(made: Report) -> None:
+def _reporter(logger: logging.Logger, output: Output, now: Callable[[], datetime]) -> Callable[[HoldReport], None]:
+    def report(made: HoldReport) -> None:
         at = now()
         if output is Output.JSON:
             time = at.isoformat(timespec="milliseconds")
@@ -206,24 +206,28 @@ def _listening(address: str) -> socket.socket:
         raise CommandFailed(f"--metrics-listen: {address}: {os.strerror(error.errno or 0)}", WRONG_USAGE) from error
 
 
-def _serve_metrics(listening: socket.socket, sessions: Sequence[Session], host: Host) -> None:
+def _serve_metrics(listening: socket.socket, sessions: Sequence[HoldSession], host: Host) -> None:
     """Serve the metrics in a thread that ends with the process."""
     from vgpu.adapters import metrics_server  # noqa: PLC0415 - needs the packages of a service
-    from vgpu.adapters.metrics import Family, Kind, Metric, Registry  # noqa: PLC0415
+    from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry  # noqa: PLC0415
 
-    target = Metric("vgpu_hold_target_percent", Kind.GAUGE, "Utilization to hold", _LABELS)
-    load = Metric("vgpu_hold_load_percent", Kind.GAUGE, "Utilization of the card, by NVML", _LABELS)
-    multiplier = Metric("vgpu_hold_multiplier", Kind.GAUGE, "Loop iterations every 10 ms", _LABELS)
-    running = Metric("vgpu_hold_running", Kind.GAUGE, "1 while load is made, 0 while others use the card", _LABELS)
+    target = Metric("vgpu_hold_target_percent", MetricKind.GAUGE, "Utilization to hold", _LABELS)
+    load = Metric("vgpu_hold_load_percent", MetricKind.GAUGE, "Utilization of the card, by NVML", _LABELS)
+    multiplier = Metric("vgpu_hold_multiplier", MetricKind.GAUGE, "Loop iterations every 10 ms", _LABELS)
+    running = Metric(
+        "vgpu_hold_running", MetricKind.GAUGE, "1 while load is made, 0 while others use the card", _LABELS
+    )
 
-    def families() -> list[Family]:
+    def families() -> list[MetricFamily]:
         now_ns = host.monotonic_ns()
         known = [((each.gpu, "true"), each) for each in sessions]
         return [
-            Family(target, [(labels, each.target(now_ns)) for labels, each in known]),
-            Family(load, [(labels, each.load_percent) for labels, each in known if each.load_percent is not None]),
-            Family(multiplier, [(labels, each.state.multiplier) for labels, each in known]),
-            Family(running, [(labels, each.state.mode is Mode.RUN) for labels, each in known]),
+            MetricFamily(target, [(labels, each.target(now_ns)) for labels, each in known]),
+            MetricFamily(
+                load, [(labels, each.load_percent) for labels, each in known if each.load_percent is not None]
+            ),
+            MetricFamily(multiplier, [(labels, each.state.multiplier) for labels, each in known]),
+            MetricFamily(running, [(labels, each.state.mode is Mode.RUN) for labels, each in known]),
         ]
 
     registry = Registry()

@@ -17,12 +17,12 @@ from vgpu.adapters.nvml.activity import CardActivity, Watch
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
 from vgpu.cli.local import allocations
-from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.errors import MalformedError, NvmlError
 from vgpu.domain.formats import region
 from vgpu.domain.formats.region import CardUse
 from vgpu.workloads.diagnose import live, period, sharing
-from vgpu.workloads.diagnose.finding import Diagnosis
+from vgpu.workloads.diagnose.finding import ProgramDiagnosis
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
 SAMPLE_S: Final = 0.25
@@ -40,7 +40,7 @@ Busy = dict[str, dict[int, float]]  # seconds in which a kernel ran, by card and
 class _Look:
     """What was read at one time."""
 
-    cards: Mapping[Key, tuple[LocalAllocation, CardUse]]
+    cards: Mapping[Key, tuple[MachineAllocation, CardUse]]
     hosts: Mapping[Path, Mapping[int, process_use.HostUse]]
 
 
@@ -83,7 +83,7 @@ class _Driver:
             self._since_us[gpu] = max([self._since_us[gpu], *ends])
 
 
-def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host) -> list[Diagnosis]:
+def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host) -> list[ProgramDiagnosis]:
     """Diagnose the allocations whose ID begins with `name`, or whose command or pod contains `name`.
 
     `seconds` is the time for which they are watched. Returns each allocation on each card, by name.
@@ -109,13 +109,13 @@ def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host)
     return found
 
 
-def _diagnoses(seen: Mapping[str, Period]) -> list[Diagnosis]:
+def _diagnoses(seen: Mapping[str, Period]) -> list[ProgramDiagnosis]:
     """Diagnose programs, by name, and say which of them fit together on a card."""
     findings = {name: list(live.check(each)) for name, each in seen.items()}
     codes = {name: frozenset(each.code for each in found) for name, found in findings.items()}
     fit = sharing.together({name: each.used for name, each in seen.items() if sharing.may_share(each, codes[name])})
     return [
-        Diagnosis(name, found, sharing.advice(seen[name], codes[name], fit.get(name, ())))
+        ProgramDiagnosis(name, found, sharing.advice(seen[name], codes[name], fit.get(name, ())))
         for name, found in findings.items()
     ]
 
@@ -192,6 +192,6 @@ def _host_use(folder: Path) -> dict[int, process_use.HostUse]:
     return process_use.of_trees(process_use.pids_here({(each.pid, each.pid_namespace) for each in processes}))
 
 
-def _cores(allocation: LocalAllocation, card: CardUse) -> int:
+def _cores(allocation: MachineAllocation, card: CardUse) -> int:
     granted = allocation.limits.cards if allocation.limits else ()
     return next((each.cores for each in granted if each.gpu == card.gpu), granted[0].cores if granted else 0)

@@ -13,7 +13,7 @@ from typing import Final
 
 from limiter.host import Host
 from vgpu.cli.local import top
-from vgpu.cli.local.top_rows import Row
+from vgpu.cli.local.top_rows import TopRow
 
 UNKNOWN: Final = "[N/A]"
 DEFAULT_QUERY: Final = "timestamp,process_name,gpu_uuid,memory.total,memory.used,utilization.gpu"
@@ -22,16 +22,16 @@ MIB: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class LogField:
     """A field: its unit, its meaning, and the value of a row; None is not known."""
 
     unit: str
     meaning: str
-    value: Callable[[Row], int | str | None]
+    value: Callable[[TopRow], int | str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LogOptions:
     """What to log: field names, and whether with heads and units."""
 
     names: tuple[str, ...]
@@ -39,7 +39,7 @@ class Asked:
     has_units: bool
 
 
-def _free(row: Row) -> int | None:
+def _free(row: TopRow) -> int | None:
     if row.limit_bytes is None or row.used_bytes is None:
         return None
     return max(0, row.limit_bytes - row.used_bytes) // MIB
@@ -53,32 +53,32 @@ def _percent(share: float | None) -> int | None:
     return None if share is None else round(share * 100)
 
 
-def _memory_percent(row: Row) -> int | None:
+def _memory_percent(row: TopRow) -> int | None:
     return row.used_bytes * 100 // row.limit_bytes if row.limit_bytes and row.used_bytes is not None else None
 
 
-FIELDS: Final[Mapping[str, Field]] = {
-    "timestamp": Field("", "time of the sample, local", lambda _: ""),
-    "uuid": Field("", "UUID of the card", lambda row: None if row.gpu == "*" else row.gpu),
-    "gpu_uuid": Field("", "as uuid", lambda row: None if row.gpu == "*" else row.gpu),
-    "process_name": Field("", "the command, or NAMESPACE/POD/CONTAINER", lambda row: row.name),
-    "name": Field("", "as process_name", lambda row: row.name),
-    "memory.total": Field("MiB", "the limit", lambda row: _mib(row.limit_bytes)),
-    "memory.used": Field("MiB", "what the program holds", lambda row: _mib(row.used_bytes)),
-    "used_memory": Field("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
-    "used_gpu_memory": Field("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
-    "memory.free": Field("MiB", "what is left of the limit", _free),
-    "utilization.gpu": Field("%", "share of the card's time in the last second", lambda row: _percent(row.share_1s)),
-    "utilization.memory": Field("%", "part of the limit that is used", _memory_percent),
-    "vgpu.id": Field("", "ID of the allocation, for `vgpu set`", lambda row: row.id),
-    "vgpu.cores": Field("%", "the share of the card's time that is asked for", lambda row: row.cores),
-    "vgpu.domain.asks.policy": Field("", "compute policy", lambda row: row.policy),
-    "vgpu.throttled": Field("%", "part of the time for which launches waited", lambda row: _percent(row.throttled)),
-    "vgpu.refusals": Field("", "allocations that were refused", lambda row: row.refusals),
+FIELDS: Final[Mapping[str, LogField]] = {
+    "timestamp": LogField("", "time of the sample, local", lambda _: ""),
+    "uuid": LogField("", "UUID of the card", lambda row: None if row.gpu == "*" else row.gpu),
+    "gpu_uuid": LogField("", "as uuid", lambda row: None if row.gpu == "*" else row.gpu),
+    "process_name": LogField("", "the command, or NAMESPACE/POD/CONTAINER", lambda row: row.name),
+    "name": LogField("", "as process_name", lambda row: row.name),
+    "memory.total": LogField("MiB", "the limit", lambda row: _mib(row.limit_bytes)),
+    "memory.used": LogField("MiB", "what the program holds", lambda row: _mib(row.used_bytes)),
+    "used_memory": LogField("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
+    "used_gpu_memory": LogField("MiB", "as memory.used", lambda row: _mib(row.used_bytes)),
+    "memory.free": LogField("MiB", "what is left of the limit", _free),
+    "utilization.gpu": LogField("%", "share of the card's time in the last second", lambda row: _percent(row.share_1s)),
+    "utilization.memory": LogField("%", "part of the limit that is used", _memory_percent),
+    "vgpu.id": LogField("", "ID of the allocation, for `vgpu set`", lambda row: row.id),
+    "vgpu.cores": LogField("%", "the share of the card's time that is asked for", lambda row: row.cores),
+    "vgpu.domain.asks.policy": LogField("", "compute policy", lambda row: row.policy),
+    "vgpu.throttled": LogField("%", "part of the time for which launches waited", lambda row: _percent(row.throttled)),
+    "vgpu.refusals": LogField("", "allocations that were refused", lambda row: row.refusals),
 }
 
 
-def parse(query: str, form: str) -> Asked:
+def parse(query: str, form: str) -> LogOptions:
     """Read the options. Raises ValueError that names the field and the option."""
     names = tuple(each.strip() for each in query.split(","))
     for name in names:
@@ -87,12 +87,12 @@ def parse(query: str, form: str) -> Asked:
     kinds = [each.strip() for each in form.split(",")]
     if kinds[0] != "csv" or not set(kinds) <= set(FORMATS):
         raise ValueError("--format: must be csv, with noheader and nounits after a comma where wanted")
-    return Asked(names, "noheader" not in kinds, "nounits" not in kinds)
+    return LogOptions(names, "noheader" not in kinds, "nounits" not in kinds)
 
 
 def run(
     directories: Sequence[Path],
-    asked: Asked,
+    asked: LogOptions,
     period_s: float | None,
     count: int | None,
     host: Host,
@@ -110,12 +110,12 @@ def run(
                 write(line(row, asked, now()))
 
 
-def heads(asked: Asked) -> str:
+def heads(asked: LogOptions) -> str:
     """Return the first line: names, with units in brackets."""
     return ", ".join(_head(name, FIELDS[name].unit if asked.has_units else "") for name in asked.names)
 
 
-def line(row: Row, asked: Asked, at: datetime) -> str:
+def line(row: TopRow, asked: LogOptions, at: datetime) -> str:
     """Return a row's line."""
     return ", ".join(_cell(name, row, asked, at) for name in asked.names)
 
@@ -130,7 +130,7 @@ def _head(name: str, unit: str) -> str:
     return f"{name} [{unit}]" if unit else name
 
 
-def _cell(name: str, row: Row, asked: Asked, at: datetime) -> str:
+def _cell(name: str, row: TopRow, asked: LogOptions, at: datetime) -> str:
     if name == "timestamp":
         return at.strftime("%Y/%m/%d %H:%M:%S.") + f"{at.microsecond // 1000:03}"
     found = FIELDS[name]

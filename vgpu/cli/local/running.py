@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from vgpu.cli.local import allocations
-from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.formats import mounted
 
 
-def read(directories: Iterable[Path]) -> list[LocalAllocation]:
+def read(directories: Iterable[Path]) -> list[MachineAllocation]:
     """Read the allocations below state directories, without those of containers that have ended."""
     found = [each for directory in directories for each in allocations.read_all(directory)]
     if not any(each.is_container for each in found):
@@ -20,8 +20,8 @@ def read(directories: Iterable[Path]) -> list[LocalAllocation]:
 
 
 def without_ended(
-    found: Iterable[LocalAllocation], mountinfos: Callable[[], Mapping[int, str]], *, sees_all: bool
-) -> list[LocalAllocation]:
+    found: Iterable[MachineAllocation], mountinfos: Callable[[], Mapping[int, str]], *, sees_all: bool
+) -> list[MachineAllocation]:
     """Leave out containers whose limits no process has mounted.
 
     `sees_all` says whether the mounts are those of every process. Where they are not, and no container is found among

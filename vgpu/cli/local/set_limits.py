@@ -23,7 +23,7 @@ class CannotSetLimits(VgpuError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LimitsChange:
     """What to change; None leaves a value as it is.
 
     Attributes:
@@ -51,7 +51,7 @@ def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
     return found[0]
 
 
-def changed_limits(former: Limits, change: Change) -> Limits:
+def changed_limits(former: Limits, change: LimitsChange) -> Limits:
     """Return the limits with the change applied to every card. Raises ValueError.
 
     An allocation that had no cores and gets some without a policy gets the default policy, as `vgpu run` would give it.
@@ -78,7 +78,7 @@ def _size(text: str) -> int:
         raise ValueError(f"--gpu-mem: {error}") from None
 
 
-def set_limits(folder: Path, change: Change, found: LocalCards = cards.UNKNOWN) -> None:
+def set_limits(folder: Path, change: LimitsChange, found: LocalCards = cards.UNKNOWN) -> None:
     """Change the limits of an allocation, unless its memory would be more than a card has.
 
     Raises CannotSetLimits and ValueError.

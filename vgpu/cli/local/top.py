@@ -13,9 +13,9 @@ from rich.live import Live
 
 from limiter.host import Host
 from vgpu.cli.local import running, top_rows, top_table
-from vgpu.cli.local.top_rows import Row, Sample
+from vgpu.cli.local.top_rows import TopRow, WaitSample
 
-Show = Callable[[list[Row]], None]
+Show = Callable[[list[TopRow]], None]
 
 
 class Output(StrEnum):
@@ -42,9 +42,9 @@ def run(
             show(next(seen))
 
 
-def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[list[Row]]:
+def watch(directories: Sequence[Path], period_s: float, host: Host) -> Iterator[list[TopRow]]:
     """Yield the rows now, and again each period."""
-    before = Sample()
+    before = WaitSample()
     while True:
         found = running.read(directories)
         now_ns = host.monotonic_ns()

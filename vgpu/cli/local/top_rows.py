@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from vgpu.cli.local.allocations import LocalAllocation
+from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
-from vgpu.domain.formats.region import CardUse, Window
+from vgpu.domain.formats.region import CardUse, UsageWindow
 
 Key = tuple[str, str]  # an allocation's ID and a card's UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TopRow:
     """One allocation on one card; the card is `*` before any was used.
 
     Attributes:
@@ -42,21 +42,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class WaitSample:
     """How long the launches of each row had waited in total at one time (CLOCK_MONOTONIC, ns)."""
 
     at_ns: int = 0
     throttled_ns: Mapping[Key, int] | None = None
 
 
-def make_rows(allocations: Iterable[LocalAllocation], before: Sample, now_ns: int) -> list[Row]:
+def make_rows(allocations: Iterable[MachineAllocation], before: WaitSample, now_ns: int) -> list[TopRow]:
     """Make the rows of allocations that were read at `now_ns`."""
     return [_row(each, card, before, now_ns) for each in allocations for card in each.cards or (_unused(),)]
 
 
-def sample(allocations: Iterable[LocalAllocation], now_ns: int) -> Sample:
+def sample(allocations: Iterable[MachineAllocation], now_ns: int) -> WaitSample:
     """Return what the next rows are compared with."""
-    return Sample(
+    return WaitSample(
         now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards or ()}
     )
 
@@ -65,11 +65,11 @@ def _unused() -> CardUse:
     return CardUse(ANY_GPU, 0, None, 0, 0, 0)
 
 
-def _row(allocation: LocalAllocation, card: CardUse, before: Sample, now_ns: int) -> Row:
+def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_ns: int) -> TopRow:
     limits = allocation.limits or Limits(())
     limit = _limit_of(limits, card.gpu)
     is_known = allocation.cards is not None
-    return Row(
+    return TopRow(
         id=allocation.folder.name,
         name=allocation.name,
         gpu=card.gpu,
@@ -95,11 +95,11 @@ def _limit_of(limits: Limits, gpu: str) -> CardLimit:
     return by_gpu.get(gpu) or by_gpu.get(ANY_GPU) or CardLimit(gpu, 0, 0)
 
 
-def _share(card: CardUse, window: Window, now_ns: int) -> float | None:
+def _share(card: CardUse, window: UsageWindow, now_ns: int) -> float | None:
     return region.recent_share(card, window, now_ns) if window.begun_ns else None
 
 
-def _throttled(key: Key, card: CardUse, before: Sample, now_ns: int) -> float | None:
+def _throttled(key: Key, card: CardUse, before: WaitSample, now_ns: int) -> float | None:
     former = (before.throttled_ns or {}).get(key)
     if former is None or now_ns <= before.at_ns:
         return None

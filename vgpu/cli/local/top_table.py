@@ -6,7 +6,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from vgpu.cli.local.top_rows import Row
+from vgpu.cli.local.top_rows import TopRow
 
 _HEADS: Final = ("CARD", "MEMORY", "ASKED", "1s%", "10s%", "thr%", "WAITS", "MAX", "REF")
 _UNKNOWN: Final = "?"  # limits or figures that cannot be read
@@ -15,7 +15,7 @@ _DIGITS: Final = 999.5  # from here on a figure would be written with four
 _PLAIN: Final = 10_000  # counts below are written out
 
 
-def table(rows: Iterable[Row]) -> Table:
+def table(rows: Iterable[TopRow]) -> Table:
     """Make the table; only the name gives way where there is little room."""
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, expand=True, header_style="bold")
     made.add_column("ID", no_wrap=True)
@@ -32,7 +32,7 @@ def size(amount: int) -> str:
     return _scaled(amount / 1024, 1024, "KMGTPE") if amount else "0"
 
 
-def memory(row: Row) -> str:
+def memory(row: TopRow) -> str:
     """Write what is used and the limit: `2.1G/8G`; `<8G/8G` where rounding would make them look equal."""
     if row.limit_bytes is None:
         return f"{_known(size, row.used_bytes)}/{'-' if row.policy else _UNKNOWN}"
@@ -60,7 +60,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else _digits(min(9.99, share) * 100)
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: TopRow) -> list[str]:
     return [
         row.id[:8],
         row.name,

@@ -16,7 +16,7 @@ from vgpu.cli import decimals, outcome
 from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
 from vgpu.domain.asks import idle
-from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, Optimizer, Plan
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Attention, Dtype, EstimatePlan, Optimizer
 
 Format = Annotated[Output, typer.Option("--output", "-o", help="output format")]
 
@@ -113,7 +113,7 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         from vgpu.cli.local import estimate  # noqa: PLC0415 - see above
         from vgpu.cli.local import measure as run  # noqa: PLC0415
         from vgpu.workloads.estimate.from_numbers import Numbers  # noqa: PLC0415
-        from vgpu.workloads.estimate.report import Report  # noqa: PLC0415
+        from vgpu.workloads.estimate.report import EstimateReport  # noqa: PLC0415
 
         given = arguments or []
         has_model = bool(given) and not (measure and (params or layers or mlp))
@@ -121,11 +121,11 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         if bool(command) != measure:
             outcome.fail("estimate: --measure needs a command after --, and a command needs --measure", outcome.USAGE)
 
-        def work() -> tuple[Report, int | None]:
+        def work() -> tuple[EstimateReport, int | None]:
             numbers = Numbers(None if params is None else int(params), layers, hidden, heads, kv_heads, ffn, vocab)
             found = estimate.read(model, mlp, numbers)
             weights = dtype or found.dtype or Dtype.FP32
-            plan = Plan(
+            plan = EstimatePlan(
                 training=not inference,
                 batch=batch,
                 sequence=seq,
@@ -184,7 +184,7 @@ def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now:
         For burn-in, for tests of power and cooling, to keep clocks up, and to test sharing itself.
         """
         from vgpu.cli.local import hold  # noqa: PLC0415 - see above
-        from vgpu.workloads.hold.control import Settings  # noqa: PLC0415
+        from vgpu.workloads.hold.control import HoldSettings  # noqa: PLC0415
 
         seconds = idle.seconds_of(idle_after) if idle_after is not None else None
         if idle_after is not None and not seconds:
@@ -192,7 +192,7 @@ def _add_hold(app: typer.Typer, environment: Mapping[str, str], host: Host, now:
         if (idle_after is None) != (idle_target is None):
             outcome.fail("hold: give --idle-after with --idle-target, and only then", outcome.USAGE)
         after_ns = seconds * 1_000_000_000 if seconds else None
-        settings = Settings(target, int(return_after * 1e9), after_ns, idle_target or 0.0)
+        settings = HoldSettings(target, int(return_after * 1e9), after_ns, idle_target or 0.0)
         outcome.or_fail(
             "hold",
             lambda: hold.run(

@@ -22,7 +22,7 @@ GIB_IN_MIB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class AliasFamily:
     """One project's resource names; a name is empty where the project has none for that amount.
 
     Attributes:
@@ -51,15 +51,15 @@ class Family:
         return self.marker_names() | ({self.count} - {""})
 
 
-GPUSHARE: Final = Family(memory="aliyun.com/gpu-mem")
-HAMI: Final = Family(
+GPUSHARE: Final = AliasFamily(memory="aliyun.com/gpu-mem")
+HAMI: Final = AliasFamily(
     memory="nvidia.com/gpumem",
     percentage="nvidia.com/gpumem-percentage",
     cores="nvidia.com/gpucores",
     count="nvidia.com/gpu",
     scheduler="hami-scheduler",
 )
-VOLCANO: Final = Family(
+VOLCANO: Final = AliasFamily(
     memory="volcano.sh/vgpu-memory",
     percentage="volcano.sh/vgpu-memory-percentage",
     cores="volcano.sh/vgpu-cores",
@@ -67,7 +67,7 @@ VOLCANO: Final = Family(
     count_alone=True,
     scheduler="volcano",
 )
-VOLCANO_GPU: Final = Family(  # Volcano's first GPU sharing, which its documentation calls deprecated
+VOLCANO_GPU: Final = AliasFamily(  # Volcano's first GPU sharing, which its documentation calls deprecated
     memory="volcano.sh/gpu-memory",
     count="volcano.sh/gpu-number",
     count_alone=True,
@@ -116,13 +116,13 @@ def translate(path: str, asked: Mapping[str, str], gpushare_unit_mib: int = GIB_
     if mixed:
         return Translation(problems=mixed)
     family = families[0]
-    reader = _Reader(path, asked, family, gpushare_unit_mib if family is GPUSHARE else 1)
+    reader = _AliasReader(path, asked, family, gpushare_unit_mib if family is GPUSHARE else 1)
     ours = reader.ours()
     removed = family.all_names() & asked.keys()
     return Translation(problems=tuple(reader.problems)) if reader.problems else Translation(ours, removed)
 
 
-def _mixed(path: str, asked: Mapping[str, str], families: Iterable[Family]) -> tuple[Problem, ...]:
+def _mixed(path: str, asked: Mapping[str, str], families: Iterable[AliasFamily]) -> tuple[Problem, ...]:
     """Return a problem for each name of a second family: names of two families in one container are ambiguous."""
     first, *others = families
     other_names = {name for family in others for name in family.marker_names()} | set(names.USER_RESOURCES)
@@ -132,10 +132,10 @@ def _mixed(path: str, asked: Mapping[str, str], families: Iterable[Family]) -> t
     )
 
 
-class _Reader:
+class _AliasReader:
     """Reads one container's amounts by one family's names and collects the problems."""
 
-    def __init__(self, path: str, asked: Mapping[str, str], family: Family, unit_mib: int) -> None:
+    def __init__(self, path: str, asked: Mapping[str, str], family: AliasFamily, unit_mib: int) -> None:
         self._path = path
         self._asked = asked
         self._family = family

@@ -22,7 +22,7 @@ _MOST_S: Final = 30 * 24 * 3600
 _NS: Final = 1_000_000_000
 
 
-class Action(StrEnum):
+class IdleAction(StrEnum):
     """What is done with an idle pod."""
 
     REPORT = "report"
@@ -42,7 +42,7 @@ class Setting:
     """
 
     after_s: int | None = None
-    action: Action | None = None
+    action: IdleAction | None = None
     is_readable: bool = True
 
 
@@ -54,13 +54,13 @@ class Rule:
     """When a pod is idle, and what is done then."""
 
     after_s: int
-    action: Action
+    action: IdleAction
 
     def __str__(self) -> str:
         return f"{self.action} after {duration_text(self.after_s)}"
 
 
-class Verdict(StrEnum):
+class IdleVerdict(StrEnum):
     """What to do now."""
 
     NOTHING = "nothing"
@@ -70,7 +70,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class IdlePodUse:
     """What is known of a pod, by one monotonic clock in ns.
 
     Attributes:
@@ -92,10 +92,10 @@ def read(annotations: Mapping[str, str]) -> tuple[Setting, list[Problem]]:
     if after is not None and after_s is None:
         why = f"must be a time from 1m to 720h, such as 30m or 1h30m, or {NEVER}"
         problems.append(Problem(_field(names.IDLE_AFTER), clipped(after), why))
-    if action is not None and action not in set(Action):
-        why = f"must be one of {', '.join(Action)}"
+    if action is not None and action not in set(IdleAction):
+        why = f"must be one of {', '.join(IdleAction)}"
         problems.append(Problem(_field(names.IDLE_ACTION), clipped(action), why))
-    known = Action(action) if action in set(Action) else None
+    known = IdleAction(action) if action in set(IdleAction) else None
     return Setting(after_s, known, is_readable=not problems), problems
 
 
@@ -104,19 +104,19 @@ def rule(pod: Setting, namespace: Setting) -> Rule | None:
     if not pod.is_readable:
         return None
     after_s = pod.after_s if pod.after_s is not None or not namespace.is_readable else namespace.after_s
-    action = pod.action or (namespace.action if namespace.is_readable else None) or Action.REPORT
+    action = pod.action or (namespace.action if namespace.is_readable else None) or IdleAction.REPORT
     return Rule(after_s, action) if after_s else None
 
 
-def decide(wanted: Rule | None, use: Use, now_ns: int, grace_s: float) -> Verdict:
+def decide(wanted: Rule | None, use: IdlePodUse, now_ns: int, grace_s: float) -> IdleVerdict:
     """Return what to do with a pod. A use in the future, as after an error of a clock, counts as use now."""
     if wanted is None or use.last_ns is None or now_ns - use.last_ns < wanted.after_s * _NS:
-        return Verdict.NOTHING
-    if wanted.action is Action.REPORT:
-        return Verdict.REPORT
+        return IdleVerdict.NOTHING
+    if wanted.action is IdleAction.REPORT:
+        return IdleVerdict.REPORT
     if use.warned_ns is None or use.warned_ns <= use.last_ns:
-        return Verdict.WARN
-    return Verdict.ACT if now_ns - use.warned_ns >= grace_s * _NS else Verdict.NOTHING
+        return IdleVerdict.WARN
+    return IdleVerdict.ACT if now_ns - use.warned_ns >= grace_s * _NS else IdleVerdict.NOTHING
 
 
 def duration_text(seconds: float) -> str:

@@ -209,7 +209,7 @@ def amounts(container: Json) -> dict[str, str]:
 
 def _container(path: str, kind: ContainerKind, container: Json, problems: list[Problem]) -> ContainerRequest:
     asked = {name: value for name, value in amounts(container).items() if name.startswith(_PREFIX)}
-    reader = _Reader(f"{path}.resources.limits", asked, problems)
+    reader = _RequestReader(f"{path}.resources.limits", asked, problems)
     gpus = reader.number(names.GPU, 1, MAX_GPUS)
     memory = reader.number(names.GPU_MEM, 1, quantity.MAX_MIB)
     percentage = reader.number(names.GPU_MEM_PERCENTAGE, 1, WHOLE_PERCENT)
@@ -227,7 +227,7 @@ def _container(path: str, kind: ContainerKind, container: Json, problems: list[P
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _RequestReader:
     """Reads one container's amounts and collects the problems."""
 
     path: str

@@ -17,7 +17,7 @@ _AT_THE_LIMIT: Final = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedShare:
     """What a container asks for on one card; `cores` is None where it asks for no guaranteed time."""
 
     memory_mib: int
@@ -44,7 +44,7 @@ class RightSize:
     memory_mib: int | None = None
 
 
-def right_size(asked: Asked, levels: Sequence[int], gpu_ms: int, measured_ms: int, peak_mib: int) -> RightSize:
+def right_size(asked: AskedShare, levels: Sequence[int], gpu_ms: int, measured_ms: int, peak_mib: int) -> RightSize:
     """Return what a container should ask for.
 
     Args:
@@ -61,13 +61,13 @@ def right_size(asked: Asked, levels: Sequence[int], gpu_ms: int, measured_ms: in
     return RightSize(mean, p95, peak_mib, _cores(asked, p95), _memory(asked, peak_mib))
 
 
-def unused_s(asked: Asked, found: RightSize, measured_s: float) -> float:
+def unused_s(asked: AskedShare, found: RightSize, measured_s: float) -> float:
     """Return how many seconds of a whole card were guaranteed, or held with the card, and not used."""
     guaranteed = FULL_CORES if asked.whole else asked.cores or 0
     return max(0.0, guaranteed - found.mean_cores) / FULL_CORES * measured_s
 
 
-def sentences(asked: Asked, found: RightSize) -> Iterator[str]:
+def sentences(asked: AskedShare, found: RightSize) -> Iterator[str]:
     """Yield the advice for people."""
     if found.cores is not None and asked.cores is not None:
         verb = "less" if found.cores < asked.cores else "more"
@@ -81,7 +81,7 @@ def _used(found: RightSize) -> str:
     return f"used {found.p95_cores or 0.0:.0f} % at p95"
 
 
-def _cores(asked: Asked, p95: float) -> int | None:
+def _cores(asked: AskedShare, p95: float) -> int | None:
     if asked.whole or not asked.cores:
         return None
     enough = min(FULL_CORES, max(_STEP_CORES, _up(_MARGIN * p95, _STEP_CORES)))
@@ -90,7 +90,7 @@ def _cores(asked: Asked, p95: float) -> int | None:
     return enough if is_less or is_more else None
 
 
-def _memory(asked: Asked, peak_mib: int) -> int | None:
+def _memory(asked: AskedShare, peak_mib: int) -> int | None:
     """Return less memory only: a container that reaches its limit is refused, and may not need more."""
     if asked.whole or not peak_mib:
         return None

@@ -47,7 +47,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class UsageWindow:
     """GPU time over a window, written at the first charge after the window's end.
 
     Attributes:
@@ -150,8 +150,8 @@ class CardUse:
     throttled_ns: int = 0
     delayed_launches: int = 0
     longest_wait_us: int = 0
-    second: Window = Window()
-    ten_seconds: Window = Window()
+    second: UsageWindow = UsageWindow()
+    ten_seconds: UsageWindow = UsageWindow()
     activity: Activity = Activity()
 
 
@@ -257,7 +257,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, tuple[Any, ...]]]:
             yield index, row
 
 
-def recent_share(card: CardUse, window: Window, now_ns: int) -> float:
+def recent_share(card: CardUse, window: UsageWindow, now_ns: int) -> float:
     """Return the share of the card's time, 0 to 1, that a container had over a `window` of `card` at `now_ns`.
 
     `now_ns` is CLOCK_MONOTONIC (`time.monotonic_ns`) on the container's machine. The last full window counts until the
@@ -281,7 +281,7 @@ def _activity(data: bytes, version: int, index: int) -> Activity:
 
 def _card(row: tuple[Any, ...], activity: Activity) -> CardUse:
     uuid, used, limit, peak, refusals, _, _, *counters = row
-    second, ten_seconds = Window(*counters[-8:-4]), Window(*counters[-4:])
+    second, ten_seconds = UsageWindow(*counters[-8:-4]), UsageWindow(*counters[-4:])
     limit_bytes = None if limit == _UNLIMITED else limit
     return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *[*counters[:-8], second, ten_seconds, activity])
 

@@ -16,7 +16,7 @@ from vgpu.node.cards.xids import Cause
 _ACKNOWLEDGEABLE: Final = ("Xid", "UncorrectableEcc", "RowRemap", "RecoveryNeeded")
 
 
-class Diagnosis:
+class CardDiagnosis:
     """The faults of a node's cards."""
 
     def __init__(self, quarantine_s: float, recovery_polls: int = 1) -> None:

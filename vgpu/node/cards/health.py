@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.domain.errors import NvmlError
 from vgpu.node.cards import other_plugins, xids
-from vgpu.node.cards.diagnosis import Diagnosis
+from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.cards.other_plugins import Offers
 
@@ -26,7 +26,7 @@ async def _no_offers() -> Offers:
     return {}
 
 
-class Driver(Protocol):
+class HealthDriver(Protocol):
     """What is asked of NVML."""
 
     def gpus(self) -> tuple[Gpu, ...]:
@@ -47,9 +47,9 @@ class Health:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: HealthDriver,
         inventory: Inventory,
-        diagnosis: Diagnosis,
+        diagnosis: CardDiagnosis,
         *,
         poll_s: float,
         clock: Callable[[], float],

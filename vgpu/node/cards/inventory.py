@@ -31,7 +31,7 @@ NOTHING_HELD: Final = HeldDevices()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class InventoryState:
     """Everything that is known of the cards.
 
     Attributes:
@@ -61,7 +61,7 @@ class Inventory:
 
     def __init__(self, slice_mib: int) -> None:
         self.slice_mib = slice_mib
-        self.state = State()
+        self.state = InventoryState()
         self._changed = asyncio.Event()
 
     def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[str, str]) -> None:
@@ -91,7 +91,7 @@ class Inventory:
         """Return the cards, by index."""
         return self.state.gpus
 
-    async def wait(self, seen: State | None = None) -> None:
+    async def wait(self, seen: InventoryState | None = None) -> None:
         """Return at the next change; at once where the state is no longer `seen`.
 
         A coroutine that is started as a task begins later, so a task must say which state its creator has seen.
@@ -99,7 +99,7 @@ class Inventory:
         if seen is None or seen is self.state:
             await self._changed.wait()
 
-    def _update(self, state: State) -> None:
+    def _update(self, state: InventoryState) -> None:
         if state == self.state:
             return
         self.state = state

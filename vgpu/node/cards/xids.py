@@ -17,7 +17,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class XidMeaning:
     """The meaning of a code."""
 
     cause: Cause
@@ -27,35 +27,35 @@ class Code:
 _A, _N, _C = Cause.APPLICATION, Cause.NOTICE, Cause.CARD
 
 TABLE: Final = {
-    13: Code(_A, "graphics engine exception"),
-    31: Code(_A, "memory page fault"),
-    32: Code(_A, "invalid or corrupted push buffer stream"),
-    43: Code(_A, "the GPU stopped processing for a program"),
-    44: Code(_C, "graphics engine fault during a context switch"),
-    45: Code(_A, "preemptive cleanup after an earlier error"),
-    48: Code(_C, "double-bit ECC error"),
-    61: Code(_C, "internal microcontroller breakpoint or warning"),
-    62: Code(_C, "internal microcontroller halt"),
-    63: Code(_N, "a page retirement or row remapping was recorded"),
-    64: Code(_C, "a page retirement or row remapping could not be recorded"),
-    68: Code(_A, "video processor exception"),
-    69: Code(_A, "graphics engine class error"),
-    74: Code(_C, "NVLink error"),
-    79: Code(_C, "the GPU has fallen off the bus"),
-    92: Code(_N, "high rate of single-bit ECC errors"),
-    94: Code(_A, "contained memory error"),
-    95: Code(_C, "uncontained memory error"),
-    109: Code(_A, "context switch timeout"),
-    110: Code(_C, "security fault"),
-    119: Code(_C, "timeout of a call of the GPU's system processor (GSP)"),
-    120: Code(_C, "error of the GPU's system processor (GSP)"),
-    121: Code(_C, "corrected error of the chip-to-chip link"),
-    122: Code(_C, "SPI read failure of the power unit"),
-    123: Code(_C, "SPI command failure of the power unit"),
-    136: Code(_C, "training of a link failed"),
-    137: Code(_A, "NVLink privilege error"),
-    140: Code(_C, "unrecovered ECC error"),
-    143: Code(_C, "initialization of the GPU failed"),
+    13: XidMeaning(_A, "graphics engine exception"),
+    31: XidMeaning(_A, "memory page fault"),
+    32: XidMeaning(_A, "invalid or corrupted push buffer stream"),
+    43: XidMeaning(_A, "the GPU stopped processing for a program"),
+    44: XidMeaning(_C, "graphics engine fault during a context switch"),
+    45: XidMeaning(_A, "preemptive cleanup after an earlier error"),
+    48: XidMeaning(_C, "double-bit ECC error"),
+    61: XidMeaning(_C, "internal microcontroller breakpoint or warning"),
+    62: XidMeaning(_C, "internal microcontroller halt"),
+    63: XidMeaning(_N, "a page retirement or row remapping was recorded"),
+    64: XidMeaning(_C, "a page retirement or row remapping could not be recorded"),
+    68: XidMeaning(_A, "video processor exception"),
+    69: XidMeaning(_A, "graphics engine class error"),
+    74: XidMeaning(_C, "NVLink error"),
+    79: XidMeaning(_C, "the GPU has fallen off the bus"),
+    92: XidMeaning(_N, "high rate of single-bit ECC errors"),
+    94: XidMeaning(_A, "contained memory error"),
+    95: XidMeaning(_C, "uncontained memory error"),
+    109: XidMeaning(_A, "context switch timeout"),
+    110: XidMeaning(_C, "security fault"),
+    119: XidMeaning(_C, "timeout of a call of the GPU's system processor (GSP)"),
+    120: XidMeaning(_C, "error of the GPU's system processor (GSP)"),
+    121: XidMeaning(_C, "corrected error of the chip-to-chip link"),
+    122: XidMeaning(_C, "SPI read failure of the power unit"),
+    123: XidMeaning(_C, "SPI command failure of the power unit"),
+    136: XidMeaning(_C, "training of a link failed"),
+    137: XidMeaning(_A, "NVLink privilege error"),
+    140: XidMeaning(_C, "unrecovered ECC error"),
+    143: XidMeaning(_C, "initialization of the GPU failed"),
 }
 
 

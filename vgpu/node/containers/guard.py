@@ -11,29 +11,31 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.usage import Usages
-from vgpu.node.containers.refusal import NodeReason, Refusal
+from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 from vgpu.placement import fit
 
 
-def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted: Usages) -> Refusal | None:
+def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted: Usages) -> ContainerRefusal | None:
     """Return why a pod that takes `wanted` does not fit beside the tenants, or None where it does."""
     known = {gpu.card.uuid: gpu for gpu in gpus}
     taken = usage.total(tenants)
     for uuid, need in sorted(wanted.items()):
         gpu = known.get(uuid)
         if gpu is None:
-            return Refusal(NodeReason.CARD_MISMATCH, f"this node has no card {uuid}")
+            return ContainerRefusal(NodeReason.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
-            return Refusal(NodeReason.MIG_ENABLED, f"card {uuid} is divided by MIG")
+            return ContainerRefusal(NodeReason.MIG_ENABLED, f"card {uuid} is divided by MIG")
         refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NO_USAGE)), need)
         if refusal is not None:
             return refusal
     return None
 
 
-def _card(state: CardState, wanted: Usage) -> Refusal | None:
+def _card(state: CardState, wanted: Usage) -> ContainerRefusal | None:
     reason = fit.usage_refusal(state, wanted)
-    return None if reason is None else Refusal(reason, f"card {state.card.uuid} {_detail(reason, state, wanted)}")
+    return (
+        None if reason is None else ContainerRefusal(reason, f"card {state.card.uuid} {_detail(reason, state, wanted)}")
+    )
 
 
 def _detail(reason: Reason, state: CardState, wanted: Usage) -> str:

@@ -25,7 +25,7 @@ class PodReader(Protocol):
 class NodeApi:
     """The requests about one node. All of them raise KubernetesError."""
 
-    def __init__(self, api: client.Client, node: str) -> None:
+    def __init__(self, api: client.KubernetesClient, node: str) -> None:
         self._api = api
         self._node = node
 

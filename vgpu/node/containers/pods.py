@@ -159,7 +159,7 @@ def _device_requests(pod: Mapping[str, Any]) -> Iterator[DeviceRequest]:
                 yield DeviceRequest(container["name"], kind, resource, amount)
 
 
-class Pods:
+class NodePods:
     """The reflector's handler: every pod of the node, by UID."""
 
     def __init__(self) -> None:

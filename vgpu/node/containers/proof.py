@@ -15,42 +15,42 @@ from vgpu.domain.grants.assignment_trust import Distrust
 from vgpu.domain.quantity import FULL_CORES, MIB
 from vgpu.node.cards import device_ids
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.containers.refusal import NodeReason, Refusal
+from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 
-def assignment_of(pod: BoundPod) -> Assignment | Refusal:
+def assignment_of(pod: BoundPod) -> Assignment | ContainerRefusal:
     """Return a pod's assignment where it can be trusted, else why the pod may not start."""
     if pod.is_mirror:
-        return Refusal(NodeReason.STATIC_POD, "static pods are not scheduled, so no card was assigned")
+        return ContainerRefusal(NodeReason.STATIC_POD, "static pods are not scheduled, so no card was assigned")
     if pod.parsed.request is None and not pod.parsed.problems:
-        return Refusal(NodeReason.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
+        return ContainerRefusal(NodeReason.NOT_ADMITTED, "the pod asks for devices, but for no GPU memory and no GPU")
     assignment = assignment_trust.judge(pod.parsed, pod.assignment)
-    return Refusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
+    return ContainerRefusal(assignment.reason, assignment.detail) if isinstance(assignment, Distrust) else assignment
 
 
 def card_mismatch(
     request: PodRequest, assignment: Assignment, container: str, ids: frozenset[str], slice_mib: int
-) -> Refusal | None:
+) -> ContainerRefusal | None:
     """Return why a container's IDs do not match its assignment card by card, or None where they do."""
     asked = request_of(request, container)
     grants = assignment.containers.get(container)
     if asked is None or grants is None:
-        return Refusal(NodeReason.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
+        return ContainerRefusal(NodeReason.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
     each = 1 if asked.whole else request.slices(asked, slice_mib)
     decided = Counter({grant.gpu: each for grant in grants})
     if device_ids.by_gpu(ids) == decided:
         return None
-    return Refusal(
+    return ContainerRefusal(
         NodeReason.CARD_MISMATCH, f"the kubelet gave {_listed(device_ids.by_gpu(ids))}; assigned: {_listed(decided)}"
     )
 
 
-def covered_files(pod: BoundPod, containers: Collection[str]) -> Refusal | None:
+def covered_files(pod: BoundPod, containers: Collection[str]) -> ContainerRefusal | None:
     """Return why containers may not start whose own volumes are mounted over the limiter's files, or None."""
     found = [f"{path} in container {name}" for name, path in pod.covered if name in containers]
     if not found:
         return None
-    return Refusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
+    return ContainerRefusal(NodeReason.FILES_COVERED, f"a volume covers the limiter's files: {', '.join(found)}")
 
 
 def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequence[Grant]) -> Limits:

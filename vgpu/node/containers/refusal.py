@@ -22,7 +22,7 @@ class NodeReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ContainerRefusal:
     """A container's refusal.
 
     Attributes:

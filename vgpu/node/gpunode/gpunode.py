@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from vgpu.domain.errors import KubernetesError
-from vgpu.node.cards.inventory import Inventory, State
+from vgpu.node.cards.inventory import Inventory, InventoryState
 from vgpu.node.gpunode import gpunode_status as statuses
-from vgpu.node.gpunode.gpunode_status import Condition
+from vgpu.node.gpunode.gpunode_status import NodeCondition
 
 _DEBOUNCE_S: Final = 0.1  # changes within this time are written together
 _CONFLICTS_S: Final = 3600.0  # every node reads every GPUNode; the extender sees a duplicate card at once
@@ -34,7 +34,7 @@ class GpuNodeApi(Protocol):
         """Return how many GPUNodes there are. Raises KubernetesError."""
 
 
-class Handler(Protocol):
+class GpuNodeHandler(Protocol):
     """Another receiver of what the watch of the GPUNode shows."""
 
     def replace(self, objects: list[Any], version: str) -> None:
@@ -58,11 +58,11 @@ class GpuNodePublisher:
         *,
         refusals: Callable[[], Sequence[Json]],
         usage: Callable[[], Sequence[Json]],
-        conditions: Callable[[], Sequence[Condition]],
+        conditions: Callable[[], Sequence[NodeCondition]],
         is_registered: Callable[[], bool],
         clock: Callable[[], float],
         now: Callable[[], datetime],
-        beside: Handler | None = None,
+        beside: GpuNodeHandler | None = None,
         on_count: Callable[[int], None] = lambda _: None,
     ) -> None:
         """`clock` is monotonic, in seconds, `now` the wall clock.
@@ -86,7 +86,7 @@ class GpuNodePublisher:
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
         self._published: Json | None = None
-        self._looked_at: State | None = None
+        self._looked_at: InventoryState | None = None
         self._woken = asyncio.Event()
 
     async def run(self) -> None:
@@ -137,7 +137,7 @@ class GpuNodePublisher:
                 self._published = before
                 raise
 
-    def _status(self, state: State) -> Json:
+    def _status(self, state: InventoryState) -> Json:
         is_registered = self._is_registered()
         status = statuses.status_of(
             state,

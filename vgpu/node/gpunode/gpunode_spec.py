@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class GpuNodeSpec:
     """The settings of the cards, by UUID.
 
     Attributes:
@@ -30,16 +30,16 @@ class Spec:
     cordoned: frozenset[str] = frozenset()
 
 
-_NOTHING: Final = Spec()
+_NOTHING: Final = GpuNodeSpec()
 
 
-def decode(raw: bytes) -> Spec:
+def decode(raw: bytes) -> GpuNodeSpec:
     """Read a GPUNode's spec; what is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
     found = {str(each.get("uuid")): each.get("acknowledgedFault") for each in cards}
     acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
     cordoned = frozenset(str(each.get("uuid")) for each in cards if each.get("cordoned") is True)
-    return Spec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
+    return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
 
 
 class SpecHandler:
@@ -56,24 +56,24 @@ class SpecHandler:
         self._cards = cards
         self._marks = marks
 
-    def replace(self, objects: list[Spec], version: str) -> None:
+    def replace(self, objects: list[GpuNodeSpec], version: str) -> None:
         """Take the list: one GPUNode, or none yet."""
         if self._marks is not None:
             self._marks.replace([each.watermarks for each in objects], version)
         self._take(objects[0] if objects else _NOTHING)
 
-    def upsert(self, obj: Spec) -> None:
+    def upsert(self, obj: GpuNodeSpec) -> None:
         """Take the GPUNode's change."""
         if self._marks is not None:
             self._marks.upsert(obj.watermarks)
         self._take(obj)
 
-    def delete(self, obj: Spec) -> None:
+    def delete(self, obj: GpuNodeSpec) -> None:
         """Take the GPUNode's deletion."""
         if self._marks is not None:
             self._marks.delete(obj.watermarks)
         self._take(_NOTHING)
 
-    def _take(self, spec: Spec) -> None:
+    def _take(self, spec: GpuNodeSpec) -> None:
         self._acknowledge(spec.acknowledged)
         self._cards(spec.named, spec.cordoned)

@@ -11,7 +11,7 @@ from vgpu.domain.cards import summary
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, Usage
-from vgpu.node.cards.inventory import State
+from vgpu.node.cards.inventory import InventoryState
 
 Json = dict[str, Any]
 
@@ -23,7 +23,7 @@ _MAX_MESSAGE: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class NodeCondition:
     """A condition of the GPUNode; `is_true` is None if unknown. `reason` is one word, `message` is for people."""
 
     kind: str
@@ -33,7 +33,7 @@ class Condition:
 
 
 def status_of(
-    state: State,
+    state: InventoryState,
     slice_mib: int,
     version: str,
     conflicts: Iterable[str],
@@ -68,13 +68,13 @@ def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> li
     )
 
 
-def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool) -> tuple[Condition, ...]:
+def conditions_of(state: InventoryState, conflicts: Sequence[str], *, is_registered: bool) -> tuple[NodeCondition, ...]:
     """Return the node's conditions."""
     faults = "; ".join(
         f"card {gpu.card.index}: {why}" for gpu in state.gpus if (why := state.faults.get(gpu.card.uuid))
     )
     return (
-        Condition(
+        NodeCondition(
             REGISTERED,
             is_registered,
             "KubeletConnected" if is_registered else "KubeletNotConnected",
@@ -82,14 +82,14 @@ def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool
             if is_registered
             else "the kubelet has no stream of the node's devices",
         ),
-        Condition(CARDS_HEALTHY, not faults, "Faults" if faults else "NoFault", faults or "every card is healthy"),
-        Condition(
+        NodeCondition(CARDS_HEALTHY, not faults, "Faults" if faults else "NoFault", faults or "every card is healthy"),
+        NodeCondition(
             NO_CONFLICTS,
             not conflicts,
             "DuplicateUUID" if conflicts else "NoDuplicate",
             "; ".join(conflicts) or "no other GPUNode reports a card of this node",
         ),
-        Condition(
+        NodeCondition(
             SETTINGS_KNOWN,
             not state.unknown,
             "UnknownCard" if state.unknown else "NoUnknownCard",
@@ -100,13 +100,13 @@ def conditions_of(state: State, conflicts: Sequence[str], *, is_registered: bool
     )
 
 
-def stamped(conditions: Iterable[Condition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
+def stamped(conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
     """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
     known = {each.get("type"): each for each in before}
     return [_stamped(each, known.get(each.kind) or {}, now) for each in conditions]
 
 
-def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> Json:
+def _stamped(condition: NodeCondition, before: Mapping[str, Any], now: datetime) -> Json:
     status = "Unknown" if condition.is_true is None else str(condition.is_true)
     since = before.get("lastTransitionTime") if before.get("status") == status else None
     return {
@@ -118,7 +118,7 @@ def _stamped(condition: Condition, before: Mapping[str, Any], now: datetime) -> 
     }
 
 
-def _with_state(card: Card, state: State) -> Card:
+def _with_state(card: Card, state: InventoryState) -> Card:
     reason = state.faults.get(card.uuid, "")
     return replace(
         card,

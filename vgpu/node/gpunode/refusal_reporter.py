@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.gpunode.pod_report import pod_report
 
 MAX_REPORTED: Final = 32  # the schema of the GPUNode allows 48 more, for process_watch and card_reports
@@ -28,7 +28,7 @@ class RefusalReporter:
         self._is_known = is_known
         self._reported: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def refused(self, pod: BoundPod, refusal: Refusal) -> None:
+    def refused(self, pod: BoundPod, refusal: ContainerRefusal) -> None:
         """Report a refusal, and ask for an eviction where only another pod helps and a controller would create it."""
         key = (pod.uid, str(refusal.reason))
         if key in self._reported:

@@ -24,7 +24,7 @@ _RETRY_S: Final = 0.25
 log = logging.getLogger(__name__)
 
 
-class Lease(Protocol):
+class LeaseWriter(Protocol):
     """The node's Lease at the API server."""
 
     async def renew(self, duration_s: int) -> None:
@@ -51,7 +51,7 @@ class Heartbeat:
     Both may be set at any time. `wake` is to be called when `is_registered` may have changed.
     """
 
-    def __init__(self, lease: Lease, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:
+    def __init__(self, lease: LeaseWriter, is_registered: Callable[[], bool], clock: Callable[[], float]) -> None:
         """`clock` is monotonic, in seconds."""
         self.nodes = 1
         self.on_change: Callable[[], None] = lambda: None

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 
@@ -19,7 +19,7 @@ from vgpu.domain.errors import KubernetesError
 class NodeLease:
     """The Lease that says that the kubelet serves this node's devices. All requests raise KubernetesError."""
 
-    def __init__(self, client: Client, namespace: str, node: str, now: Callable[[], datetime]) -> None:
+    def __init__(self, client: KubernetesClient, namespace: str, node: str, now: Callable[[], datetime]) -> None:
         self._client = client
         self._namespace = namespace
         self._name = names.node_lease(node)

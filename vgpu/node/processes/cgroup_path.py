@@ -29,7 +29,7 @@ _CONTAINER: Final = re.compile(r"(?:[a-z][a-z-]{0,31}-)?([0-9a-f]{64})(?:\.scope
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Owner:
+class CgroupOwner:
     """A pod, and a container of it; `container` is the runtime's ID, empty for a process outside of the containers.
 
     `pod` is the UID by which the kubelet knows the pod. It differs from the API's for static pods only.
@@ -39,27 +39,27 @@ class Owner:
     container: str
 
 
-def owners_of(cgroups: str) -> frozenset[Owner]:
+def owners_of(cgroups: str) -> frozenset[CgroupOwner]:
     """Return the owner of a process: none outside of all pods, several where hierarchies disagree."""
     lines = cgroups.split("\n")[:_MAX_LINES]  # a cgroup's name may contain any other separator of lines
     return frozenset(found for line in lines if (found := _owner(line)) is not None)
 
 
-def _owner(line: str) -> Owner | None:
+def _owner(line: str) -> CgroupOwner | None:
     """Read a line `<id>:<controllers>:<path>`."""
     path = line.split(":", 2)[-1].removesuffix(_DELETED)
     return next(_owners(path.split("/")), None)
 
 
-def _owners(names: list[str]) -> Iterator[Owner]:
+def _owners(names: list[str]) -> Iterator[CgroupOwner]:
     """Yield the pods that a path goes through, outermost first."""
     for parent, name, child in zip(["", *names], names, [*names[1:], ""], strict=False):
         in_slice = _POD_SLICE.fullmatch(name)
         in_folder = _POD.fullmatch(name) if parent in _PARENTS else None
         if in_slice is not None:
-            yield Owner(in_slice[1].replace("_", "-"), in_slice[2] or _container(child))
+            yield CgroupOwner(in_slice[1].replace("_", "-"), in_slice[2] or _container(child))
         elif in_folder is not None:
-            yield Owner(in_folder[1], _container(child))
+            yield CgroupOwner(in_folder[1], _container(child))
 
 
 def _container(name: str) -> str:

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from vgpu.domain import names
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.gpunode.gpunode_status import Condition
+from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.gpunode.pod_report import pod_report
-from vgpu.node.processes.findings import Finding
+from vgpu.node.processes.findings import ProcessFinding
 
 NO_UNINVITED: Final = "NoUninvitedProcesses"
 LIMITS_ENFORCED: Final = "LimitsEnforced"
@@ -25,9 +25,9 @@ Json = dict[str, Any]
 Index = Callable[[str], str]  # from a card's UUID to its index, for people
 
 
-def reports(findings: Iterable[Finding], index: Index, *, evicts: Collection[str]) -> list[Json]:
+def reports(findings: Iterable[ProcessFinding], index: Index, *, evicts: Collection[str]) -> list[Json]:
     """Return an entry for each reason and each pod that the API has; `evicts` are the reasons that evict pods."""
-    grouped: dict[tuple[str, str], list[Finding]] = {}
+    grouped: dict[tuple[str, str], list[ProcessFinding]] = {}
     for each in findings:
         if each.pod is not None:
             grouped.setdefault((each.pod.uid, each.kind.reason), []).append(each)
@@ -38,38 +38,40 @@ def reports(findings: Iterable[Finding], index: Index, *, evicts: Collection[str
     ]
 
 
-def no_uninvited(findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None) -> Condition:
+def no_uninvited(
+    findings: Collection[ProcessFinding], more: int, index: Index, problem: tuple[str, str] | None
+) -> NodeCondition:
     """Return the condition about uses without a share; `problem` is why they cannot be seen: reason and message."""
     if not findings and problem is None:
-        return Condition(NO_UNINVITED, True, "NoneFound", "every process on a card belongs to a share of it")
+        return NodeCondition(NO_UNINVITED, True, "NoneFound", "every process on a card belongs to a share of it")
     return _condition(NO_UNINVITED, findings, more, index, problem)
 
 
 def limits_enforced(
-    findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None
-) -> Condition:
+    findings: Collection[ProcessFinding], more: int, index: Index, problem: tuple[str, str] | None
+) -> NodeCondition:
     """Return the condition about shares without their limits."""
     if not findings and problem is None:
         message = "every process of a share has loaded its limiter, and NVML counts no more memory than limits allow"
-        return Condition(LIMITS_ENFORCED, True, "Enforced", message)
+        return NodeCondition(LIMITS_ENFORCED, True, "Enforced", message)
     return _condition(LIMITS_ENFORCED, findings, more, index, problem)
 
 
 def _condition(
-    kind: str, findings: Collection[Finding], more: int, index: Index, problem: tuple[str, str] | None
-) -> Condition:
+    kind: str, findings: Collection[ProcessFinding], more: int, index: Index, problem: tuple[str, str] | None
+) -> NodeCondition:
     if not findings and problem is not None:
-        return Condition(kind, None, *problem)
+        return NodeCondition(kind, None, *problem)
     texts = [f"card {index(each.gpu)}: {each.subject}{_explained(each)}" for each in findings]
     tail = [f"and {more} more"] if more else []
-    return Condition(kind, False, next(iter(findings)).kind.reason, "; ".join([*texts, *tail]))
+    return NodeCondition(kind, False, next(iter(findings)).kind.reason, "; ".join([*texts, *tail]))
 
 
-def _explained(finding: Finding) -> str:
+def _explained(finding: ProcessFinding) -> str:
     return f": {finding.detail}" if finding.detail else ""
 
 
-def _report(pod: BoundPod, reason: str, found: list[Finding], index: Index, *, evicts: bool) -> Json:
+def _report(pod: BoundPod, reason: str, found: list[ProcessFinding], index: Index, *, evicts: bool) -> Json:
     is_uninvited = reason == names.CARD_USED_WITHOUT_SHARE
     texts = "; ".join(
         f"card {index(each.gpu)} ({each.gpu}) is used by {each.subject}"

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from vgpu.adapters.procfs import FileId, Process
+from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
 from vgpu.node.containers.pods import BoundPod
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What a finding is about."""
 
     NO_SHARE = "NoShare"
@@ -33,11 +33,11 @@ class Kind(StrEnum):
         return names.CARD_USED_WITHOUT_SHARE if self.is_uninvited else str(self)
 
 
-_UNINVITED: Final = frozenset({Kind.NO_SHARE, Kind.HOST_PROCESS, Kind.UNKNOWN_PROCESS})
+_UNINVITED: Final = frozenset({FindingKind.NO_SHARE, FindingKind.HOST_PROCESS, FindingKind.UNKNOWN_PROCESS})
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ListedProcess:
     """A process that NVML lists for a card.
 
     Attributes:
@@ -51,13 +51,13 @@ class Use:
 
     gpu: str
     pid: int
-    process: Process | None
+    process: HostProcess | None
     memory_bytes: int | None = None
     mapped: Collection[FileId] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProcessFinding:
     """A finding. Processes of one container on one card are one finding of a kind; the lowest pid is named.
 
     Attributes:
@@ -72,7 +72,7 @@ class Finding:
         is_certain: whether the finding suffices to evict the pod where a setting asks for that.
     """
 
-    kind: Kind
+    kind: FindingKind
     gpu: str
     pid: int
     command: str
@@ -87,9 +87,9 @@ class Finding:
         """Who uses the card, for people."""
         process = f"process {self.pid} ({self.command})"
         match self.kind:
-            case Kind.HOST_PROCESS:
+            case FindingKind.HOST_PROCESS:
                 return f"host {process}"
-            case Kind.UNKNOWN_PROCESS:
+            case FindingKind.UNKNOWN_PROCESS:
                 return f"process {self.pid}, which /proc does not show"
         pod = f"{self.pod.namespace}/{self.pod.name}" if self.pod else f"with UID {self.pod_uid}"
         container = f" container {self.container}" if self.container else ""

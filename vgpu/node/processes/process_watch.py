@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.adapters.procfs import FileId, Process
+from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.state_files import StateFiles
-from vgpu.node.gpunode.gpunode_status import Condition
+from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.processes import cgroup_path, finding_reports, share_files, uninvited, unlimited
-from vgpu.node.processes.findings import Finding, Key, Use
+from vgpu.node.processes.findings import Key, ListedProcess, ProcessFinding
 from vgpu.node.processes.sightings import Sightings
-from vgpu.node.processes.uninvited import Judge
-from vgpu.node.processes.unlimited import Group, Holder, Share
+from vgpu.node.processes.uninvited import UseJudge
+from vgpu.node.processes.unlimited import Holder, ProcessGroup, Share
 
 CONFIRM_S: Final = 1.0
 _NO_HOST_PID: Final = (
@@ -39,7 +39,7 @@ _NO_FILE_IDS: Final = (
 log = logging.getLogger(__name__)
 
 
-class Driver(Protocol):
+class ProcessDriver(Protocol):
     """What is asked of NVML."""
 
     def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
@@ -49,7 +49,7 @@ class Driver(Protocol):
 class Processes(Protocol):
     """What is asked of /proc."""
 
-    def process(self, pid: int) -> Process | None:
+    def process(self, pid: int) -> HostProcess | None:
         """Return a process, None where there is none."""
 
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
@@ -60,7 +60,7 @@ class Processes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class NodeKnowledge:
     """What the node knows, to judge the processes by; every function is called in the event loop.
 
     Attributes:
@@ -77,7 +77,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ProcessWatchSettings:
     """The settings of the watch.
 
     Attributes:
@@ -99,11 +99,11 @@ class Rules:
 class _Seen:
     """What one look has seen: the uses by card, for the cards that answered, and the shares."""
 
-    uses: Mapping[str, list[Use]] = field(default_factory=dict)
+    uses: Mapping[str, list[ListedProcess]] = field(default_factory=dict)
     shares: Mapping[Holder, Share] = field(default_factory=dict)
 
     @property
-    def every(self) -> list[Use]:
+    def every(self) -> list[ListedProcess]:
         return [use for uses in self.uses.values() for use in uses]
 
 
@@ -114,7 +114,13 @@ class ProcessWatch:
     """
 
     def __init__(
-        self, driver: Driver, processes: Processes, known: Known, files: StateFiles, rules: Rules, own_pid: int
+        self,
+        driver: ProcessDriver,
+        processes: Processes,
+        known: NodeKnowledge,
+        files: StateFiles,
+        rules: ProcessWatchSettings,
+        own_pid: int,
     ) -> None:
         self.on_change: Callable[[], None] = lambda: None
         self._driver = driver
@@ -126,7 +132,7 @@ class ProcessWatch:
         self._uninvited, self._unlimited = Sightings(), Sightings()
         self._silent: tuple[str, ...] | None = None
         self._is_blind = False
-        self.groups: tuple[Group, ...] = ()
+        self.groups: tuple[ProcessGroup, ...] = ()
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -147,7 +153,7 @@ class ProcessWatch:
             self.on_change()
         return is_open
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ProcessFinding]:
         """Return the findings that count, oldest first."""
         return [*self._uninvited.confirmed.values(), *self._unlimited.confirmed.values()]
 
@@ -155,7 +161,7 @@ class ProcessWatch:
         """Return an entry for each pod that the API has, as `status.refusals` of a GPUNode lists them."""
         return finding_reports.reports(self.findings(), self._index, evicts=self._rules.evicts)
 
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[NodeCondition, ...]:
         """Return the conditions of the GPUNode."""
         problem = _NO_HOST_PID if self._is_blind else _NOT_KNOWN if self._silent is None or self._silent else None
         incomparable = None if self._rules.tells_files_apart else _NO_FILE_IDS
@@ -170,14 +176,14 @@ class ProcessWatch:
     async def _judge(self, seen: _Seen) -> bool:
         pods = tuple(self._known.pods())
         self.groups = tuple(unlimited.groups(seen.every, uninvited.by_kubelet_uid(pods)))
-        judge = Judge(pods, self._known.held(), self._rules.allowed)
+        judge = UseJudge(pods, self._known.held(), self._rules.allowed)
         without_share = dict(await asyncio.to_thread(judge.findings, seen.every))
         tolerance = self._rules.tolerance_bytes
         without_limits = dict(await asyncio.to_thread(unlimited.findings, seen.every, pods, seen.shares, tolerance))
         is_open = [self._take(self._uninvited, without_share), self._take(self._unlimited, without_limits)]
         return any(is_open)
 
-    def _take(self, sightings: Sightings, found: dict[Key, Finding]) -> bool:
+    def _take(self, sightings: Sightings, found: dict[Key, ProcessFinding]) -> bool:
         known = dict(sightings.confirmed)
         for card in self._silent or ():
             found |= sightings.last_of(card)
@@ -191,12 +197,14 @@ class ProcessWatch:
         known = {pid: self._processes.process(pid) for pid in frozenset().union(*listed.values())}
         mapped = self._mapped(known, {uid for uid, _ in shares})
         uses = {
-            card: [Use(card, pid, known[pid], used, mapped.get(pid)) for pid, used in pids.items()]
+            card: [ListedProcess(card, pid, known[pid], used, mapped.get(pid)) for pid, used in pids.items()]
             for card, pids in listed.items()
         }
         return _Seen(uses, shares)
 
-    def _mapped(self, known: Mapping[int, Process | None], pods: Collection[str]) -> Mapping[int, frozenset[FileId]]:
+    def _mapped(
+        self, known: Mapping[int, HostProcess | None], pods: Collection[str]
+    ) -> Mapping[int, frozenset[FileId]]:
         """Read the mapped files of the processes of pods with shares."""
         if not self._rules.tells_files_apart:
             return {}
@@ -212,11 +220,11 @@ class ProcessWatch:
         return next((str(each.card.index) for each in self._known.gpus() if each.card.uuid == gpu), gpu)
 
 
-def _pods_of(process: Process) -> set[str]:
+def _pods_of(process: HostProcess) -> set[str]:
     return {owner.pod for owner in cgroup_path.owners_of(process.cgroups)}
 
 
-def _log_changes(before: Mapping[Key, Finding], after: Mapping[Key, Finding]) -> None:
+def _log_changes(before: Mapping[Key, ProcessFinding], after: Mapping[Key, ProcessFinding]) -> None:
     for key in after.keys() - before.keys():
         log.warning("card %s: %s: %s %s", after[key].gpu, after[key].kind, after[key].subject, after[key].detail)
     for key in before.keys() - after.keys():

@@ -28,7 +28,7 @@ _UNDER_WAY: Final = 0xFFFFFFFF  # mask of `region.calls`
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class RegionAccount:
     """A region's account at one moment; `problem` says why the region could not be read."""
 
     cards: Mapping[str, CardUse] = field(default_factory=dict)
@@ -51,18 +51,18 @@ def read_around(
     return answer, shares
 
 
-def read_account(path: Path) -> Account:
+def read_account(path: Path) -> RegionAccount:
     """Read a region; where it cannot be read, the account is empty and says why."""
     try:
         data = _read(path, region.SIZE)
-        return Account({card.gpu: card for card in region.cards(data)}, region.calls(data))
+        return RegionAccount({card.gpu: card for card in region.cards(data)}, region.calls(data))
     except BlockingIOError:
-        return Account(problem="a process of the container holds a lease on it")
+        return RegionAccount(problem="a process of the container holds a lease on it")
     except (OSError, MalformedRegion) as error:
-        return Account(problem=str(error))
+        return RegionAccount(problem=str(error))
 
 
-def charged(before: Account, after: Account) -> dict[str, int]:
+def charged(before: RegionAccount, after: RegionAccount) -> dict[str, int]:
     """Return the most that a region may have said of each card between two readings, in bytes."""
     is_quiet = before.calls == after.calls and not any(each & _UNDER_WAY for each in after.calls)
     found: dict[str, int] = {}
@@ -80,7 +80,7 @@ def _is_current(allocation: Allocation, files: StateFiles) -> bool:
         return False
 
 
-def _share(allocation: Allocation, files: StateFiles, accounts: tuple[Account, Account] | None) -> Share:
+def _share(allocation: Allocation, files: StateFiles, accounts: tuple[RegionAccount, RegionAccount] | None) -> Share:
     libraries = _ids(files.library(allocation.id), files.libraries.library(allocation.library))
     granted = read_limits(files.limits(allocation.id))
     memory = {card.gpu: card.memory_bytes for card in granted if card.memory_bytes is not None}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from vgpu.node.processes.findings import Finding, Key, Kind
+from vgpu.node.processes.findings import FindingKind, Key, ProcessFinding
 
 MAX_FINDINGS: Final = 16
 
@@ -18,19 +18,19 @@ class Sightings:
 
     def __init__(self) -> None:
         self.more = 0
-        self._last: Mapping[Key, Finding] = {}
-        self._confirmed: dict[Key, Finding] = {}
+        self._last: Mapping[Key, ProcessFinding] = {}
+        self._confirmed: dict[Key, ProcessFinding] = {}
 
     @property
-    def confirmed(self) -> Mapping[Key, Finding]:
+    def confirmed(self) -> Mapping[Key, ProcessFinding]:
         """The findings that count, oldest first."""
         return self._confirmed
 
-    def last_of(self, gpu: str) -> Mapping[Key, Finding]:
+    def last_of(self, gpu: str) -> Mapping[Key, ProcessFinding]:
         """Return what the last look has found on a card."""
         return {key: each for key, each in self._last.items() if each.gpu == gpu}
 
-    def take(self, seen: Mapping[Key, Finding]) -> bool:
+    def take(self, seen: Mapping[Key, ProcessFinding]) -> bool:
         """Take a look's findings; return whether another look soon would change something."""
         before, self._last = self._last, seen
         kept = {
@@ -45,9 +45,9 @@ class Sightings:
 
 def _rank(key: Key) -> tuple[bool, Key]:
     """Pods go first: their owners get an Event."""
-    return key[0] != Kind.NO_SHARE, key
+    return key[0] != FindingKind.NO_SHARE, key
 
 
-def _still(first: Finding, now: Finding | None) -> Finding:
+def _still(first: ProcessFinding, now: ProcessFinding | None) -> ProcessFinding:
     """Return a finding with what is known of its pod now, and the process that was seen first."""
     return first if now is None else replace(now, pid=first.pid, command=first.command)

@@ -12,13 +12,13 @@ from typing import Final
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
-from vgpu.node.processes.cgroup_path import Owner
-from vgpu.node.processes.findings import Finding, Key, Kind, Use
+from vgpu.node.processes.cgroup_path import CgroupOwner
+from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
 _COMM: Final = 15  # the kernel cuts the name of a command
 
 
-class Judge:
+class UseJudge:
     """Knows the pods and what they hold at one moment."""
 
     def __init__(self, pods: Iterable[BoundPod], held: Collection[CardHolder], allowed: Collection[str]) -> None:
@@ -28,33 +28,37 @@ class Judge:
         self._holders = {(each.pod_uid, each.gpu) for each in held}
         self._allowed = {command[:_COMM] for command in allowed}
 
-    def findings(self, uses: Iterable[Use]) -> Mapping[Key, Finding]:
+    def findings(self, uses: Iterable[ListedProcess]) -> Mapping[Key, ProcessFinding]:
         """Return the uses without a share, by key."""
-        found: dict[Key, Finding] = {}
+        found: dict[Key, ProcessFinding] = {}
         for use in sorted(uses, key=lambda use: (use.gpu, use.pid)):
             judged = self._judged(use)
             if judged is not None:
                 found.setdefault(*judged)
         return found
 
-    def _judged(self, use: Use) -> tuple[Key, Finding] | None:
+    def _judged(self, use: ListedProcess) -> tuple[Key, ProcessFinding] | None:
         if use.process is None:
-            return (Kind.UNKNOWN_PROCESS, use.gpu, str(use.pid)), Finding(Kind.UNKNOWN_PROCESS, use.gpu, use.pid, "")
+            return (FindingKind.UNKNOWN_PROCESS, use.gpu, str(use.pid)), ProcessFinding(
+                FindingKind.UNKNOWN_PROCESS, use.gpu, use.pid, ""
+            )
         owners, command = cgroup_path.owners_of(use.process.cgroups), use.process.command
         if owners:
             judged = (self._of_pod(use, owner, command) for owner in sorted(owners))
             return next((each for each in judged if each is not None), None)
         if command[:_COMM] in self._allowed:
             return None
-        return (Kind.HOST_PROCESS, use.gpu, command), Finding(Kind.HOST_PROCESS, use.gpu, use.pid, command)
+        return (FindingKind.HOST_PROCESS, use.gpu, command), ProcessFinding(
+            FindingKind.HOST_PROCESS, use.gpu, use.pid, command
+        )
 
-    def _of_pod(self, use: Use, owner: Owner, command: str) -> tuple[Key, Finding] | None:
+    def _of_pod(self, use: ListedProcess, owner: CgroupOwner, command: str) -> tuple[Key, ProcessFinding] | None:
         pod = self._pods.get(owner.pod)
         container = dict(pod.containers).get(owner.container, "") if pod else ""
         if self._may_use(owner.pod, container, use.gpu):
             return None
-        finding = Finding(Kind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
-        return (Kind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
+        finding = ProcessFinding(FindingKind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
+        return (FindingKind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
 
     def _may_use(self, pod_uid: str, container: str, gpu: str) -> bool:
         """A container whose name the pod's status does not show yet may use what any container of its pod holds."""

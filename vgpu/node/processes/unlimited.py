@@ -13,7 +13,7 @@ from vgpu.adapters.procfs import FileId
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
-from vgpu.node.processes.findings import Finding, Key, Kind, Use
+from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
 Holder = tuple[str, str]  # the kubelet's UID of a pod, and the name of a container
 
@@ -42,19 +42,21 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ProcessGroup:
     """The processes of one container on one card, by pid."""
 
     pod: BoundPod
     container: str
     gpu: str
-    uses: tuple[Use, ...]
+    uses: tuple[ListedProcess, ...]
 
-    def finding(self, kind: Kind, use: Use, detail: str, *, is_certain: bool = True) -> tuple[Key, Finding]:
+    def finding(
+        self, kind: FindingKind, use: ListedProcess, detail: str, *, is_certain: bool = True
+    ) -> tuple[Key, ProcessFinding]:
         """Return a finding about one of the processes, with its key."""
         uid, command = self.pod.kubelet_uid, use.process.command if use.process else ""
         key = (kind, self.gpu, f"{uid}/{self.container}")
-        return key, Finding(kind, self.gpu, use.pid, command, self.pod, uid, self.container, detail, is_certain)
+        return key, ProcessFinding(kind, self.gpu, use.pid, command, self.pod, uid, self.container, detail, is_certain)
 
     @property
     def memory_bytes(self) -> int:
@@ -62,20 +64,20 @@ class Group:
         return sum(each.memory_bytes or 0 for each in self.uses)
 
     @property
-    def largest(self) -> Use:
+    def largest(self) -> ListedProcess:
         """The process that uses the most memory."""
         return max(self.uses, key=lambda use: use.memory_bytes or 0)
 
 
 def findings(
-    uses: Iterable[Use], pods: Iterable[BoundPod], shares: Mapping[Holder, Share], tolerance_bytes: int
-) -> Mapping[Key, Finding]:
+    uses: Iterable[ListedProcess], pods: Iterable[BoundPod], shares: Mapping[Holder, Share], tolerance_bytes: int
+) -> Mapping[Key, ProcessFinding]:
     """Return the shares that are used without their limits, by key.
 
     NVML may count up to `tolerance_bytes` more for a container than the limit or the region says: code that a launch
     loads is charged up to 0.1 s later, and the first contexts of a container may exceed its limit (docs/adr/0013).
     """
-    found: dict[Key, Finding] = {}
+    found: dict[Key, ProcessFinding] = {}
     for group in groups(uses, uninvited.by_kubelet_uid(pods)):
         share = shares.get((group.pod.kubelet_uid, group.container))
         if share is not None and not share.is_whole:
@@ -83,9 +85,9 @@ def findings(
     return found
 
 
-def groups(uses: Iterable[Use], pods: Mapping[str, BoundPod]) -> Iterator[Group]:
+def groups(uses: Iterable[ListedProcess], pods: Mapping[str, BoundPod]) -> Iterator[ProcessGroup]:
     """Yield the processes whose container is known: the status of a pod shows its containers a little late."""
-    grouped: dict[tuple[str, str, str], list[Use]] = {}
+    grouped: dict[tuple[str, str, str], list[ListedProcess]] = {}
     for use in sorted(uses, key=lambda use: use.pid):
         for owner in cgroup_path.owners_of(use.process.cgroups) if use.process else ():
             pod = pods.get(owner.pod)
@@ -93,45 +95,49 @@ def groups(uses: Iterable[Use], pods: Mapping[str, BoundPod]) -> Iterator[Group]
             if container:
                 grouped.setdefault((owner.pod, container, use.gpu), []).append(use)
     for (uid, container, gpu), members in grouped.items():
-        yield Group(pods[uid], container, gpu, tuple(members))
+        yield ProcessGroup(pods[uid], container, gpu, tuple(members))
 
 
-def _judged(group: Group, share: Share, tolerance: int) -> Iterator[tuple[Key, Finding]]:
+def _judged(group: ProcessGroup, share: Share, tolerance: int) -> Iterator[tuple[Key, ProcessFinding]]:
     without = next(_without_limiter(group, share), None)
     if without is not None:
         yield without
-    excess = None if without is not None and without[1].kind is Kind.NO_LIMITER else _below_use(group, share, tolerance)
+    excess = (
+        None
+        if without is not None and without[1].kind is FindingKind.NO_LIMITER
+        else _below_use(group, share, tolerance)
+    )
     if excess is not None:
         yield excess
     limit, used = share.limits.get(group.gpu), group.memory_bytes
     if limit is not None and used > limit + tolerance:
         detail = f"the container uses {_mib(used)} of {_mib(limit)}"
         is_certain = without is not None or excess is not None
-        yield group.finding(Kind.BEYOND_LIMIT, group.largest, detail, is_certain=is_certain)
+        yield group.finding(FindingKind.BEYOND_LIMIT, group.largest, detail, is_certain=is_certain)
 
 
-def _without_limiter(group: Group, share: Share) -> Iterator[tuple[Key, Finding]]:
+def _without_limiter(group: ProcessGroup, share: Share) -> Iterator[tuple[Key, ProcessFinding]]:
     for use in group.uses:
         if use.mapped is None:
             continue
         if share.libraries and share.libraries.isdisjoint(use.mapped):
             detail = "the process has not loaded the container's limiter, so nothing limits its memory and time"
-            yield group.finding(Kind.NO_LIMITER, use, detail)
+            yield group.finding(FindingKind.NO_LIMITER, use, detail)
             continue
         missing = [path for path, accepted in share.files.items() if accepted and accepted.isdisjoint(use.mapped)]
         if missing:
             detail = f"the limiter of the process reads another file than the container's {' and '.join(missing)}"
-            yield group.finding(Kind.OTHER_FILES, use, detail)
+            yield group.finding(FindingKind.OTHER_FILES, use, detail)
 
 
-def _below_use(group: Group, share: Share, tolerance: int) -> tuple[Key, Finding] | None:
+def _below_use(group: ProcessGroup, share: Share, tolerance: int) -> tuple[Key, ProcessFinding] | None:
     if share.charged is None:
         return None
     charged, used = share.charged.get(group.gpu, 0), group.memory_bytes
     if used <= charged + tolerance:
         return None
     said = f"the region cannot be read ({share.problem})" if share.problem else f"the region says {_mib(charged)}"
-    return group.finding(Kind.REGION_BELOW_USE, group.largest, f"NVML counts {_mib(used)}, {said}")
+    return group.finding(FindingKind.REGION_BELOW_USE, group.largest, f"NVML counts {_mib(used)}, {said}")
 
 
 def _mib(amount: int) -> str:

@@ -30,7 +30,7 @@ _Key = TypeVar("_Key")
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class GpuTimes:
     """GPU seconds on one card over one interval.
 
     Attributes:
@@ -48,7 +48,7 @@ class Times:
         """All seconds; more than the card was busy where time slices were counted twice."""
         return sum(self.turns.values()) + sum(self.sampled.values()) + self.unknown
 
-    def without(self, excess_s: float) -> "Times":
+    def without(self, excess_s: float) -> "GpuTimes":
         """Take off seconds that the card was not busy: of turns first, because only they are elapsed time.
 
         What the turns do not have is taken off all samples, the other processes' too, beyond a debt of `DEBT_S`.
@@ -69,7 +69,7 @@ class Balance:
         self.seconds = 0.0
         self._sampled_at_us = -_SAMPLED_STAY_US
 
-    def corrected(self, busy_s: float | None, times: Times, now_us: int) -> Times:
+    def corrected(self, busy_s: float | None, times: GpuTimes, now_us: int) -> GpuTimes:
         """Return an interval's times without what was counted twice.
 
         They are unchanged where all use of the card is in turns, and beside processes of unknown owners. `busy_s` are
@@ -180,7 +180,7 @@ class GpuTime:
         by_pid: Mapping[int, float],
         owners: Mapping[tuple[str, int], Use | None],
         accounted: Mapping[Use, float],
-    ) -> Times:
+    ) -> GpuTimes:
         """Return the card's times since the last call: of turns, and of samples where a container had no turn."""
         sampled: dict[Use | None, float] = {use: 0.0 for use in accounted if use[2] == gpu}
         unknown = 0.0
@@ -196,14 +196,14 @@ class GpuTime:
                 self.sampled[use] = self.sampled.get(use, 0.0) + seconds
                 turns[use] = self._new_turns(use, accounted.get(use, 0.0))
         had_turns = {use: seconds for use, seconds in turns.items() if seconds}
-        return Times(had_turns, {use: each for use, each in sampled.items() if use not in had_turns}, unknown)
+        return GpuTimes(had_turns, {use: each for use, each in sampled.items() if use not in had_turns}, unknown)
 
     def _new_turns(self, use: Use, now_s: float) -> float:
         """Return the seconds in turns since the last call; `now_s` is what the region says."""
         before, self._turns[use] = self._turns.get(use, now_s), now_s
         return max(0.0, now_s - before)
 
-    def _count(self, gpu: str, times: Times) -> None:
+    def _count(self, gpu: str, times: GpuTimes) -> None:
         unknown = [(_OTHERS, times.unknown)] if times.unknown else []
         for use, seconds in chain(times.turns.items(), times.sampled.items(), unknown):
             if use is _OTHERS:

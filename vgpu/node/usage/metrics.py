@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from vgpu.adapters.metrics import Family, Kind, Metric
+from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind
 from vgpu.adapters.nvml.records import Gpu, Reading
 from vgpu.domain.formats.region import CardUse
 from vgpu.node.containers.allocations import Holder
@@ -23,7 +23,7 @@ _NS: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class CardState:
+class CardReading:
     """A card now.
 
     Attributes:
@@ -79,7 +79,7 @@ class ContainerState:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeReading:
     """A node now.
 
     Attributes:
@@ -96,7 +96,7 @@ class NodeState:
 
     node: str
     version: str = ""
-    cards: tuple[CardState, ...] = ()
+    cards: tuple[CardReading, ...] = ()
     containers: tuple[ContainerState, ...] = ()
     findings: Mapping[str, int] = field(default_factory=dict)
     arbiter_runs: bool | None = None
@@ -106,32 +106,32 @@ class NodeState:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricRow:
     """A metric of a card or a container, and how to read its value; None where there is no value."""
 
     metric: Metric
     value: Callable[[Any], float | None]
 
 
-def _container(name: str, kind: Kind, text: str, value: Callable[[ContainerState], float | None]) -> Row:
-    return Row(Metric(f"vgpu_container_{name}", kind, text, _CONTAINER_LABELS), value)
+def _container(name: str, kind: MetricKind, text: str, value: Callable[[ContainerState], float | None]) -> MetricRow:
+    return MetricRow(Metric(f"vgpu_container_{name}", kind, text, _CONTAINER_LABELS), value)
 
 
-def _used(name: str, kind: Kind, text: str, value: Callable[[CardUse], float | None]) -> Row:
+def _used(name: str, kind: MetricKind, text: str, value: Callable[[CardUse], float | None]) -> MetricRow:
     """Make a row of what the region says."""
     return _container(name, kind, text, lambda each: None if each.use is None else value(each.use))
 
 
-def _card(name: str, kind: Kind, text: str, value: Callable[[CardState], float | None]) -> Row:
-    return Row(Metric(f"vgpu_card_{name}", kind, text, _CARD_LABELS), value)
+def _card(name: str, kind: MetricKind, text: str, value: Callable[[CardReading], float | None]) -> MetricRow:
+    return MetricRow(Metric(f"vgpu_card_{name}", kind, text, _CARD_LABELS), value)
 
 
-def _read(name: str, kind: Kind, text: str, value: Callable[[Reading], float | None]) -> Row:
+def _read(name: str, kind: MetricKind, text: str, value: Callable[[Reading], float | None]) -> MetricRow:
     """Make a row of what NVML says."""
     return _card(name, kind, text, lambda each: None if each.reading is None else value(each.reading))
 
 
-_G, _C = Kind.GAUGE, Kind.COUNTER
+_G, _C = MetricKind.GAUGE, MetricKind.COUNTER
 
 CONTAINER_ROWS: Final = (
     _container("memory_limit_bytes", _G, "Memory limit on the card", lambda c: c.limit_bytes),
@@ -265,35 +265,39 @@ CATALOGUE: Final = (
 )
 
 
-def families(state: NodeState) -> list[Family]:
+def families(state: NodeReading) -> list[MetricFamily]:
     """Return the values of all metrics."""
     cards = {each.gpu.card.uuid: _labels(state.node, each.gpu) for each in state.cards}
     containers = [(_container_labels(cards, state.node, each), each) for each in state.containers]
     return [
         *(_family(row, containers) for row in CONTAINER_ROWS),
-        Family(WAITS, [((*labels, cause), value) for labels, each in containers for cause, value in _waits(each)]),
+        MetricFamily(
+            WAITS, [((*labels, cause), value) for labels, each in containers for cause, value in _waits(each)]
+        ),
         *(_family(row, [(cards[each.gpu.card.uuid], each) for each in state.cards]) for row in CARD_ROWS),
-        Family(FAULTS, [((*cards[each.gpu.card.uuid], each.fault), 1) for each in state.cards if each.fault]),
-        Family(XIDS, [((*cards[c.gpu.card.uuid], xid), count) for c in state.cards for xid, count in c.xids.items()]),
+        MetricFamily(FAULTS, [((*cards[each.gpu.card.uuid], each.fault), 1) for each in state.cards if each.fault]),
+        MetricFamily(
+            XIDS, [((*cards[c.gpu.card.uuid], xid), count) for c in state.cards for xid, count in c.xids.items()]
+        ),
         *_of_node(state),
     ]
 
 
-def _of_node(state: NodeState) -> list[Family]:
+def _of_node(state: NodeReading) -> list[MetricFamily]:
     node = (state.node,)
     return [
-        Family(INFO, [((state.node, state.version), 1)]),
-        Family(ARBITER, [] if state.arbiter_runs is None else [(node, state.arbiter_runs)]),
-        Family(REGISTERED, [(node, state.is_registered)]),
-        Family(UNREAD, [(node, state.unread_regions)]),
-        Family(REFUSED, [(node, state.refusals)]),
-        Family(FINDINGS, [((state.node, reason), count) for reason, count in state.findings.items()]),
+        MetricFamily(INFO, [((state.node, state.version), 1)]),
+        MetricFamily(ARBITER, [] if state.arbiter_runs is None else [(node, state.arbiter_runs)]),
+        MetricFamily(REGISTERED, [(node, state.is_registered)]),
+        MetricFamily(UNREAD, [(node, state.unread_regions)]),
+        MetricFamily(REFUSED, [(node, state.refusals)]),
+        MetricFamily(FINDINGS, [((state.node, reason), count) for reason, count in state.findings.items()]),
     ]
 
 
-def _family(row: Row, states: Iterable[tuple[tuple[str, ...], Any]]) -> Family:
+def _family(row: MetricRow, states: Iterable[tuple[tuple[str, ...], Any]]) -> MetricFamily:
     values = ((labels, row.value(each)) for labels, each in states)
-    return Family(row.metric, [(labels, float(value)) for labels, value in values if value is not None])
+    return MetricFamily(row.metric, [(labels, float(value)) for labels, value in values if value is not None])
 
 
 def _waits(container: ContainerState) -> list[tuple[str, float]]:

@@ -10,32 +10,32 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from vgpu.adapters.metrics import Family
+from vgpu.adapters.metrics import MetricFamily
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import HostProcess
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.node.cards.inventory import State
+from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files, uninvited
-from vgpu.node.processes.findings import Finding
-from vgpu.node.processes.share_files import Account
-from vgpu.node.processes.unlimited import Group
+from vgpu.node.processes.findings import ProcessFinding
+from vgpu.node.processes.share_files import RegionAccount
+from vgpu.node.processes.unlimited import ProcessGroup
 from vgpu.node.usage import dcgm_metrics, metrics, process_owner
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
-from vgpu.node.usage.metrics import CardState, ContainerState, NodeState
-from vgpu.node.usage.usage_meter import Memory, UsageMeter
+from vgpu.node.usage.metrics import CardReading, ContainerState, NodeReading
+from vgpu.node.usage.usage_meter import MemoryUse, UsageMeter
 
 PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
 _NS: Final = 1e-9
 
 
-class Driver(Protocol):
+class MetricsDriver(Protocol):
     """What is asked of NVML."""
 
     def readings(self, gpus: Collection[str]) -> dict[str, Reading]:
@@ -46,7 +46,7 @@ class Driver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class NodeSources:
     """What the plugin's parts know now. The functions are called in the event loop.
 
     Attributes:
@@ -61,11 +61,11 @@ class Sources:
         refusals: number of containers that were refused at their start.
     """
 
-    cards: Callable[[], State]
+    cards: Callable[[], InventoryState]
     allocations: Callable[[], Collection[Allocation]]
-    groups: Callable[[], Collection[Group]]
+    groups: Callable[[], Collection[ProcessGroup]]
     pods: Callable[[], Iterable[BoundPod]]
-    findings: Callable[[], Collection[Finding]]
+    findings: Callable[[], Collection[ProcessFinding]]
     xids: Callable[[], Mapping[str, Mapping[str, int]]]
     arbiter_runs: Callable[[], bool | None]
     is_registered: Callable[[], bool]
@@ -76,9 +76,9 @@ class Sources:
 class _Known:
     """What the sources said at one moment."""
 
-    cards: State
+    cards: InventoryState
     held: Mapping[tuple[str, str], Allocation]
-    groups: Mapping[Use, Group]
+    groups: Mapping[Use, ProcessGroup]
     pods: Mapping[str, BoundPod]
     findings: Mapping[str, int]
     xids: Mapping[str, Mapping[str, int]]
@@ -94,10 +94,10 @@ class MetricsReader:
         self,
         node: str,
         version: str,
-        driver: Driver,
-        process: Callable[[int], Process | None],
+        driver: MetricsDriver,
+        process: Callable[[int], HostProcess | None],
         files: StateFiles,
-        sources: Sources,
+        sources: NodeSources,
         wall_clock: Callable[[], float],
         monotonic_ns: Callable[[], int],
         *,
@@ -128,12 +128,12 @@ class MetricsReader:
             await asyncio.to_thread(self._sample, self._known)
             await asyncio.sleep(period_s)
 
-    def collect(self) -> list[Family]:
+    def collect(self) -> list[MetricFamily]:
         """Return the values of all metrics. Blocks."""
         state = self.read()
         return [*metrics.families(state), *(dcgm_metrics.families(state) if self._with_dcgm else ())]
 
-    def read(self) -> NodeState:
+    def read(self) -> NodeReading:
         """Return the node's state. Blocks."""
         known = self._known
         accounts = self._sample(known)
@@ -144,7 +144,7 @@ class MetricsReader:
             for each in known.held.values()
             for part in self._containers(each, accounts[each.id], known)
         ]
-        return NodeState(
+        return NodeReading(
             self._node,
             self._version,
             tuple(self._card(gpu, known, readings.get(gpu.card.uuid)) for gpu in known.cards.gpus),
@@ -161,7 +161,7 @@ class MetricsReader:
         with self._reading:
             return self._meter.report()
 
-    def _sample(self, known: _Known) -> dict[str, Account]:
+    def _sample(self, known: _Known) -> dict[str, RegionAccount]:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
             accounts = {each.id: share_files.read_account(self._files.region(each.id)) for each in known.held.values()}
@@ -192,7 +192,7 @@ class MetricsReader:
         found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
         return {each: use if use and use[:2] in known.held else None for each, use in found.items()}
 
-    def _held(self, known: _Known, accounts: Mapping[str, Account]) -> dict[Use, CardUse | None]:
+    def _held(self, known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""
         found: dict[Use, CardUse | None] = {}
         for (uid, container), each in known.held.items():
@@ -203,9 +203,9 @@ class MetricsReader:
                 found |= {(uid, container, gpu): account.cards.get(gpu) for gpu in gpus}
         return found
 
-    def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardState:
+    def _card(self, gpu: Gpu, known: _Known, reading: Reading | None) -> CardReading:
         uuid, cards = gpu.card.uuid, known.cards
-        return CardState(
+        return CardReading(
             gpu,
             cards.faults.get(uuid, ""),
             reading,
@@ -216,7 +216,7 @@ class MetricsReader:
             known.xids.get(uuid, {}),
         )
 
-    def _containers(self, allocation: Allocation, account: Account, known: _Known) -> list[ContainerState]:
+    def _containers(self, allocation: Allocation, account: RegionAccount, known: _Known) -> list[ContainerState]:
         granted = {each.gpu: each for each in share_files.read_limits(self._files.limits(allocation.id))}
         used = account.cards
         holder = allocation.holder
@@ -231,7 +231,7 @@ class MetricsReader:
         gpu: str,
         granted: CardLimit | None,
         used: Mapping[str, CardUse],
-        groups: Mapping[Use, Group],
+        groups: Mapping[Use, ProcessGroup],
     ) -> ContainerState:
         key = (holder.uid, holder.container, gpu)
         group = groups.get(key)
@@ -249,7 +249,7 @@ class MetricsReader:
         )
 
 
-def _known(sources: Sources) -> _Known:
+def _known(sources: NodeSources) -> _Known:
     return _Known(
         sources.cards(),
         {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
@@ -263,15 +263,15 @@ def _known(sources: Sources) -> _Known:
     )
 
 
-def _memory(known: _Known, accounts: Mapping[str, Account]) -> dict[Use, Memory]:
+def _memory(known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, MemoryUse]:
     """Return each container's memory: by its region, or by NVML where it has none, such as on a whole card."""
-    found = {key: Memory(group.memory_bytes, group.memory_bytes) for key, group in known.groups.items()}
+    found = {key: MemoryUse(group.memory_bytes, group.memory_bytes) for key, group in known.groups.items()}
     for (uid, container), allocation in known.held.items():
         for gpu, use in accounts[allocation.id].cards.items():
-            found[uid, container, gpu] = Memory(use.used_bytes, use.peak_bytes)
+            found[uid, container, gpu] = MemoryUse(use.used_bytes, use.peak_bytes)
     return found
 
 
-def _counts(findings: Collection[Finding]) -> dict[str, int]:
+def _counts(findings: Collection[ProcessFinding]) -> dict[str, int]:
     reasons = [each.kind.reason for each in findings]
     return {reason: reasons.count(reason) for reason in sorted(set(reasons))}

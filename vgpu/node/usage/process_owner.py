@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import HostProcess
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.usage.gpu_time import Use
 
 
 def owners(
-    processes: Iterable[tuple[str, int]], read: Callable[[int], Process | None], pods: Mapping[str, BoundPod]
+    processes: Iterable[tuple[str, int]], read: Callable[[int], HostProcess | None], pods: Mapping[str, BoundPod]
 ) -> dict[tuple[str, int], Use | None]:
     """Return the owner of each process of a card, None for one outside of all pods; unknown ones are missing.
 

@@ -22,7 +22,7 @@ NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryUse:
     """Bytes that a container uses of a card now, and the most that it has used."""
 
     used_bytes: int = 0
@@ -30,19 +30,19 @@ class Memory:
 
 
 @dataclass(slots=True)
-class _Period:
+class _MeterPeriod:
     use: Use
     from_ms: int
     until_ms: int
     gpu_ms: float = 0.0
     percent: float | None = None  # of the last full minute; None in the first one
-    memory: Memory = Memory()
+    memory: MemoryUse = MemoryUse()
     idle_ms: int | None = None
     levels: list[int] = field(default_factory=lambda: [0] * measured_use.LEVELS)
     minute_from_ms: int = 0
     minute_gpu_ms: float = 0.0
 
-    def add(self, gpu_ms: float, now_ms: int, memory: Memory) -> None:
+    def add(self, gpu_ms: float, now_ms: int, memory: MemoryUse) -> None:
         """Take what was used since the last call."""
         self.until_ms, self.memory = now_ms, memory
         self.gpu_ms += gpu_ms
@@ -68,15 +68,15 @@ class UsageMeter:
     """The periods of all containers. Times are Unix milliseconds."""
 
     def __init__(self) -> None:
-        self._open: dict[Use, _Period] = {}
-        self._ended: list[_Period] = []
+        self._open: dict[Use, _MeterPeriod] = {}
+        self._ended: list[_MeterPeriod] = []
         self._seconds: dict[Use, float] = {}
         self._at_ms = 0
 
     def add(
         self,
         seconds: Mapping[Use, float],
-        memory: Mapping[Use, Memory],
+        memory: Mapping[Use, MemoryUse],
         now_ms: int,
         idle_ms: Mapping[Use, int] = NO_IDLE_TIMES,
     ) -> None:
@@ -93,7 +93,7 @@ class UsageMeter:
         for use, total in seconds.items():
             period = self._open.get(use) or self._begin(use, begin, before.get(use))
             used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
-            period.add(used_ms, now_ms, memory.get(use, Memory()))
+            period.add(used_ms, now_ms, memory.get(use, MemoryUse()))
             period.idle_ms = idle_ms.get(use)
         self._seconds = dict(seconds)
         self._at_ms = now_ms
@@ -104,9 +104,9 @@ class UsageMeter:
         periods = sorted((*self._open.values(), *self._ended), key=lambda each: -each.until_ms)
         return [_entry(each) for each in periods[:MAX_ENTRIES] if each.until_ms > each.from_ms]
 
-    def _begin(self, use: Use, from_ms: int, last: _Period | None) -> _Period:
+    def _begin(self, use: Use, from_ms: int, last: _MeterPeriod | None) -> _MeterPeriod:
         percent = last.percent if last else None
-        self._open[use] = _Period(use, from_ms, from_ms, percent=percent, minute_from_ms=from_ms)
+        self._open[use] = _MeterPeriod(use, from_ms, from_ms, percent=percent, minute_from_ms=from_ms)
         return self._open[use]
 
     def _end(self, use: Use) -> None:
@@ -116,7 +116,7 @@ class UsageMeter:
         self._ended.append(period)
 
 
-def _entry(period: _Period) -> MeasuredUse:
+def _entry(period: _MeterPeriod) -> MeasuredUse:
     pod_uid, container, gpu = period.use
     levels = list(period.levels)
     while levels and not levels[-1]:

@@ -10,17 +10,17 @@ from typing import Final
 
 from vgpu.placement.demand import MILLION, Demand
 from vgpu.placement.question import Question
-from vgpu.placement.room import CARD, Ask, Ints, Room, after, fits
+from vgpu.placement.room import CARD, Ints, NodeRoom, PodAsk, after, fits
 
 STEP: Final = CARD // 25 * MILLION
 
 
-def cost(room: Room, question: Question) -> Ints:
+def cost(room: NodeRoom, question: Question) -> Ints:
     """Return the growth of the expected fragmentation, in steps of a 25th of a card."""
     return priced([growth(room, question.ask, each) for each in question.demand.asks], question.demand)
 
 
-def growth(room: Room, ask: Ask, typical: Ask) -> Ints:
+def growth(room: NodeRoom, ask: PodAsk, typical: PodAsk) -> Ints:
     """Return how much more of a node's cards a class of pods cannot use after a pod, in thousandths of a card."""
     return stranded(after(room, ask), typical) - stranded(room, typical)
 
@@ -30,7 +30,7 @@ def priced(grown: Sequence[Ints], demand: Demand) -> Ints:
     return sum(each.popularity * more for each, more in zip(demand.typical, grown, strict=True)) // STEP
 
 
-def stranded(room: Room, ask: Ask) -> Ints:
+def stranded(room: NodeRoom, ask: PodAsk) -> Ints:
     """Return how much of a node's cards a class of pods cannot use, in thousandths of a card: F_n(m) of the paper.
 
     All that is free, where the node cannot run such a pod and for pods without cards.

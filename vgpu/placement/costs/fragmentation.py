@@ -16,7 +16,7 @@ from typing import Final
 
 from vgpu.placement.demand import Demand
 from vgpu.placement.question import Question
-from vgpu.placement.room import CARD, Ask, CardRoom, Ints, Room, after, fits, least
+from vgpu.placement.room import CARD, CardRoom, Ints, NodeRoom, PodAsk, after, fits, least
 from vgpu.placement.weights import Weights
 
 MILLI_CARD: Final = 1_000_000  # billionths of a card
@@ -25,7 +25,7 @@ _NO_TIME: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class NodeChange:
     """What a pod changes on a node, as long as the pods to come ask for the same; their prices are not part of it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Change:
     left_cpu_milli: Ints
 
 
-def cost(room: Room, question: Question) -> Ints:
+def cost(room: NodeRoom, question: Question) -> Ints:
     """Return what a pod costs on a node that has room for it."""
     return priced(change(room, question.ask, question.demand.asks), question.demand)
 
@@ -53,45 +53,45 @@ def tolerance(weights: Weights) -> int:
     return weights.tolerance * MILLI_CARD
 
 
-def change(room: Room, ask: Ask, typical: Sequence[Ask]) -> Change:
+def change(room: NodeRoom, ask: PodAsk, typical: Sequence[PodAsk]) -> NodeChange:
     """Return what a pod changes on a node."""
     left = after(room, ask)
     lost = [copies(room, each) - copies(left, each) for each in typical]
-    return Change(lost, room.share, room.cpu_milli, left.share, left.cpu_milli)
+    return NodeChange(lost, room.share, room.cpu_milli, left.share, left.cpu_milli)
 
 
-def priced(changed: Change, demand: Demand) -> Ints:
+def priced(changed: NodeChange, demand: Demand) -> Ints:
     """Return what a change costs."""
     room = sum(each.price * lost for each, lost in zip(demand.typical, changed.lost, strict=True))
     return room + apart(changed, demand)
 
 
-def apart(changed: Change, demand: Demand) -> Ints:
+def apart(changed: NodeChange, demand: Demand) -> Ints:
     """Return what a change costs apart from the room for typical pods."""
     cpu = without_cpu(changed.left_share, changed.left_cpu_milli, demand)
     left = demand.weights.left if demand.typical else _LEFT_ALONE
     return cpu - without_cpu(changed.share, changed.cpu_milli, demand) + left * MILLI_CARD // CARD * changed.share
 
 
-def copies(room: Room, ask: Ask) -> Ints:
+def copies(room: NodeRoom, ask: PodAsk) -> Ints:
     """Return for how many pods of a class a node has room, in thousandths; 0 where the class asks for no card."""
     if ask.gpus == 0:
         return 0
     return least(by_host(room, ask), by_card(room, ask) if ask.gpus == 1 else by_cards(room, ask))
 
 
-def by_host(room: Room, ask: Ask) -> Ints:
+def by_host(room: NodeRoom, ask: PodAsk) -> Ints:
     """Return for how many pods the CPU and the host memory last, in thousandths."""
     cpu = room.cpu_milli * 1000 // (ask.cpu_milli + (ask.cpu_milli == 0))
     return least(cpu, room.memory_mib * 1000 // (ask.memory_mib + (ask.memory_mib == 0)))
 
 
-def by_card(room: Room, ask: Ask) -> Ints:
+def by_card(room: NodeRoom, ask: PodAsk) -> Ints:
     """Return for how many pods of one card each the cards have room, in thousandths."""
     return 1000 * room.total(lambda card: _on_card(card, ask))
 
 
-def by_cards(room: Room, ask: Ask) -> Ints:
+def by_cards(room: NodeRoom, ask: PodAsk) -> Ints:
     """Return for how many pods of several cards each the cards have room, in thousandths.
 
     A set that is not complete counts by the fourth power of how much of it is there; a card counts for it by the third
@@ -115,7 +115,7 @@ def without_cpu(share: Ints, cpu_milli: Ints, demand: Demand) -> Ints:
     return MILLI_CARD * ((near + width) ** 2 // (4 * width) + (short - width) * (short > width))
 
 
-def _on_card(card: CardRoom, ask: Ask) -> Ints:
+def _on_card(card: CardRoom, ask: PodAsk) -> Ints:
     memory = card.free_slices // (ask.slices + (ask.slices == 0))
     time = (card.free_cores + _NO_TIME * (ask.cores == 0)) // (ask.cores + (ask.cores == 0))
     pods = least(memory, time) * (ask.whole == 0) + card.is_empty * (ask.whole == 1)

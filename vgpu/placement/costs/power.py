@@ -4,14 +4,14 @@ from typing import Final
 
 from vgpu.domain.cards.share import CardState
 from vgpu.placement.question import Question
-from vgpu.placement.room import Ints, Room, after
+from vgpu.placement.room import Ints, NodeRoom, after
 
 _NODE: Final = 1 << 20  # cost of a node that was idle: above any free share of a node's cards
 _CARD_IN_USE: Final = 1 << 24  # cost of a card that was idle: above a node
 _IDLE_CARD: Final = 1 << 30  # above the free slices of any card
 
 
-def cost(room: Room, question: Question) -> Ints:
+def cost(room: NodeRoom, question: Question) -> Ints:
     """Return what a pod switches on: cards first, then the node; then the least that is free."""
     left = after(room, question.ask)
     is_idle = _idle(room) == _present(room)
@@ -23,9 +23,9 @@ def card_order(state: CardState) -> int:
     return state.free_slices + _IDLE_CARD * state.is_empty
 
 
-def _idle(room: Room) -> Ints:
+def _idle(room: NodeRoom) -> Ints:
     return room.total(lambda card: card.is_empty * 1)
 
 
-def _present(room: Room) -> Ints:
+def _present(room: NodeRoom) -> Ints:
     return room.total(lambda card: (card.total_slices > 0) * 1)

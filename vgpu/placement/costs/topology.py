@@ -57,10 +57,10 @@ def score(weights: Weights, chosen: Sequence[int]) -> int:
 
 def best_set(weights: Weights, count: int) -> list[int]:
     """Return the positions of `count` cards with the largest sum over their pairs, or all where there are fewer."""
-    return _Search(weights, count).run() if 0 < count < len(weights) else list(range(min(count, len(weights))))
+    return _CardSetSearch(weights, count).run() if 0 < count < len(weights) else list(range(min(count, len(weights))))
 
 
-class _Search:
+class _CardSetSearch:
     """Branch and bound over sets of positions in ascending order."""
 
     def __init__(self, weights: Weights, count: int) -> None:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import openapi, patch, resources, scale, selectors, tables, watch, wire
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Json, Resource, Target
 
 WATCH_S: Final = 1800.0  # the real server ends a watch after 30 to 60 minutes
@@ -26,7 +26,7 @@ NO_CONTROLLERS: Final = "It has no controllers, so only pods run: create them by
 APPLY: Final = "application/apply-patch+yaml"
 
 
-def build(cluster: Cluster) -> Starlette:
+def build(cluster: InMemoryCluster) -> Starlette:
     """Return the ASGI application that serves a cluster."""
     api = _Api(cluster)
     discovery = [
@@ -47,7 +47,7 @@ def build(cluster: Cluster) -> Starlette:
 
 
 class _Api:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: InMemoryCluster) -> None:
         self._cluster = cluster
 
     def custom(self) -> list[Resource]:

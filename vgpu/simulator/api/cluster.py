@@ -21,7 +21,7 @@ class Admission(Protocol):
         """Return the object to store in place of `new`, or raise a KubernetesError with the reason."""
 
 
-class Cluster:
+class InMemoryCluster:
     """An API server without HTTP."""
 
     def __init__(self, store: Store, admission: Admission, now: Callable[[], datetime], uid: Callable[[], str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from vgpu.adapters.process import Server
+from vgpu.adapters.process import HttpServer
 
 GRACE_S: Final = 2  # for requests in flight at the end
 
@@ -30,7 +30,7 @@ async def serve(
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     options: dict[str, Any] = {"lifespan": "off", "access_log": False, "log_config": None} | more
     config = uvicorn.Config(app, timeout_graceful_shutdown=GRACE_S, **options)
-    server = Server(config)
+    server = HttpServer(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield listener.getsockname()[1]

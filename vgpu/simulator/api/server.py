@@ -7,18 +7,18 @@ from datetime import datetime
 from vgpu.simulator.api import app
 from vgpu.simulator.api import http_server as http
 from vgpu.simulator.api.admission import Webhooks
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.store import Store
 
 
-def make_cluster(now: Callable[[], datetime], uid: Callable[[], str]) -> Cluster:
+def make_cluster(now: Callable[[], datetime], uid: Callable[[], str]) -> InMemoryCluster:
     """Return an empty cluster with admission webhooks; `now` and `uid` return the time and new UIDs for objects."""
     store = Store()
-    return Cluster(store, Webhooks(store), now, uid)
+    return InMemoryCluster(store, Webhooks(store), now, uid)
 
 
 @asynccontextmanager
-async def serving(cluster: Cluster, port: int = 0) -> AsyncIterator[str]:
+async def serving(cluster: InMemoryCluster, port: int = 0) -> AsyncIterator[str]:
     """Serve a cluster on the loopback address, and yield its URL; port 0 takes a free one.
 
     At the end the store is closed, which ends all watches.

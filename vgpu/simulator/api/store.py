@@ -27,7 +27,7 @@ class TooOld(KubernetesError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One write: an object before (None: created) and after (None: removed).
 
     `last` is what watches show: the new object, or the removed one with the version of its removal.
@@ -45,13 +45,13 @@ class _Collection:
     """One resource's objects and the log of their changes."""
 
     objects: dict[ObjectKey, Json] = field(default_factory=dict)
-    log: list[Change] = field(default_factory=list)
+    log: list[ObjectChange] = field(default_factory=list)
     floor: int = 0  # the log holds every change after this version
     latest: int = 0  # the version of the last change
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     ordered: list[Json] | None = None  # the objects by key, until the next change: a list has many pages
 
-    def append(self, change: Change, history: int) -> None:
+    def append(self, change: ObjectChange, history: int) -> None:
         self.log.append(change)
         self.ordered = None
         self.latest = change.version
@@ -91,7 +91,7 @@ class Store:
         stamped = self._stamp(obj)
         before = collection.objects.get(key)
         collection.objects[key] = stamped
-        collection.append(Change(self.version, key, before, stamped, stamped), self._history)
+        collection.append(ObjectChange(self.version, key, before, stamped, stamped), self._history)
         return stamped
 
     def remove(self, resource: str, key: ObjectKey) -> Json:
@@ -99,7 +99,7 @@ class Store:
         collection = self._collection(resource)
         before = collection.objects.pop(key)
         last = self._stamp(before)
-        collection.append(Change(self.version, key, before, None, last), self._history)
+        collection.append(ObjectChange(self.version, key, before, None, last), self._history)
         return last
 
     def at(self, resource: str, version: int, namespace: str = "") -> list[Json]:
@@ -119,7 +119,7 @@ class Store:
                 objects[change.key] = change.before
         return _ordered(objects, namespace)
 
-    def since(self, resource: str, version: int) -> list[Change]:
+    def since(self, resource: str, version: int) -> list[ObjectChange]:
         """Return every change of a resource after `version`, oldest first.
 
         Raises:

@@ -20,7 +20,7 @@ Cell = Callable[[Json, datetime], Any]  # an object and the time now
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. Those with a priority above 0 are shown by `-o wide` only."""
 
     name: str
@@ -34,39 +34,39 @@ class Column:
         return {"name": self.name, "type": self.kind, "format": form, "description": "", "priority": self.priority}
 
 
-def table(columns: Sequence[Column], objects: Iterable[Json], metadata: Json, now: datetime) -> Json:
+def table(columns: Sequence[TableColumn], objects: Iterable[Json], metadata: Json, now: datetime) -> Json:
     """Return objects as a Table; `metadata` is that of the list."""
     definitions = [column.definition() for column in columns]
     rows = [_row(columns, obj, now) for obj in objects]
     return {**_KIND, "metadata": metadata, "columnDefinitions": definitions, "rows": rows}
 
 
-def columns_of(resource: Resource, crd: Json | None) -> Sequence[Column]:
+def columns_of(resource: Resource, crd: Json | None) -> Sequence[TableColumn]:
     """Return a resource's columns: kubectl's own, or those of its CustomResourceDefinition."""
     if crd is not None:
         return (_NAME, *_printed(resource, crd))
     return _BUILTIN.get(resource.name, (_NAME, _AGE))
 
 
-def _row(columns: Sequence[Column], obj: Json, now: datetime) -> Json:
+def _row(columns: Sequence[TableColumn], obj: Json, now: datetime) -> Json:
     return {"cells": [column.cell(obj, now) for column in columns], "object": {**_PARTIAL, "metadata": obj["metadata"]}}
 
 
-def _printed(resource: Resource, crd: Json) -> Sequence[Column]:
+def _printed(resource: Resource, crd: Json) -> Sequence[TableColumn]:
     """Read `additionalPrinterColumns`; a definition without them has the age."""
     versions = {version["name"]: version for version in crd["spec"]["versions"]}
     wanted = versions[resource.version].get("additionalPrinterColumns") or ()
     return [_custom(each) for each in wanted] or [_AGE]
 
 
-def _custom(wanted: Mapping[str, Any]) -> Column:
+def _custom(wanted: Mapping[str, Any]) -> TableColumn:
     find, is_date = json_path.compiled(wanted["jsonPath"]), wanted["type"] == "date"
 
     def cell(obj: Json, now: datetime) -> Any:
         found = find(obj)
         return age(found, now) if is_date else found
 
-    return Column(wanted["name"], cell, wanted["type"], wanted.get("priority", 0))
+    return TableColumn(wanted["name"], cell, wanted["type"], wanted.get("priority", 0))
 
 
 def _at(path: str) -> Cell:
@@ -90,33 +90,35 @@ def _involved(event: Json, _: datetime) -> str:
     return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
 
 
-_NAME: Final = Column("Name", _at(".metadata.name"))
-_AGE: Final = Column("Age", _since(".metadata.creationTimestamp"))
-_BUILTIN: Final[Mapping[str, Sequence[Column]]] = {
+_NAME: Final = TableColumn("Name", _at(".metadata.name"))
+_AGE: Final = TableColumn("Age", _since(".metadata.creationTimestamp"))
+_BUILTIN: Final[Mapping[str, Sequence[TableColumn]]] = {
     resources.PODS.name: (
         _NAME,
-        Column("Ready", lambda pod, _: pod_cells.ready(pod)),
-        Column("Status", lambda pod, _: pod_cells.status(pod)),
-        Column("Restarts", lambda pod, _: pod_cells.restarts(pod)),
+        TableColumn("Ready", lambda pod, _: pod_cells.ready(pod)),
+        TableColumn("Status", lambda pod, _: pod_cells.status(pod)),
+        TableColumn("Restarts", lambda pod, _: pod_cells.restarts(pod)),
         _AGE,
-        Column("IP", lambda pod, _: pod.get("status", {}).get("podIP") or "<none>", priority=1),
-        Column("Node", lambda pod, _: pod["spec"].get("nodeName") or "<none>", priority=1),
-        Column("Nominated Node", lambda pod, _: pod.get("status", {}).get("nominatedNodeName") or "<none>", priority=1),
+        TableColumn("IP", lambda pod, _: pod.get("status", {}).get("podIP") or "<none>", priority=1),
+        TableColumn("Node", lambda pod, _: pod["spec"].get("nodeName") or "<none>", priority=1),
+        TableColumn(
+            "Nominated Node", lambda pod, _: pod.get("status", {}).get("nominatedNodeName") or "<none>", priority=1
+        ),
     ),
     resources.NODES.name: (
         _NAME,
-        Column("Status", _node_status),
+        TableColumn("Status", _node_status),
         _AGE,
-        Column("Version", _at(".status.nodeInfo.kubeletVersion")),
+        TableColumn("Version", _at(".status.nodeInfo.kubeletVersion")),
     ),
-    resources.NAMESPACES.name: (_NAME, Column("Status", _at(".status.phase")), _AGE),
+    resources.NAMESPACES.name: (_NAME, TableColumn("Status", _at(".status.phase")), _AGE),
     resources.EVENTS.name: (
-        Column("Last Seen", _since(".lastTimestamp")),
-        Column("Type", _at(".type")),
-        Column("Reason", _at(".reason")),
-        Column("Object", _involved),
-        Column("Message", _at(".message")),
-        Column("Name", _at(".metadata.name"), priority=1),
+        TableColumn("Last Seen", _since(".lastTimestamp")),
+        TableColumn("Type", _at(".type")),
+        TableColumn("Reason", _at(".reason")),
+        TableColumn("Object", _involved),
+        TableColumn("Message", _at(".message")),
+        TableColumn("Name", _at(".metadata.name"), priority=1),
     ),
-    resources.LEASES.name: (_NAME, Column("Holder", _at(".spec.holderIdentity")), _AGE),
+    resources.LEASES.name: (_NAME, TableColumn("Holder", _at(".spec.holderIdentity")), _AGE),
 }

@@ -12,7 +12,7 @@ import msgspec
 from vgpu.simulator.api import wire
 from vgpu.simulator.api.resources import Json, Target
 from vgpu.simulator.api.selectors import Matches
-from vgpu.simulator.api.store import Change, Store, TooOld
+from vgpu.simulator.api.store import ObjectChange, Store, TooOld
 
 BOOKMARK_S: Final = 10.0
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
@@ -77,7 +77,7 @@ def _initial(store: Store, request: WatchRequest, shown: Callable[[Json], Json] 
     return found
 
 
-def seen(change: Change, request: WatchRequest) -> tuple[str, Json] | None:
+def seen(change: ObjectChange, request: WatchRequest) -> tuple[str, Json] | None:
     """Return the event of a change for a selection: an object that leaves it is DELETED, one that enters it ADDED."""
     if request.target.namespace not in ("", change.key[0]):
         return None
@@ -94,7 +94,7 @@ def seen(change: Change, request: WatchRequest) -> tuple[str, Json] | None:
             return None
 
 
-def _stamped(change: Change) -> Json:
+def _stamped(change: ObjectChange) -> Json:
     """Return the last object of the selection, with the version at which it left the selection."""
     before = change.before or change.last
     return {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vgpu.workloads.diagnose import catalogue
-from vgpu.workloads.diagnose.catalogue import Advice, Code
+from vgpu.workloads.diagnose.catalogue import CodeMeaning, FindingCode
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProgramFinding:
     """One defect of a program.
 
     Attributes:
@@ -18,13 +18,13 @@ class Finding:
         bound: how many times as fast the program is at most without the defect; None where that is not known.
     """
 
-    code: Code
+    code: FindingCode
     lines: tuple[int, ...]
     seen: str
     bound: float | None = None
 
     @property
-    def advice(self) -> Advice:
+    def advice(self) -> CodeMeaning:
         """What such a program loses, and what to do."""
         return catalogue.ADVICE[self.code]
 
@@ -43,11 +43,11 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnosis:
+class ProgramDiagnosis:
     """What was found of one program, log or folder; `sharing` says beside what a running program fits, if known."""
 
     subject: str
-    findings: Sequence[Finding]
+    findings: Sequence[ProgramFinding]
     sharing: str = ""
 
     def as_json(self) -> dict[str, object]:
@@ -56,14 +56,14 @@ class Diagnosis:
         return found | ({"sharing": self.sharing} if self.sharing else {})
 
 
-def merged(sightings: Iterable[Finding]) -> list[Finding]:
+def merged(sightings: Iterable[ProgramFinding]) -> list[ProgramFinding]:
     """Return one finding for each code, with all its lines, in the order of the catalogue."""
-    by_code: dict[Code, list[Finding]] = {}
+    by_code: dict[FindingCode, list[ProgramFinding]] = {}
     for each in sightings:
         by_code.setdefault(each.code, []).append(each)
     return [_joined(code, by_code[code]) for code in catalogue.ADVICE if code in by_code]
 
 
-def _joined(code: Code, found: list[Finding]) -> Finding:
+def _joined(code: FindingCode, found: list[ProgramFinding]) -> ProgramFinding:
     first = min(found, key=lambda each: each.lines)
-    return Finding(code, tuple(sorted({line for each in found for line in each.lines})), first.seen)
+    return ProgramFinding(code, tuple(sorted({line for each in found for line in each.lines})), first.seen)

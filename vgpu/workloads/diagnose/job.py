@@ -6,8 +6,8 @@ from typing import Final
 
 from vgpu.domain.errors import MalformedError
 from vgpu.domain.formats.json_depth import shallow
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding
 
 MAX_BYTES: Final = 256 << 20
 _JOB_LABELS: Final = (
@@ -20,7 +20,7 @@ _JOB_LABELS: Final = (
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
-def check(data: bytes, switch_label: str) -> list[Finding]:
+def check(data: bytes, switch_label: str) -> list[ProgramFinding]:
     """Return a finding for each job whose pods run under several switches. Raises MalformedError.
 
     `switch_label` is the label of nodes that names their switch. Nodes without it, and objects that are not as the API
@@ -36,7 +36,9 @@ def check(data: bytes, switch_label: str) -> list[Finding]:
         if kind == "Pod" and (job := _job(pod)) and node in switches and _at(pod, "status", "phase") not in _ENDED:
             used.setdefault(job, set()).add(switches[str(node)])
     return [
-        Finding(Code.JOB_OVER_SWITCHES, (), f"{job}: under {len(found)} switches: {', '.join(sorted(found)[:8])}")
+        ProgramFinding(
+            FindingCode.JOB_OVER_SWITCHES, (), f"{job}: under {len(found)} switches: {', '.join(sorted(found)[:8])}"
+        )
         for job, found in sorted(used.items())
         if len(found) > 1
     ]

@@ -7,8 +7,8 @@ times as fast the program could be at most, without what it names.
 from collections.abc import Iterator
 from typing import Final
 
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
 
 _USED: Final = 0.005  # share of the time from which on NVML's figure, a whole percent, is use
@@ -28,51 +28,54 @@ _LEAST_BOUND: Final = 0.01
 _NS: Final = 1e9
 
 
-def check(seen: Period) -> Iterator[Finding]:
+def check(seen: Period) -> Iterator[ProgramFinding]:
     """Yield what keeps a program from its card, in the order of what costs the most."""
     if not seen.is_known:
         return
     if not seen.has_launched and seen.used < _USED:
-        yield Finding(Code.IDLE, (), f"no kernel ran in {seen.ns / _NS:.0f} s")
+        yield ProgramFinding(FindingCode.IDLE, (), f"no kernel ran in {seen.ns / _NS:.0f} s")
         return
     found = [*_waits(seen), *_gaps(seen), *_hardware(seen)]
     yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
 
 
-def _waits(seen: Period) -> Iterator[tuple[float, Finding]]:
+def _waits(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:
     share, turn = seen.part(seen.activity.share.ns), seen.part(seen.activity.turn.ns)
     used = f"it used {seen.part(seen.gpu_ns):.0%} of the card's time"
     if share >= _WAITS:
         text = f"launches waited {share:.0%} of the time for the own share of {seen.cores} %; {used}"
-        yield share, Finding(Code.SHARE_USED_UP, (), text, _bound(1 - share))
+        yield share, ProgramFinding(FindingCode.SHARE_USED_UP, (), text, _bound(1 - share))
     if turn >= _WAITS:
         text = f"launches waited {turn:.0%} of the time for other containers of the card; {used}"
-        yield turn, Finding(Code.WAITS_FOR_TURNS, (), text, _bound(1 - turn))
+        yield turn, ProgramFinding(FindingCode.WAITS_FOR_TURNS, (), text, _bound(1 - turn))
 
 
-def _gaps(seen: Period) -> Iterator[tuple[float, Finding]]:
+def _gaps(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:
     """Yield why the card was idle although it was the container's turn."""
     if seen.idle < _GAPS:
         return
     code, more = _cause(seen)
     text = f"the card was idle {seen.idle:.0%} of the time{more}"
-    saved = min(seen.idle, seen.awaited) if code is Code.SYNC_BOUND else seen.idle
-    yield seen.idle, Finding(code, (), text, _bound(1 - saved, seen.host if code is Code.DATA_BOUND else None))
+    saved = min(seen.idle, seen.awaited) if code is FindingCode.SYNC_BOUND else seen.idle
+    yield (
+        seen.idle,
+        ProgramFinding(code, (), text, _bound(1 - saved, seen.host if code is FindingCode.DATA_BOUND else None)),
+    )
 
 
-def _cause(seen: Period) -> tuple[Code, str]:
+def _cause(seen: Period) -> tuple[FindingCode, str]:
     """Return why the card was idle, and what shows that: what is certain is asked first."""
     copied, where = _copied_per_s(seen)
     if copied / seen.idle >= _COPIED_PER_IDLE_S:
-        return Code.COPY_BOUND, f", while {copied / 1e9:.1f} GB/s were copied {where}"
+        return FindingCode.COPY_BOUND, f", while {copied / 1e9:.1f} GB/s were copied {where}"
     host = seen.host
     if host and host.written_per_s / seen.idle >= _FILES_PER_IDLE_S and host.written_per_s > host.read_per_s:
-        return Code.CHECKPOINT_DIPS, f", while {host.written_per_s / 1e6:,.0f} MB/s were written"
+        return FindingCode.CHECKPOINT_DIPS, f", while {host.written_per_s / 1e6:,.0f} MB/s were written"
     if host and host.read_per_s / seen.idle >= _FILES_PER_IDLE_S:
         stored = f"{min(1.0, host.storage_per_s / host.read_per_s):.0%} of it from storage"
-        return Code.DATA_BOUND, f", while {host.read_per_s / 1e6:,.0f} MB/s were read, {stored}, {_work(host)}"
+        return FindingCode.DATA_BOUND, f", while {host.read_per_s / 1e6:,.0f} MB/s were read, {stored}, {_work(host)}"
     if host and host.cpus >= _WORKERS:
-        return Code.DATA_BOUND, f", while data were prepared {_work(host)}"
+        return FindingCode.DATA_BOUND, f", while data were prepared {_work(host)}"
     return _by_gaps(seen, host)
 
 
@@ -83,23 +86,29 @@ def _copied_per_s(seen: Period) -> tuple[float, str]:
     return seen.activity.pageable_bytes * _NS / seen.ns, "between the card and pageable memory"
 
 
-def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[Code, str]:
+def _by_gaps(seen: Period, host: HostSeen | None) -> tuple[FindingCode, str]:
     """Tell apart by the length of the gaps and by waits, which the limiter counts.
 
     Without its waits a program takes as long as the host needs to launch its work, or the card to do it. So waits are
     the cause only where they take much of the time; where they are short, the host was late with its launches.
     """
     if seen.gap_ns is None:
-        return Code.HOST_BOUND, f": it launches, waits for results, or does something else {_work(host)}".rstrip()
+        return (
+            FindingCode.HOST_BOUND,
+            f": it launches, waits for results, or does something else {_work(host)}".rstrip(),
+        )
     seconds = seen.ns / _NS
     often = f", in {seen.activity.host_gaps / seconds:,.0f} gaps a second"
     if seen.gap_ns >= _LONG_GAP_NS:
         does_compute = host is not None and host.cpus >= _COMPUTING
-        return Code.DATA_BOUND if does_compute else Code.HOST_BOUND, f"{often} of {seen.gap_ns / 1e6:,.0f} ms"
+        return (
+            FindingCode.DATA_BOUND if does_compute else FindingCode.HOST_BOUND,
+            f"{often} of {seen.gap_ns / 1e6:,.0f} ms",
+        )
     if _waits_take_the_time(seen):
         waits = f"{seen.activity.synchronizes / seconds:,.0f} times a second, {seen.awaited:.0%} of the time"
-        return Code.SYNC_BOUND, f"{often}; the program waited for it {waits}"
-    return Code.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
+        return FindingCode.SYNC_BOUND, f"{often}; the program waited for it {waits}"
+    return FindingCode.LAUNCH_BOUND, f"{often} of {seen.gap_ns / 1e3:,.0f} us"
 
 
 def _work(host: HostSeen | None) -> str:
@@ -115,25 +124,31 @@ def _waits_take_the_time(seen: Period) -> bool:
     return is_frequent and waits * 2 >= seen.activity.host_gaps and seen.awaited * 2 >= seen.idle
 
 
-def _hardware(seen: Period) -> Iterator[tuple[float, Finding]]:
+def _hardware(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:
     """Yield why a busy card is slow."""
     card = seen.card
     if card is None or card.busy < _BUSY:
         return
     if card.multiprocessors is not None and (part := card.multiprocessors / card.busy) <= _FEW:
         text = f"kernels ran {card.busy:.0%} of the time, on {card.multiprocessors:.0%} of the multiprocessors"
-        yield 1 - part, Finding(Code.ONE_KERNEL, (), text, _bound(part))
+        yield 1 - part, ProgramFinding(FindingCode.ONE_KERNEL, (), text, _bound(part))
     yield from _limited(card)
 
 
-def _limited(card: CardSeen) -> Iterator[tuple[float, Finding]]:
+def _limited(card: CardSeen) -> Iterator[tuple[float, ProgramFinding]]:
     if card.clock is None or card.clock >= _SLOWED:
         return
     text = f"the clock was {card.clock:.0%} of the highest"
     if card.heat >= _OFTEN:
-        yield 1 - card.clock, Finding(Code.HEAT_LIMIT, (), f"{text}, limited by the temperature", _bound(card.clock))
+        yield (
+            1 - card.clock,
+            ProgramFinding(FindingCode.HEAT_LIMIT, (), f"{text}, limited by the temperature", _bound(card.clock)),
+        )
     elif card.power >= _OFTEN:
-        yield 1 - card.clock, Finding(Code.POWER_LIMIT, (), f"{text}, limited by power", _bound(card.clock))
+        yield (
+            1 - card.clock,
+            ProgramFinding(FindingCode.POWER_LIMIT, (), f"{text}, limited by power", _bound(card.clock)),
+        )
 
 
 def _bound(part: float, host: HostSeen | None = None) -> float:

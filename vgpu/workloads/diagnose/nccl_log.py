@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from vgpu.domain.errors import MalformedError
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding, merged
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding, merged
 
 MAX_LINES: Final = 5_000_000
 _MAX_LINE: Final = 4096  # characters of a line that are read
@@ -34,20 +34,20 @@ _SETTING: Final = re.compile(r"(NCCL_\w+) set by environment to (\S+?)\.?$")
 _OPERATION: Final = re.compile(r"NCCL INFO \w+: opCount ")
 _WARNING: Final = re.compile(r"NCCL WARN (.*)")
 _CAUSES: Final = {
-    ("NCCL_IB_DISABLE", "1"): Code.NCCL_SOCKETS,
-    ("NCCL_NET", "Socket"): Code.NCCL_SOCKETS,
-    ("NCCL_P2P_DISABLE", "1"): Code.NCCL_NO_PEER_ACCESS,
-    ("NCCL_NET_GDR_LEVEL", "LOC"): Code.NCCL_NO_GDRDMA,
-    ("NCCL_NET_GDR_LEVEL", "0"): Code.NCCL_NO_GDRDMA,
+    ("NCCL_IB_DISABLE", "1"): FindingCode.NCCL_SOCKETS,
+    ("NCCL_NET", "Socket"): FindingCode.NCCL_SOCKETS,
+    ("NCCL_P2P_DISABLE", "1"): FindingCode.NCCL_NO_PEER_ACCESS,
+    ("NCCL_NET_GDR_LEVEL", "LOC"): FindingCode.NCCL_NO_GDRDMA,
+    ("NCCL_NET_GDR_LEVEL", "0"): FindingCode.NCCL_NO_GDRDMA,
 }
 
 
-def check(lines: Iterable[str]) -> list[Finding]:
+def check(lines: Iterable[str]) -> list[ProgramFinding]:
     """Return what a log shows, one finding for each code; after 5 million lines the rest is not read.
 
     Raises MalformedError where no line is NCCL's.
     """
-    counted: dict[Code, int] = {}
+    counted: dict[FindingCode, int] = {}
     shown, is_log = [], False
     for number, line in zip(range(1, MAX_LINES + 1), lines, strict=False):
         is_log = is_log or _MARK in line
@@ -60,34 +60,36 @@ def check(lines: Iterable[str]) -> list[Finding]:
     return [_with_count(each, counted[each.code]) for each in merged(shown)]
 
 
-def _with_count(found: Finding, count: int) -> Finding:
+def _with_count(found: ProgramFinding, count: int) -> ProgramFinding:
     more = f" ({count} lines)" if count > len(found.lines) else ""
-    return Finding(found.code, found.lines, found.seen + more)
+    return ProgramFinding(found.code, found.lines, found.seen + more)
 
 
-def _of_line(number: int, line: str) -> Iterator[Finding]:
+def _of_line(number: int, line: str) -> Iterator[ProgramFinding]:
     if channel := _CHANNEL.search(line):
         yield from _of_channel(number, line, channel[1])
     elif version := _VERSION.search(line):
         if (int(version[1]), int(version[2])) < _OLDEST:
-            yield Finding(Code.NCCL_OLD, (number,), f"{version[0]}, older than {_OLDEST[0]}.{_OLDEST[1]}")
+            yield ProgramFinding(FindingCode.NCCL_OLD, (number,), f"{version[0]}, older than {_OLDEST[0]}.{_OLDEST[1]}")
     elif (setting := _SETTING.search(line)) and (code := _CAUSES.get((setting[1], setting[2]))):
-        yield Finding(code, (number,), f"{setting[1]}={setting[2]}")
+        yield ProgramFinding(code, (number,), f"{setting[1]}={setting[2]}")
     elif _OPERATION.search(line):
-        yield Finding(Code.NCCL_DEBUG_COST, (number,), "a line for each operation")
+        yield ProgramFinding(FindingCode.NCCL_DEBUG_COST, (number,), "a line for each operation")
     elif warning := _WARNING.search(line):
-        yield Finding(Code.NCCL_WARNING, (number,), _printable(warning[1]))
+        yield ProgramFinding(FindingCode.NCCL_WARNING, (number,), _printable(warning[1]))
 
 
-def _of_channel(number: int, line: str, way: str) -> Iterator[Finding]:
+def _of_channel(number: int, line: str, way: str) -> Iterator[ProgramFinding]:
     host = _HOST.search(line)
     at = f"{_printable(host[1])}: " if host else ""
     if way.startswith("NET/Socket"):
-        yield Finding(Code.NCCL_SOCKETS, (number,), f"{at}a channel via {_printable(way)}")
+        yield ProgramFinding(FindingCode.NCCL_SOCKETS, (number,), f"{at}a channel via {_printable(way)}")
     elif way.startswith("NET/") and "GDRDMA" not in way:
-        yield Finding(Code.NCCL_NO_GDRDMA, (number,), f"{at}a channel via {_printable(way)}, without GDRDMA")
+        yield ProgramFinding(
+            FindingCode.NCCL_NO_GDRDMA, (number,), f"{at}a channel via {_printable(way)}, without GDRDMA"
+        )
     elif way.startswith("SHM"):
-        yield Finding(Code.NCCL_NO_PEER_ACCESS, (number,), f"{at}a channel via {_printable(way)}")
+        yield ProgramFinding(FindingCode.NCCL_NO_PEER_ACCESS, (number,), f"{at}a channel via {_printable(way)}")
 
 
 def _printable(text: str) -> str:

@@ -8,7 +8,7 @@ does not show what it would use without the limit.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from vgpu.workloads.diagnose.catalogue import Code
+from vgpu.workloads.diagnose.catalogue import FindingCode
 from vgpu.workloads.diagnose.period import Period
 
 BUSY: Final = 0.80  # share of the time from which on a neighbour costs what it uses
@@ -16,7 +16,7 @@ FULL: Final = 0.95  # of the time, for all programs of a card together
 _NAMED: Final = 3  # programs that a sentence names
 
 
-def advice(seen: Period, codes: frozenset[Code] = frozenset(), beside: Iterable[str] = ()) -> str:
+def advice(seen: Period, codes: frozenset[FindingCode] = frozenset(), beside: Iterable[str] = ()) -> str:
     """Return one sentence; empty where it is not known how much the program would use.
 
     `codes`: what was found. A program that waits for turns or for its share would use more than it does. `beside`:
@@ -24,7 +24,7 @@ def advice(seen: Period, codes: frozenset[Code] = frozenset(), beside: Iterable[
     """
     if not _is_use_known(seen, codes):
         return ""
-    if Code.ONE_KERNEL in codes:
+    if FindingCode.ONE_KERNEL in codes:
         return "its kernels use few multiprocessors: of the card's time it takes all, of the card little"
     if seen.used >= BUSY:
         return f"it keeps the card busy {seen.used:.0%} of the time: do not share the card"
@@ -35,9 +35,9 @@ def advice(seen: Period, codes: frozenset[Code] = frozenset(), beside: Iterable[
     )
 
 
-def may_share(seen: Period, codes: frozenset[Code]) -> bool:
+def may_share(seen: Period, codes: frozenset[FindingCode]) -> bool:
     """Return whether it is known how much of a card's time a program needs, and that leaves room for others."""
-    return _is_use_known(seen, codes) and Code.ONE_KERNEL not in codes and seen.used < BUSY
+    return _is_use_known(seen, codes) and FindingCode.ONE_KERNEL not in codes and seen.used < BUSY
 
 
 def together(used: Mapping[str, float]) -> dict[str, list[str]]:
@@ -51,5 +51,5 @@ def together(used: Mapping[str, float]) -> dict[str, list[str]]:
     }
 
 
-def _is_use_known(seen: Period, codes: frozenset[Code]) -> bool:
-    return seen.is_known and not codes & {Code.SHARE_USED_UP, Code.WAITS_FOR_TURNS}
+def _is_use_known(seen: Period, codes: frozenset[FindingCode]) -> bool:
+    return seen.is_known and not codes & {FindingCode.SHARE_USED_UP, FindingCode.WAITS_FOR_TURNS}

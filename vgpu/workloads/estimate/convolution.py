@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.workloads.estimate.loss import classifier_loss
-from vgpu.workloads.estimate.plan import Plan
-from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.plan import EstimatePlan
+from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 
 _INDEX_BYTES: Final = 8
 _REDUCTION: Final = 4  # of a bottleneck's width
@@ -41,22 +41,22 @@ class _Conv:
     relu: bool = True
 
 
-def build(shape: ResNet, plan: Plan) -> Model:
+def build(shape: ResNet, plan: EstimatePlan) -> StagedModel:
     """Return a ResNet for a plan."""
     side = -(-shape.image // 2)
     stem = _stage(_Conv("stem", shape.channels, shape.stem, 7, side), plan)
     pooled = plan.batch * shape.stem * (-(-side // 2)) ** 2
-    first = Stage("image", saved=plan.batch * shape.channels * shape.image**2)
-    pool = Stage("pool", saved=pooled, saved_bytes=pooled * _INDEX_BYTES, backward=2 * pooled)
+    first = ModelStage("image", saved=plan.batch * shape.channels * shape.image**2)
+    pool = ModelStage("pool", saved=pooled, saved_bytes=pooled * _INDEX_BYTES, backward=2 * pooled)
     blocks = [_stage(each, plan) for each in _convolutions(shape, -(-side // 2))]
     last = shape.widths[-1]
-    linear = Stage(
+    linear = ModelStage(
         "linear",
         parameters=last * shape.classes + shape.classes,
         saved=plan.batch * last,
         flops=2 * plan.batch * last * shape.classes,
     )
-    return Model(shape.name, [first, stem, pool, *blocks, linear, classifier_loss(shape.classes, plan)])
+    return StagedModel(shape.name, [first, stem, pool, *blocks, linear, classifier_loss(shape.classes, plan)])
 
 
 def _convolutions(shape: ResNet, side: int) -> list[_Conv]:
@@ -85,10 +85,10 @@ def _convolutions_of_block(name: str, before: int, width: int, side: int, reduce
     ]
 
 
-def _stage(conv: _Conv, plan: Plan) -> Stage:
+def _stage(conv: _Conv, plan: EstimatePlan) -> ModelStage:
     out = plan.batch * conv.after * conv.side**2
     weights = conv.before * conv.after * conv.kernel**2
-    return Stage(
+    return ModelStage(
         name=conv.name,
         parameters=weights + 2 * conv.after,
         saved=out * (2 if conv.relu else 1),

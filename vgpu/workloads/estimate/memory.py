@@ -15,8 +15,8 @@ from typing import Final
 
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import optimizer_states
-from vgpu.workloads.estimate.plan import Optimizer, Plan
-from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.plan import EstimatePlan, Optimizer
+from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 
 # What one process has on a card beside its tensors. The context of CUDA with the kernels of PyTorch that a training
 # step loads: 742 to 762 MiB on an H200 with driver 580 and PyTorch 2.11 (benchmarks/estimate_accuracy.py). The
@@ -36,7 +36,7 @@ _MOST_IDLE_BYTES: Final = 1024 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryEstimate:
     """Bytes on one GPU.
 
     Attributes:
@@ -79,7 +79,7 @@ class _Moment:
     extra: int
 
 
-def estimate(model: Model, plan: Plan) -> Memory:
+def estimate(model: StagedModel, plan: EstimatePlan) -> MemoryEstimate:
     """Return the memory of a step of training, or of decoding with a full KV cache."""
     weights = _weights(model, plan)
     gradients = _gradients(model, plan) if plan.training else 0
@@ -89,7 +89,7 @@ def estimate(model: Model, plan: Plan) -> Memory:
     moments = list(_training(model, plan, resident, gradients) if plan.training else _inference(model, plan, resident))
     highest = max(moments, key=lambda each: each.live + each.extra)
     peak = highest.live + highest.extra
-    return Memory(
+    return MemoryEstimate(
         weights=weights,
         gradients=gradients,
         optimizer=states,
@@ -104,41 +104,41 @@ def estimate(model: Model, plan: Plan) -> Memory:
     )
 
 
-def _idle(changing: int, plan: Plan) -> int:
+def _idle(changing: int, plan: EstimatePlan) -> int:
     """Return what the allocator keeps idle beside tensors that come and go."""
     percent = _CHECKPOINTING_IDLE_PERCENT if plan.checkpointing else _IDLE_PERCENT
     return min(max(_SEGMENT_BYTES, changing * percent // 100), _MOST_IDLE_BYTES)
 
 
-def _share(size: int, plan: Plan, stage: int) -> int:
+def _share(size: int, plan: EstimatePlan, stage: int) -> int:
     """Return what one GPU keeps of something that ZeRO splits from this stage on."""
     return -(-size // plan.data_parallel) if plan.zero >= stage else size
 
 
-def _weights(model: Model, plan: Plan) -> int:
+def _weights(model: StagedModel, plan: EstimatePlan) -> int:
     own = _share(plan.dtype.size(model.parameters), plan, 3)
     casts = plan.compute.size(model.parameters) if plan.compute is not plan.dtype and plan.training else 0
     return own + casts
 
 
-def _gradients(model: Model, plan: Plan) -> int:
+def _gradients(model: StagedModel, plan: EstimatePlan) -> int:
     if plan.optimizer is Optimizer.NONE:
         return 0
     return _share(plan.dtype.size(model.parameters), plan, 2)
 
 
-def _kept(stage: Stage, plan: Plan) -> int:
+def _kept(stage: ModelStage, plan: EstimatePlan) -> int:
     if plan.checkpointing and stage.entry:
         return plan.compute.size(stage.entry)
     return plan.compute.size(stage.saved) + stage.saved_bytes
 
 
-def _gathered(stage: Stage, plan: Plan) -> int:
+def _gathered(stage: ModelStage, plan: EstimatePlan) -> int:
     """Return the weights of a stage that ZeRO's third stage collects for a moment."""
     return plan.dtype.size(stage.parameters) if plan.zero == 3 else 0  # noqa: PLR2004 - the stage's number
 
 
-def _training(model: Model, plan: Plan, resident: int, gradients: int) -> Iterator[_Moment]:
+def _training(model: StagedModel, plan: EstimatePlan, resident: int, gradients: int) -> Iterator[_Moment]:
     """Yield the memory after each stage of the forward pass, in each of the backward pass, and in the step."""
     live = resident
     for stage in model.stages:
@@ -151,7 +151,7 @@ def _training(model: Model, plan: Plan, resident: int, gradients: int) -> Iterat
     yield _Moment("the optimizer's step", kept, optimizer_states.step_bytes(plan, parameters))
 
 
-def _backward(stages: Sequence[Stage], plan: Plan, live: int, gradients: int) -> Iterator[_Moment]:
+def _backward(stages: Sequence[ModelStage], plan: EstimatePlan, live: int, gradients: int) -> Iterator[_Moment]:
     total = sum(each.parameters for each in stages) or 1
     for stage in reversed(stages):
         again = plan.compute.size(stage.saved) + stage.saved_bytes if plan.checkpointing and stage.entry else 0
@@ -162,7 +162,7 @@ def _backward(stages: Sequence[Stage], plan: Plan, live: int, gradients: int) ->
         live += grown - _kept(stage, plan)
 
 
-def _inference(model: Model, plan: Plan, resident: int) -> Iterator[_Moment]:
+def _inference(model: StagedModel, plan: EstimatePlan, resident: int) -> Iterator[_Moment]:
     for stage in model.stages:
         extra = plan.compute.size(stage.forward) + stage.held_bytes + _gathered(stage, plan)
         yield _Moment("the forward pass of the prompt", resident, extra)

@@ -10,7 +10,7 @@ less than 4096 elements stay in fp32, which is left out.
 
 from typing import Final
 
-from vgpu.workloads.estimate.plan import Dtype, Optimizer, Plan
+from vgpu.workloads.estimate.plan import Dtype, EstimatePlan, Optimizer
 
 _STATES: Final = {
     Optimizer.NONE: 0,
@@ -27,7 +27,7 @@ _BLOCK: Final = 256  # bitsandbytes' blocks
 _FOREACH: Final = frozenset({Optimizer.ADAM, Optimizer.ADAMW})
 
 
-def state_bytes(plan: Plan, parameters: int) -> int:
+def state_bytes(plan: EstimatePlan, parameters: int) -> int:
     """Return the bytes of the states of an optimizer for this many parameters, master weights too."""
     states = _STATES[plan.optimizer]
     kept = Dtype.FP32 if plan.master_weights else plan.dtype
@@ -37,7 +37,7 @@ def state_bytes(plan: Plan, parameters: int) -> int:
     return states * kept.size(parameters) + master
 
 
-def step_bytes(plan: Plan, parameters: int) -> int:
+def step_bytes(plan: EstimatePlan, parameters: int) -> int:
     """Return what a step of the optimizer needs for a moment."""
     kept = Dtype.FP32 if plan.master_weights else plan.dtype
     return kept.size(parameters) if plan.optimizer in _FOREACH else 0

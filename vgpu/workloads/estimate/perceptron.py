@@ -4,18 +4,18 @@ import itertools
 from collections.abc import Sequence
 
 from vgpu.workloads.estimate.loss import classifier_loss
-from vgpu.workloads.estimate.plan import Plan
-from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.plan import EstimatePlan
+from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 
 
-def build(sizes: Sequence[int], plan: Plan) -> Model:
+def build(sizes: Sequence[int], plan: EstimatePlan) -> StagedModel:
     """Return a perceptron whose layers have these widths, from the input to the logits."""
     layers = [_layer(index, before, after, plan) for index, (before, after) in enumerate(itertools.pairwise(sizes))]
-    return Model(f"MLP {'-'.join(map(str, sizes))}", [*layers, classifier_loss(sizes[-1], plan)])
+    return StagedModel(f"MLP {'-'.join(map(str, sizes))}", [*layers, classifier_loss(sizes[-1], plan)])
 
 
-def _layer(index: int, before: int, after: int, plan: Plan) -> Stage:
-    return Stage(
+def _layer(index: int, before: int, after: int, plan: EstimatePlan) -> ModelStage:
+    return ModelStage(
         name=f"linear {index}",
         parameters=before * after + after,
         saved=plan.batch * before,

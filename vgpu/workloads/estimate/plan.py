@@ -45,7 +45,7 @@ class Attention(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EstimatePlan:
     """What a user asks.
 
     Attributes:

@@ -5,10 +5,10 @@ from typing import Final
 
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import memory
-from vgpu.workloads.estimate.cards import CARDS, Card
-from vgpu.workloads.estimate.memory import Memory
-from vgpu.workloads.estimate.plan import Plan
-from vgpu.workloads.estimate.stages import Model
+from vgpu.workloads.estimate.cards import CARDS, CardModel
+from vgpu.workloads.estimate.memory import MemoryEstimate
+from vgpu.workloads.estimate.plan import EstimatePlan
+from vgpu.workloads.estimate.stages import StagedModel
 
 _SLICE_MIB: Final = 256  # the cluster's default size of a slice, to which requests are rounded up
 
@@ -23,22 +23,22 @@ class Fit:
         token_seconds: the least time of a generated token; None for training.
     """
 
-    card: Card
+    card: CardModel
     fits: bool
     seconds: float
     token_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EstimateReport:
     """What `vgpu estimate` answers."""
 
-    model: Model
-    plan: Plan
-    memory: Memory
+    model: StagedModel
+    plan: EstimatePlan
+    memory: MemoryEstimate
 
     @classmethod
-    def of(cls, model: Model, plan: Plan) -> "Report":
+    def of(cls, model: StagedModel, plan: EstimatePlan) -> "EstimateReport":
         """Estimate a model for a plan."""
         return cls(model, plan, memory.estimate(model, plan))
 
@@ -90,7 +90,7 @@ class Report:
             "assumptions": list(self.model.assumptions),
         }
 
-    def _fit(self, card: Card) -> Fit:
+    def _fit(self, card: CardModel) -> Fit:
         fits = card.fits(self.share_mib * MIB)
         read = card.seconds_to_read(self.memory.weights + self.memory.kv_cache)
         return Fit(card, fits, card.seconds(self.flops, self.plan.compute), None if self.plan.training else read)

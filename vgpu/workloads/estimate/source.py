@@ -9,12 +9,12 @@ from vgpu.adapters import given_file
 from vgpu.domain.errors import MalformedError
 from vgpu.workloads.estimate import convolution, from_numbers, graph, perceptron, transformer
 from vgpu.workloads.estimate.from_numbers import Numbers
-from vgpu.workloads.estimate.plan import Dtype, Plan
+from vgpu.workloads.estimate.plan import Dtype, EstimatePlan
 from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config
 from vgpu.workloads.estimate.readers.onnx_file import Graph
-from vgpu.workloads.estimate.readers.safetensors import Weights
+from vgpu.workloads.estimate.readers.safetensors import StoredWeights
 from vgpu.workloads.estimate.readers.transformers_config import Shape
-from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 from vgpu.workloads.estimate.transformer import Transformer
 
 _MAX_FILES: Final = 1000  # of safetensors in a folder
@@ -22,12 +22,12 @@ _CONFIG: Final = "config.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ModelSource:
     """What was read of a model, before a plan says how it is used."""
 
     name: str
     shape: Shape | None = None
-    weights: Weights | None = None
+    weights: StoredWeights | None = None
     graph: Graph | None = None
     widths: Sequence[int] = ()
     numbers: Numbers = field(default_factory=Numbers)
@@ -38,7 +38,7 @@ class Source:
         """Whether the model has blocks that can be computed again, and layers that GPUs can share."""
         return self.graph is None and not self.widths and not isinstance(self.shape, convolution.ResNet)
 
-    def build(self, plan: Plan, sizes: Mapping[str, int]) -> Model:
+    def build(self, plan: EstimatePlan, sizes: Mapping[str, int]) -> StagedModel:
         """Return the model for a plan; `sizes` are those that an ONNX file only names.
 
         Raises MalformedModel and ValueError.
@@ -54,7 +54,7 @@ class Source:
             return convolution.build(self.shape, plan)
         return self._transformer(plan)
 
-    def _transformer(self, plan: Plan) -> Model:
+    def _transformer(self, plan: EstimatePlan) -> StagedModel:
         if isinstance(self.shape, Transformer):
             model = transformer.build(self.shape, plan)
         else:
@@ -65,15 +65,15 @@ class Source:
         return _with_parameters(model, total // plan.tensor_parallel) if total else model
 
 
-def _with_parameters(model: Model, total: int) -> Model:
+def _with_parameters(model: StagedModel, total: int) -> StagedModel:
     """Return a model whose parameters are exactly these; the difference is spread over the stages."""
     own = model.parameters
     stages = [replace(each, parameters=each.parameters * total // own) for each in model.stages]
     left = total - sum(each.parameters for each in stages)
-    return replace(model, stages=[Stage("rounding", parameters=left), *stages])
+    return replace(model, stages=[ModelStage("rounding", parameters=left), *stages])
 
 
-def read(path: Path) -> Source:
+def read(path: Path) -> ModelSource:
     """Read a file of a model, or a folder with config.json and safetensors. Raises MalformedError, with the file."""
     if path.is_dir():
         return _folder(path)
@@ -82,7 +82,7 @@ def read(path: Path) -> Source:
     if path.suffix == ".onnx":
         with given_file.reading(path) as file:
             found = onnx_file.read(file)
-        return Source(path.name, graph=found, dtype=found.dtype)
+        return ModelSource(path.name, graph=found, dtype=found.dtype)
     if path.suffix == ".json":
         return _config(path)
     if not path.exists():
@@ -90,7 +90,7 @@ def read(path: Path) -> Source:
     raise MalformedError(f"{path}: not a folder, config.json, .safetensors or .onnx")
 
 
-def _folder(path: Path) -> Source:
+def _folder(path: Path) -> ModelSource:
     files = sorted(path.glob("*.safetensors"))
     if not files and not (path / _CONFIG).exists():
         raise MalformedError(f"{path}: has no config.json and no .safetensors")
@@ -99,22 +99,22 @@ def _folder(path: Path) -> Source:
     return _folder_of(path.resolve().name, path / _CONFIG, files)
 
 
-def _folder_of(name: str, config: Path, files: Sequence[Path]) -> Source:
-    base = replace(_config(config), name=name) if config.exists() else Source(name)
+def _folder_of(name: str, config: Path, files: Sequence[Path]) -> ModelSource:
+    base = replace(_config(config), name=name) if config.exists() else ModelSource(name)
     if not files:
         return base
     found = [_weights(each) for each in files]
-    weights = Weights(sum(each.parameters for each in found), found[0].dtype)
+    weights = StoredWeights(sum(each.parameters for each in found), found[0].dtype)
     return replace(base, weights=weights, dtype=weights.dtype)
 
 
-def _config(path: Path) -> Source:
+def _config(path: Path) -> ModelSource:
     with given_file.reading(path) as file:
         data = file.read(transformers_config.MAX_BYTES + 1)
         shape = transformers_config.read(data)
-        return Source(shape.name, shape=shape, dtype=transformers_config.dtype(data))
+        return ModelSource(shape.name, shape=shape, dtype=transformers_config.dtype(data))
 
 
-def _weights(path: Path) -> Weights:
+def _weights(path: Path) -> StoredWeights:
     with given_file.reading(path) as file:
         return safetensors.read(file)

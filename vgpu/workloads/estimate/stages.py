@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ModelStage:
     """A part of a model in the order of its forward pass, for one micro-batch on one GPU.
 
     Counts are elements in the type of the activations, unless the name says bytes. A tensor that two operations keep
@@ -35,7 +35,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class StagedModel:
     """A model in numbers.
 
     Attributes:
@@ -46,7 +46,7 @@ class Model:
     """
 
     name: str
-    stages: Sequence[Stage]
+    stages: Sequence[ModelStage]
     kv_elements: int = 0
     assumptions: tuple[str, ...] = ()
 

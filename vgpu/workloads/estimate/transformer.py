@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.workloads.estimate.loss import classifier_loss, cross_entropy
-from vgpu.workloads.estimate.plan import Attention, Dtype, Plan
-from vgpu.workloads.estimate.stages import Model, Stage
+from vgpu.workloads.estimate.plan import Attention, Dtype, EstimatePlan
+from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 
 # Tensors as wide as the feed-forward layer that an activation function keeps, its output too. gelu_new is written in
 # Python (transformers, NewGELUActivation): the input, its half, tanh, 1 + tanh and the product.
@@ -114,14 +114,14 @@ class Transformer:
         return self.hidden * self.experts if self.experts > 1 else 0
 
 
-def build(shape: Transformer, plan: Plan, assumptions: tuple[str, ...] = ()) -> Model:
+def build(shape: Transformer, plan: EstimatePlan, assumptions: tuple[str, ...] = ()) -> StagedModel:
     """Return a transformer for a plan."""
     blocks = [_block(shape, plan, index) for index in range(shape.layers)]
     stages = [_embedding(shape, plan), *blocks, *_end(shape, plan)]
-    return Model(shape.name, stages, _kv_elements(shape, plan), assumptions)
+    return StagedModel(shape.name, stages, _kv_elements(shape, plan), assumptions)
 
 
-def _kv_elements(shape: Transformer, plan: Plan) -> int:
+def _kv_elements(shape: Transformer, plan: EstimatePlan) -> int:
     """Return the elements of keys and values (Pope et al., "Efficiently Scaling Transformer Inference", 2022)."""
     if plan.training or not shape.decoder:
         return 0
@@ -129,16 +129,16 @@ def _kv_elements(shape: Transformer, plan: Plan) -> int:
     return 2 * shape.layers * plan.batch * tokens * _split(shape.keys, plan)
 
 
-def _split(width: int, plan: Plan) -> int:
+def _split(width: int, plan: EstimatePlan) -> int:
     return -(-width // plan.tensor_parallel)
 
 
-def _embedding(shape: Transformer, plan: Plan) -> Stage:
+def _embedding(shape: Transformer, plan: EstimatePlan) -> ModelStage:
     tables = (_split(shape.vocabulary, plan) + shape.positions + shape.token_types) * shape.hidden
     norm = shape.norm if shape.embedding_norm else 0
     kept = plan.tokens * shape.hidden if shape.embedding_norm else 0
     masks = plan.tokens * shape.hidden if shape.dropout else 0
-    return Stage(
+    return ModelStage(
         "embedding",
         parameters=tables + norm,
         saved=kept,
@@ -148,7 +148,7 @@ def _embedding(shape: Transformer, plan: Plan) -> Stage:
     )
 
 
-def _block(shape: Transformer, plan: Plan, index: int) -> Stage:
+def _block(shape: Transformer, plan: EstimatePlan, index: int) -> ModelStage:
     split, tokens = plan.tensor_parallel, plan.tokens
     matrices = shape.attention_parameters + shape.experts * shape.expert_parameters
     active = shape.attention_parameters + shape.active_experts * shape.expert_parameters + shape.router
@@ -157,7 +157,7 @@ def _block(shape: Transformer, plan: Plan, index: int) -> Stage:
     wide = shape.active_experts * _split(shape.feed_forward, plan)
     feed_forward = wide * (_KEPT[shape.activation] + (2 if shape.gated else 0))
     masks = 2 * tokens * shape.hidden if shape.dropout else 0
-    return Stage(
+    return ModelStage(
         name=f"block {index}",
         parameters=-(-matrices // split) + shape.block_norms * shape.norm + shape.router,
         saved=tokens * (norms + attention + feed_forward),
@@ -169,7 +169,7 @@ def _block(shape: Transformer, plan: Plan, index: int) -> Stage:
     )
 
 
-def _norms(shape: Transformer, plan: Plan) -> tuple[int, int]:
+def _norms(shape: Transformer, plan: EstimatePlan) -> tuple[int, int]:
     """Return what norms keep: elements for a token, and bytes in other types for all tokens."""
     count = shape.block_norms
     if not shape.rms:
@@ -178,7 +178,7 @@ def _norms(shape: Transformer, plan: Plan) -> tuple[int, int]:
     return 2 * count * shape.hidden, wide + count * _STATISTICS * plan.tokens
 
 
-def _attention(shape: Transformer, plan: Plan) -> tuple[int, int, int]:
+def _attention(shape: Transformer, plan: EstimatePlan) -> tuple[int, int, int]:
     """Return what attention keeps: elements of a token, bytes of all tokens; and a token's scores for a moment."""
     kept = _split(shape.queries, plan) * 2 + _split(shape.keys, plan) * 2
     heads = _split(shape.heads, plan)
@@ -189,21 +189,23 @@ def _attention(shape: Transformer, plan: Plan) -> tuple[int, int, int]:
     return kept + scores + dropped, masks, scores
 
 
-def _end(shape: Transformer, plan: Plan) -> list[Stage]:
+def _end(shape: Transformer, plan: EstimatePlan) -> list[ModelStage]:
     """Return what follows the blocks: a norm, the matrix of the logits, the loss."""
     norm = shape.norm if shape.final_norm else 0
     kept = plan.tokens * shape.hidden * (2 if shape.final_norm else 1)
     wide = Dtype.FP32.size(plan.tokens * shape.hidden) if shape.rms and shape.final_norm else 0
     pooler = shape.hidden * (shape.hidden + 1) if shape.pooler else 0
     stages = [
-        Stage("final norm", parameters=norm + pooler, saved=kept, saved_bytes=wide, backward=plan.tokens * shape.hidden)
+        ModelStage(
+            "final norm", parameters=norm + pooler, saved=kept, saved_bytes=wide, backward=plan.tokens * shape.hidden
+        )
     ]
     if not shape.head:
         return [*stages, classifier_loss(max(shape.classes, 2), plan)]
     rows = plan.tokens if plan.training else plan.batch  # inference computes the logits of the last token
     classes = _split(shape.vocabulary, plan)
     matrix = 0 if shape.tied else classes * shape.hidden
-    logits = Stage(
+    logits = ModelStage(
         "logits' matrix", parameters=matrix, flops=2 * rows * classes * shape.hidden, backward=rows * shape.hidden
     )
     return [*stages, logits, cross_entropy(rows, classes, plan)]

@@ -36,7 +36,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HoldSettings:
     """What a user asks.
 
     Attributes:
@@ -52,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class LoadMeasurement:
     """What was seen at one time (CLOCK_MONOTONIC, ns).
 
     Attributes:
@@ -66,7 +66,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ControlState:
     """The loop's memory.
 
     Attributes:
@@ -87,25 +87,25 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ControlStep:
     """The next state, and lines for the log."""
 
-    state: State
+    state: ControlState
     log: Sequence[str] = ()
 
 
-def begin(now_ns: int) -> State:
+def begin(now_ns: int) -> ControlState:
     """Return the first state."""
-    return State(Mode.RUN, FIRST_MULTIPLIER, now_ns, now_ns, now_ns, now_ns)
+    return ControlState(Mode.RUN, FIRST_MULTIPLIER, now_ns, now_ns, now_ns, now_ns)
 
 
-def target_now(settings: Settings, state: State, now_ns: int) -> float:
+def target_now(settings: HoldSettings, state: ControlState, now_ns: int) -> float:
     """Return the target that is in force."""
     is_long = settings.idle_after_ns is not None and now_ns - state.others_ns >= settings.idle_after_ns
     return settings.idle_target if is_long else settings.target
 
 
-def advance(settings: Settings, state: State, seen: Measurement) -> Step:
+def advance(settings: HoldSettings, state: ControlState, seen: LoadMeasurement) -> ControlStep:
     """Return what follows from a measurement."""
     if seen.others:
         return _yield(replace(state, others_ns=seen.at_ns), seen)
@@ -114,42 +114,42 @@ def advance(settings: Settings, state: State, seen: Measurement) -> Step:
     return _regulate(settings, _with_sample(state, seen), seen.at_ns)
 
 
-def _yield(state: State, seen: Measurement) -> Step:
+def _yield(state: ControlState, seen: LoadMeasurement) -> ControlStep:
     if state.mode is Mode.SLEEP:
-        return Step(state)
+        return ControlStep(state)
     now = seen.at_ns
     asleep = replace(state, mode=Mode.SLEEP, since_ns=now, changed_ns=now, decided_ns=now, samples=())
-    return Step(asleep, [f"Sleep: others use the card, load {_whole(seen.utilisation)}"])
+    return ControlStep(asleep, [f"Sleep: others use the card, load {_whole(seen.utilisation)}"])
 
 
-def _wake(settings: Settings, state: State, seen: Measurement) -> Step:
+def _wake(settings: HoldSettings, state: ControlState, seen: LoadMeasurement) -> ControlStep:
     now = seen.at_ns
     if now - state.others_ns < settings.return_after_ns:
-        return Step(state)
+        return ControlStep(state)
     awake = replace(state, mode=Mode.RUN, since_ns=now, changed_ns=now, decided_ns=now, samples=())
-    return Step(awake, [f"Idle for {(now - state.since_ns) // _S}s with load {_whole(seen.utilisation)}"])
+    return ControlStep(awake, [f"Idle for {(now - state.since_ns) // _S}s with load {_whole(seen.utilisation)}"])
 
 
-def _with_sample(state: State, seen: Measurement) -> State:
+def _with_sample(state: ControlState, seen: LoadMeasurement) -> ControlState:
     if seen.utilisation is None or seen.at_ns - state.changed_ns < _LAG_NS:
         return state
     return replace(state, samples=(*state.samples, seen.utilisation)[-100:])
 
 
-def _regulate(settings: Settings, state: State, now_ns: int) -> Step:
+def _regulate(settings: HoldSettings, state: ControlState, now_ns: int) -> ControlStep:
     waited = now_ns - state.decided_ns
     if waited < _FAST_NS or not state.samples:
-        return Step(state)
+        return ControlStep(state)
     load = sum(state.samples) / len(state.samples)
     target = target_now(settings, state, now_ns)
     is_near = abs(load - target) <= _NEAR
     if is_near and waited < _SLOW_NS:
-        return Step(state)
+        return ControlStep(state)
     line = f"Run for {waited // _S}s with load {round(load)} and multiplier {state.multiplier}"
     multiplier = state.multiplier if is_near else _scaled(state.multiplier, load, target)
     changed = state.changed_ns if is_near else now_ns
     following = replace(state, multiplier=multiplier, changed_ns=changed, decided_ns=now_ns, samples=())
-    return Step(following, [line, *_adjusted(state.multiplier, multiplier)])
+    return ControlStep(following, [line, *_adjusted(state.multiplier, multiplier)])
 
 
 def _scaled(multiplier: int, load: float, target: float) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from vgpu.workloads.hold import control
-from vgpu.workloads.hold.control import Measurement, Mode, Settings, State
+from vgpu.workloads.hold.control import ControlState, HoldSettings, LoadMeasurement, Mode
 
 SAMPLE_S: Final = 0.047
 DECISION_NS: Final = 500_000_000
@@ -26,7 +26,7 @@ class Sensors(Protocol):
         """Whether another process has used the card since the last call."""
 
 
-class Load(Protocol):
+class CardLoad(Protocol):
     """The load on the card."""
 
     def set(self, iterations: int) -> None:
@@ -34,7 +34,7 @@ class Load(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HoldReport:
     """A decision: what was measured and what follows. Percent, and loop iterations every 10 ms."""
 
     gpu: str
@@ -45,13 +45,19 @@ class Report:
     message: str
 
 
-class Session:
+class HoldSession:
     """One card. `report` takes decisions that change something or that a log shows."""
 
     def __init__(
-        self, gpu: str, settings: Settings, sensors: Sensors, load: Load, report: Callable[[Report], None], now_ns: int
+        self,
+        gpu: str,
+        settings: HoldSettings,
+        sensors: Sensors,
+        load: CardLoad,
+        report: Callable[[HoldReport], None],
+        now_ns: int,
     ) -> None:
-        self.state: State = control.begin(now_ns)
+        self.state: ControlState = control.begin(now_ns)
         self.gpu = gpu
         self.load_percent: float | None = None
         self._settings = settings
@@ -77,14 +83,14 @@ class Session:
     def _decide(self, now_ns: int) -> None:
         mean = sum(self._samples) / len(self._samples) if self._samples else None
         others = self._sensors.others() or self._is_used_while_asleep(mean, now_ns)
-        step = control.advance(self._settings, self.state, Measurement(now_ns, mean, others))
+        step = control.advance(self._settings, self.state, LoadMeasurement(now_ns, mean, others))
         before, self.state, self.load_percent = self.state, step.state, mean
         self._samples, self._decided_ns = [], now_ns
         if (before.mode, before.multiplier) != (step.state.mode, step.state.multiplier):
             self._apply()
         for line in step.log:
             mode, multiplier = self.state.mode, self.state.multiplier
-            self._report(Report(self.gpu, mode, self.target(now_ns), mean, multiplier, line))
+            self._report(HoldReport(self.gpu, mode, self.target(now_ns), mean, multiplier, line))
 
     def _is_used_while_asleep(self, mean: float | None, now_ns: int) -> bool:
         """Whether the card is busy although no load is made: programs in a container do not see others' processes."""

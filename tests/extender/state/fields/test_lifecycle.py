@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from extender.state.fields import lifecycle
-from extender.state.fields.lifecycle import Exit, Lifecycle, Run
+from extender.state.fields.lifecycle import ContainerRun, Exit, Lifecycle
 from vgpu.adapters.kubernetes import pod_json
 
 
@@ -39,7 +39,7 @@ def test_times_and_runs() -> None:
           {"name": "b", "state": {"waiting": {}}},
           {"name": 7}]}}"""
     )
-    runs = {"a": Run(2, 5000, None, Exit(4000, 1, "Error")), "b": Run(0, 0)}
+    runs = {"a": ContainerRun(2, 5000, None, Exit(4000, 1, "Error")), "b": ContainerRun(0, 0)}
     assert lifecycle.decode(pod) == Lifecycle(1000, 2000, ("", ""), runs)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
-from vgpu.cli.cluster.endpoint import Choice, find
+from vgpu.cli.cluster.endpoint import ServerChoice, find
 from vgpu.cli.failure import CommandFailed
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
@@ -146,9 +146,9 @@ def test_what_cannot_be_used(
 
 
 def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:
-    assert find(Choice(), {}, tmp_path).endpoint.url == "http://127.0.0.1:9871/api/v1"
+    assert find(ServerChoice(), {}, tmp_path).endpoint.url == "http://127.0.0.1:9871/api/v1"
     with pytest.raises(CommandFailed, match="no kubeconfig"):
-        find(Choice(context="x"), {}, tmp_path)
+        find(ServerChoice(context="x"), {}, tmp_path)
 
 
 def test_completion_scripts() -> None:

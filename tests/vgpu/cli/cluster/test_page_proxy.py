@@ -9,7 +9,7 @@ import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.cli.cluster.page_proxy import PageServer, Upstream
-from vgpu.cli.cluster.rest import MAX_BODY, Endpoint
+from vgpu.cli.cluster.rest import MAX_BODY, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER
 
 SECRET = "0123456789abcdef"
@@ -19,8 +19,8 @@ SECRET = "0123456789abcdef"
 def serve(server: Server) -> Iterator[Callable[..., str]]:
     running: list[tuple[PageServer, threading.Thread]] = []
 
-    def start(find: Callable[[], Endpoint] | None = None) -> str:
-        found = find or (lambda: Endpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": "token"}, None, "the REST"))
+    def start(find: Callable[[], RestEndpoint] | None = None) -> str:
+        found = find or (lambda: RestEndpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": "token"}, None, "the REST"))
         made = PageServer(0, SECRET, Upstream(found))
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
@@ -67,13 +67,13 @@ def test_an_error_of_the_rest_is_an_answer(serve: Callable[..., str], server: Se
 def test_an_expired_token_is_replaced_once(serve: Callable[..., str], server: Server) -> None:
     tokens = iter(["expired", "fresh"])
     server.answers["GET /api/v1/gpus"] = (401, {"detail": "expired"})
-    url = serve(lambda: Endpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": next(tokens)}, None, "the REST"))
+    url = serve(lambda: RestEndpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": next(tokens)}, None, "the REST"))
     assert httpx.get(f"{url}api/v1/gpus").status_code == 401
     assert [each[3]["X-Vgpu-Token"] for each in server.requests] == ["expired", "fresh"]
 
 
 def test_where_nothing_answers_the_page_is_told_so(serve: Callable[..., str]) -> None:
-    url = serve(lambda: Endpoint("http://127.0.0.1:1/api/v1", {}, None, "the REST"))
+    url = serve(lambda: RestEndpoint("http://127.0.0.1:1/api/v1", {}, None, "the REST"))
     answer = httpx.get(f"{url}api/v1/gpus")
     assert answer.status_code == 502
     assert "the REST does not answer" in answer.text

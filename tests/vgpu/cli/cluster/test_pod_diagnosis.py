@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from vgpu.cli.cluster import pod_diagnosis
-from vgpu.cli.cluster.pod_diagnosis import Pod
+from vgpu.cli.cluster.pod_diagnosis import PodAddress
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_FOUND, WRONG_USAGE, CommandFailed
 
-POD = Pod("team", "train-0")
+POD = PodAddress("team", "train-0")
 
 
 class Server:
@@ -56,12 +56,12 @@ def test_a_pod_that_cannot_be_watched_is_refused(server: Server, code: int, said
 
 
 def test_names_are_read_with_and_without_a_namespace() -> None:
-    assert Pod.parse("train-0", "team") == POD
-    assert Pod.parse("team/train-0", "default") == POD
-    assert Pod.parse("team/train-0.x", "default") == Pod("team", "train-0.x")
+    assert PodAddress.parse("train-0", "team") == POD
+    assert PodAddress.parse("team/train-0", "default") == POD
+    assert PodAddress.parse("team/train-0.x", "default") == PodAddress("team", "train-0.x")
     for text in ("--live", "a b", "x/y/z", "../x", "", "A", "a.b/train-0", "team/train..0", f"{'x' * 64}/train-0"):
         with pytest.raises(CommandFailed) as failure:
-            Pod.parse(text, "team")
+            PodAddress.parse(text, "team")
         assert failure.value.code == WRONG_USAGE
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.vgpu.cli.conftest import CARD_AT, GIB, GPU, OTHER, Make, card_bytes
 from vgpu.cli.local import allocations
 from vgpu.cli.local.allocations import StateUnreadable
-from vgpu.cli.local.top_rows import Sample, make_rows
+from vgpu.cli.local.top_rows import WaitSample, make_rows
 from vgpu.cli.local.top_table import table
 from vgpu.domain.formats import region
 
@@ -67,7 +67,7 @@ def test_damaged_or_missing_limits(home: Path, make: Make) -> None:
     (make("b") / "limits").unlink()
     (found,) = allocations.read_all(home)
     assert found.limits is None
-    row = make_rows([found], Sample(), 0)[0]
+    row = make_rows([found], WaitSample(), 0)[0]
     assert (row.policy, row.limit_bytes) == (None, None)
 
 
@@ -77,8 +77,8 @@ def test_any_readable_region_can_be_shown(data: bytes, now: int) -> None:
     content = bytearray(region.new().ljust(region.SIZE, b"\0"))
     content[CARD_AT : CARD_AT + len(data)] = data
     cards = region.decode(bytes(content)).cards
-    found = [allocations.LocalAllocation(Path("a"), "name", None, cards)]
-    assert table(make_rows(found, Sample(), now)).row_count == max(1, len(cards))
+    found = [allocations.MachineAllocation(Path("a"), "name", None, cards)]
+    assert table(make_rows(found, WaitSample(), now)).row_count == max(1, len(cards))
 
 
 def test_the_state_directories(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

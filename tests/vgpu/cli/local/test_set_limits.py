@@ -9,7 +9,7 @@ from tests import leases
 from tests.vgpu.cli.conftest import GIB, GPU, OTHER, Make, limits_of
 from vgpu.cli.local import set_limits
 from vgpu.cli.local.cards import LocalCards
-from vgpu.cli.local.set_limits import CannotSetLimits, Change
+from vgpu.cli.local.set_limits import CannotSetLimits, LimitsChange
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.cards.device import Card
 from vgpu.domain.formats import limits
@@ -21,34 +21,36 @@ BURST = Limits(
 
 
 def test_limits_that_are_not_given_stay() -> None:
-    assert set_limits.changed_limits(BURST, Change()) == BURST
-    assert set_limits.changed_limits(BURST, Change(priority=0)).priority == 0
-    more = set_limits.changed_limits(BURST, Change(memory="2GiB", cores=50, policy=ComputePolicy.FIXED, priority=9))
+    assert set_limits.changed_limits(BURST, LimitsChange()) == BURST
+    assert set_limits.changed_limits(BURST, LimitsChange(priority=0)).priority == 0
+    more = set_limits.changed_limits(
+        BURST, LimitsChange(memory="2GiB", cores=50, policy=ComputePolicy.FIXED, priority=9)
+    )
     assert more.cards == (CardLimit(GPU, 2 * GIB, 50), CardLimit(OTHER, 2 * GIB, 50))
     assert (more.compute_policy, more.priority, more.memory_policy) == (ComputePolicy.FIXED, 9, MemoryPolicy.SPILL)
 
 
 def test_cores_given_later_have_the_default_policy() -> None:
     none = Limits((CardLimit(ANY_GPU, GIB, 0),), ComputePolicy.BURST)
-    assert set_limits.changed_limits(none, Change(cores=30)).compute_policy is ComputePolicy.FIXED
+    assert set_limits.changed_limits(none, LimitsChange(cores=30)).compute_policy is ComputePolicy.FIXED
     assert (
-        set_limits.changed_limits(none, Change(cores=30, policy=ComputePolicy.BURST)).compute_policy
+        set_limits.changed_limits(none, LimitsChange(cores=30, policy=ComputePolicy.BURST)).compute_policy
         is ComputePolicy.BURST
     )
-    assert set_limits.changed_limits(BURST, Change(cores=30)).compute_policy is ComputePolicy.BURST
+    assert set_limits.changed_limits(BURST, LimitsChange(cores=30)).compute_policy is ComputePolicy.BURST
     with pytest.raises(ValueError, match=r"--compute-policy.*--gpu-cores"):
-        set_limits.changed_limits(none, Change(policy=ComputePolicy.FIXED))
+        set_limits.changed_limits(none, LimitsChange(policy=ComputePolicy.FIXED))
 
 
 def test_an_amount_that_cannot_be_read_names_its_option() -> None:
     with pytest.raises(ValueError, match="--gpu-mem: not an amount of memory: '4Qi'"):
-        set_limits.changed_limits(BURST, Change(memory="4Qi"))
+        set_limits.changed_limits(BURST, LimitsChange(memory="4Qi"))
 
 
 def test_the_file_is_rewritten_in_place_and_in_the_other_slot(make: Make) -> None:
     folder = make("ab", wanted=BURST)
     with (folder / "limits").open("rb") as mapped:
-        set_limits.set_limits(folder, Change(cores=70))
+        set_limits.set_limits(folder, LimitsChange(cores=70))
         data = mapped.read()
     assert limits.sequence(data) == 2
     assert [card.cores for card in limits.decode(data).cards] == [70, 70]
@@ -61,7 +63,7 @@ def test_unreadable_limits_are_not_changed(make: Make) -> None:
     folder = make("ab")
     (folder / "limits").write_bytes(b"torn")
     with pytest.raises(CannotSetLimits, match="ab: 4 bytes"):
-        set_limits.set_limits(folder, Change(cores=70))
+        set_limits.set_limits(folder, LimitsChange(cores=70))
 
 
 def test_an_unambiguous_prefix_of_an_id_is_enough(home: Path, make: Make) -> None:
@@ -80,16 +82,16 @@ def test_a_container_can_neither_block_a_change_by_a_lock_nor_by_a_lease(make: M
     path = folder / "limits"
     with path.open("rb") as mounted:
         fcntl.flock(mounted, fcntl.LOCK_EX)
-        set_limits.set_limits(folder, Change(cores=70))
+        set_limits.set_limits(folder, LimitsChange(cores=70))
     assert limits_of(folder).cards[0].cores == 70
     with leases.held(path), pytest.raises(CannotSetLimits, match="ab: a program of the container holds a lease"):
-        set_limits.set_limits(folder, Change(cores=60))
+        set_limits.set_limits(folder, LimitsChange(cores=60))
 
 
 def test_more_memory_than_a_card_has_is_refused(make: Make) -> None:
     folder, found = make("ab", wanted=BURST), LocalCards((Card(GPU, 0, "L4", 2048), Card(OTHER, 1, "A100", 4096)))
     with pytest.raises(ValueError, match=r"--gpu-mem: 4 GiB is more than card 0 \(L4\) has: 2 GiB"):
-        set_limits.set_limits(folder, Change(memory="4Gi"), found)
+        set_limits.set_limits(folder, LimitsChange(memory="4Gi"), found)
     assert limits_of(folder) == BURST
-    set_limits.set_limits(folder, Change(memory="2Gi"), found)
+    set_limits.set_limits(folder, LimitsChange(memory="2Gi"), found)
     assert limits_of(folder).cards[0].memory_bytes == 2 * GIB

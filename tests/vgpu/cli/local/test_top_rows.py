@@ -7,8 +7,8 @@ import pytest
 
 from tests.vgpu.cli.conftest import GIB, GPU, MS, OTHER, card_bytes
 from vgpu.cli.local import top_rows
-from vgpu.cli.local.allocations import LocalAllocation
-from vgpu.cli.local.top_rows import Sample
+from vgpu.cli.local.allocations import MachineAllocation
+from vgpu.cli.local.top_rows import WaitSample
 from vgpu.domain.asks.policy import ComputePolicy
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
@@ -23,8 +23,8 @@ def cards(*written: bytes) -> tuple[CardUse, ...]:
     return region.decode(bytes(content)).cards
 
 
-def allocations_of(*written: bytes, limits: Limits = LIMITS) -> list[LocalAllocation]:
-    return [LocalAllocation(Path("/state/allocations/ab12"), "train", limits, cards(*written))]
+def allocations_of(*written: bytes, limits: Limits = LIMITS) -> list[MachineAllocation]:
+    return [MachineAllocation(Path("/state/allocations/ab12"), "train", limits, cards(*written))]
 
 
 def test_a_row_has_the_limits_and_the_usage_of_a_card() -> None:
@@ -37,36 +37,36 @@ def test_a_row_has_the_limits_and_the_usage_of_a_card() -> None:
         second=(100 * MS, 0, 298, 1000),
         ten_seconds=(100 * MS, 0, 305, 10000),
     )
-    (row,) = top_rows.make_rows(allocations_of(card), Sample(), 200 * MS)
+    (row,) = top_rows.make_rows(allocations_of(card), WaitSample(), 200 * MS)
     assert [row.share_1s, row.share_10s] == pytest.approx([0.298, 0.305])
-    assert replace(row, share_1s=0, share_10s=0) == top_rows.Row(
+    assert replace(row, share_1s=0, share_10s=0) == top_rows.TopRow(
         "ab12", "train", GPU, GIB, 8 * GIB, "burst", 30, 7, 0, 0, None, 3, 4000, 2
     )
 
 
 def test_without_a_measurement_there_is_no_share() -> None:
-    (row,) = top_rows.make_rows(allocations_of(card_bytes(used=GIB)), Sample(), 200 * MS)
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(used=GIB)), WaitSample(), 200 * MS)
     assert (row.share_1s, row.share_10s) == (None, None)
 
 
 def test_each_card_has_its_own_limit() -> None:
-    first, second = top_rows.make_rows(allocations_of(card_bytes(), card_bytes(OTHER)), Sample(), 0)
+    first, second = top_rows.make_rows(allocations_of(card_bytes(), card_bytes(OTHER)), WaitSample(), 0)
     assert (first.limit_bytes, first.cores) == (8 * GIB, 30)
     assert (second.limit_bytes, second.cores) == (None, 50)
 
 
 def test_a_card_without_a_limit_has_limit_zero() -> None:
-    (row,) = top_rows.make_rows(allocations_of(card_bytes(), limits=Limits((CardLimit(OTHER, 1, 1),))), Sample(), 0)
+    (row,) = top_rows.make_rows(allocations_of(card_bytes(), limits=Limits((CardLimit(OTHER, 1, 1),))), WaitSample(), 0)
     assert (row.limit_bytes, row.cores) == (0, 0)
 
 
 def test_an_allocation_without_usage_has_a_row() -> None:
-    (row,) = top_rows.make_rows(allocations_of(), Sample(), 0)
+    (row,) = top_rows.make_rows(allocations_of(), WaitSample(), 0)
     assert (row.gpu, row.limit_bytes, row.cores, row.used_bytes) == (ANY_GPU, 8 * GIB, 30, 0)
 
 
 def test_figures_of_a_region_that_cannot_be_read_are_unknown_and_not_zero() -> None:
-    (row,) = top_rows.make_rows([replace(allocations_of()[0], cards=None)], Sample(), 0)
+    (row,) = top_rows.make_rows([replace(allocations_of()[0], cards=None)], WaitSample(), 0)
     assert (row.used_bytes, row.delayed_launches, row.longest_wait_us, row.refusals) == (None, None, None, None)
     assert (row.limit_bytes, row.cores) == (8 * GIB, 30)
 

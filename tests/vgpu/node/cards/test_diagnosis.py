@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import uuid
 from vgpu.adapters.nvml.records import Xid
 from vgpu.node.cards import xids
-from vgpu.node.cards.diagnosis import Diagnosis
+from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.xids import Cause
 
 A, B = uuid(0), uuid(1)
@@ -15,7 +15,7 @@ CLEAN = {A: "", B: ""}
 
 
 def test_after_an_xid_a_card_is_unhealthy_until_its_quarantine_ends() -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(A, 79), now=100)
     diagnosis.polled(CLEAN)
     assert diagnosis.faults(159) == {A: "Xid79"}
@@ -23,7 +23,7 @@ def test_after_an_xid_a_card_is_unhealthy_until_its_quarantine_ends() -> None:
 
 
 def test_another_xid_starts_the_quarantine_again() -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(A, 48), now=100)
     diagnosis.xid(Xid(A, 79), now=150)
     diagnosis.polled(CLEAN)
@@ -32,25 +32,25 @@ def test_another_xid_starts_the_quarantine_again() -> None:
 
 @pytest.mark.parametrize("code", [code for code, each in xids.TABLE.items() if each.cause is not Cause.CARD])
 def test_xids_of_applications_and_notices_mark_nothing(code: int) -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(A, code), now=100)
     assert diagnosis.faults(101) == {}
 
 
 def test_a_code_that_is_not_in_the_table_is_of_the_card() -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(A, 999), now=100)
     assert diagnosis.faults(101) == {A: "Xid999"}
 
 
 def test_an_xid_without_a_card_marks_none() -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(None, 79), now=100)
     assert diagnosis.faults(101) == {}
 
 
 def test_a_fault_of_nvml_ends_after_three_polls_without_it() -> None:
-    diagnosis = Diagnosis(60, recovery_polls=3)
+    diagnosis = CardDiagnosis(60, recovery_polls=3)
     diagnosis.polled({A: "GpuIsLost", B: ""})
     for _ in range(2):
         diagnosis.polled(CLEAN)
@@ -64,7 +64,7 @@ def test_a_fault_of_nvml_ends_after_three_polls_without_it() -> None:
 
 
 def test_a_card_that_does_not_answer_after_its_quarantine_stays_unhealthy() -> None:
-    diagnosis = Diagnosis(60, recovery_polls=2)
+    diagnosis = CardDiagnosis(60, recovery_polls=2)
     diagnosis.xid(Xid(A, 79), now=0)
     diagnosis.polled(CLEAN)
     assert diagnosis.faults(61) == {A: "Xid79"}
@@ -73,7 +73,7 @@ def test_a_card_that_does_not_answer_after_its_quarantine_stays_unhealthy() -> N
 
 
 def test_an_acknowledged_fault_counts_again_when_it_changes() -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.polled({A: "UncorrectableEcc2"})
     diagnosis.acknowledge({A: "UncorrectableEcc2", B: "Xid48"})
     assert diagnosis.faults(0) == {}
@@ -85,7 +85,7 @@ def test_an_acknowledged_fault_counts_again_when_it_changes() -> None:
 
 @pytest.mark.parametrize("fault", ["GpuIsLost", "NotAnswering", "LimiterUnusable", "NvmlFailed"])
 def test_a_card_that_cannot_be_used_cannot_be_acknowledged(fault: str) -> None:
-    diagnosis = Diagnosis(60)
+    diagnosis = CardDiagnosis(60)
     diagnosis.polled({A: fault})
     diagnosis.acknowledge({A: fault})
     assert diagnosis.faults(0) == {A: fault}
@@ -98,7 +98,7 @@ Steps = st.lists(st.tuples(st.sampled_from(["xid", "fault", "clean"]), st.intege
 def test_a_card_is_healthy_only_after_its_polls_and_its_quarantine_and_its_neighbour_always_is(
     steps: list[tuple[str, int]], polls: int
 ) -> None:
-    diagnosis, now, clean, last_xid, is_ill = Diagnosis(20, polls), 0, 0, -100, False
+    diagnosis, now, clean, last_xid, is_ill = CardDiagnosis(20, polls), 0, 0, -100, False
     for kind, seconds in steps:
         now += seconds
         if kind == "xid":

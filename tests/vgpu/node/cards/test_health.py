@@ -10,7 +10,7 @@ import pytest
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.domain.errors import NvmlError
-from vgpu.node.cards.diagnosis import Diagnosis
+from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
 
@@ -47,7 +47,7 @@ class Driver:
 
 async def test_a_lost_card_stays_in_the_list_unhealthy_and_comes_back() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
-    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    health = Health(driver, inventory, CardDiagnosis(60), poll_s=0.01, clock=lambda: 0.0)
     await health.check()
     assert driver.subscribed == {A, B}
     lost = driver.cards.pop(0)
@@ -65,13 +65,13 @@ async def test_a_lost_card_stays_in_the_list_unhealthy_and_comes_back() -> None:
 async def test_mig_is_a_fault() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
     driver.cards = [gpu(0, mig=True)]
-    await Health(driver, inventory, Diagnosis(60), poll_s=1, clock=lambda: 0.0).check()
+    await Health(driver, inventory, CardDiagnosis(60), poll_s=1, clock=lambda: 0.0).check()
     assert dict(inventory.state.faults) == {A: "MIGEnabled"}
 
 
 async def test_polling_and_listening_continue_while_the_driver_fails() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
-    health = Health(driver, inventory, Diagnosis(0.05), poll_s=0.01, clock=asyncio.get_running_loop().time)
+    health = Health(driver, inventory, CardDiagnosis(0.05), poll_s=0.01, clock=asyncio.get_running_loop().time)
     await health.check()
     tasks = [asyncio.create_task(health.poll()), asyncio.create_task(health.listen())]
 
@@ -96,7 +96,7 @@ async def test_polling_and_listening_continue_while_the_driver_fails() -> None:
 async def test_a_driver_that_fails_at_the_start_is_asked_again() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
     driver.broken = True
-    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    health = Health(driver, inventory, CardDiagnosis(60), poll_s=0.01, clock=lambda: 0.0)
     starting = asyncio.create_task(health.start())
     await asyncio.sleep(0.05)
     assert not starting.done()
@@ -108,7 +108,7 @@ async def test_a_driver_that_fails_at_the_start_is_asked_again() -> None:
 
 async def test_only_the_library_of_a_replaced_driver_ends_the_polls() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
-    health = Health(driver, inventory, Diagnosis(60), poll_s=0.01, clock=lambda: 0.0)
+    health = Health(driver, inventory, CardDiagnosis(60), poll_s=0.01, clock=lambda: 0.0)
     driver.broken, driver.code = True, 18
     async with asyncio.timeout(5):
         for polls in (health.start(), health.poll()):
@@ -118,7 +118,7 @@ async def test_only_the_library_of_a_replaced_driver_ends_the_polls() -> None:
 
 async def test_an_xid_that_names_no_card_has_all_cards_polled_and_marks_the_one_that_is_lost() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
-    health = Health(driver, inventory, Diagnosis(60), poll_s=1000, clock=lambda: 0.0)
+    health = Health(driver, inventory, CardDiagnosis(60), poll_s=1000, clock=lambda: 0.0)
     await health.check()
     driver.ill[B] = "GpuIsLost"
     driver.xids.append(Xid(None, 79))
@@ -136,7 +136,7 @@ async def test_an_xid_that_names_no_card_has_all_cards_polled_and_marks_the_one_
 async def test_an_acknowledged_fault_ends_at_once() -> None:
     driver, inventory = Driver(), Inventory(SLICE_MIB)
     driver.ill[A] = "UncorrectableEcc2"
-    health = Health(driver, inventory, Diagnosis(60, 3), poll_s=1, clock=lambda: 0.0)
+    health = Health(driver, inventory, CardDiagnosis(60, 3), poll_s=1, clock=lambda: 0.0)
     await health.check()
     health.acknowledge({A: "UncorrectableEcc2"})
     assert dict(inventory.state.faults) == {}

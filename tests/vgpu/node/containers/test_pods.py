@@ -7,7 +7,7 @@ from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants.assignment_trust import DistrustReason
 from vgpu.node.containers import pods, proof
-from vgpu.node.containers.refusal import Refusal
+from vgpu.node.containers.refusal import ContainerRefusal
 
 
 def text(pod: dict[str, Any]) -> bytes:
@@ -29,5 +29,5 @@ def test_a_pod_with_a_field_of_a_wrong_type_is_known_and_refused_at_its_start() 
     read = pods.decode(text(pod))
     assert (read.uid, read.node) == ("u1", "n1")
     refusal = proof.assignment_of(read)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ContainerRefusal)
     assert refusal.reason is DistrustReason.INVALID_REQUEST

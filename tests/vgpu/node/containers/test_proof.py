@@ -13,14 +13,14 @@ from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import DistrustReason
 from vgpu.node.containers import proof
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.containers.refusal import NodeReason, Refusal
+from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
 GIB = 1 << 30
 
 
 def refusal_reason(pod: BoundPod) -> str:
     result = proof.assignment_of(pod)
-    return result.reason if isinstance(result, Refusal) else ""
+    return result.reason if isinstance(result, ContainerRefusal) else ""
 
 
 def test_an_assignment_is_trusted_for_what_the_pod_asks() -> None:

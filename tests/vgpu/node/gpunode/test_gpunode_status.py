@@ -19,7 +19,7 @@ def inventory() -> Inventory:
     return made
 
 
-def spec(*cards: dict[str, object]) -> gpunode_spec.Spec:
+def spec(*cards: dict[str, object]) -> gpunode_spec.GpuNodeSpec:
     return gpunode_spec.decode(json.dumps({"spec": {"cards": cards}}).encode())
 
 
@@ -27,7 +27,7 @@ def handler(inventory: Inventory) -> gpunode_spec.SpecHandler:
     return gpunode_spec.SpecHandler(lambda _: None, inventory.set_spec, None)
 
 
-def settings_known(inventory: Inventory) -> gpunode_status.Condition:
+def settings_known(inventory: Inventory) -> gpunode_status.NodeCondition:
     conditions = gpunode_status.conditions_of(inventory.state, (), is_registered=True)
     return next(each for each in conditions if each.kind == gpunode_status.SETTINGS_KNOWN)
 

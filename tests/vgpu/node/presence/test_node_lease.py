@@ -11,7 +11,7 @@ import pytest
 
 from tests.vgpu.adapters.test_reflector import connect
 from vgpu.adapters.kubernetes import lease
-from vgpu.adapters.kubernetes.client import Client
+from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.simulator.api import server
@@ -19,7 +19,7 @@ from vgpu.simulator.api import server
 PATH = lease.path("ns", "vgpu-node-n1")
 
 
-class CountingClient(Client):
+class CountingClient(KubernetesClient):
     """Records requests; `fails` lets the next PUT fail after it was carried out."""
 
     requests: list[str]

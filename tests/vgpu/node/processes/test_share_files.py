@@ -13,7 +13,7 @@ from vgpu.domain.formats.limits import CardLimit, Limits, uuid_bytes
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files
-from vgpu.node.processes.share_files import Account
+from vgpu.node.processes.share_files import RegionAccount
 from vgpu.node.processes.unlimited import Share
 
 CARD = uuid(0)
@@ -107,5 +107,5 @@ def test_missing_files_are_left_out(files: StateFiles, given: Allocation) -> Non
 
 
 def test_accounts_of_several_cards() -> None:
-    empty = Account()
+    empty = RegionAccount()
     assert share_files.charged(empty, empty) == {}

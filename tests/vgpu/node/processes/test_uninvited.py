@@ -6,12 +6,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import HostProcess
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
-from vgpu.node.processes.findings import Finding, Key, Kind, Use
+from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 from vgpu.node.processes.sightings import MAX_FINDINGS, Sightings
-from vgpu.node.processes.uninvited import Judge
+from vgpu.node.processes.uninvited import UseJudge
 
 ID = "0123456789abcdef" * 4
 CARD, OTHER_CARD = uuid(0), uuid(1)
@@ -20,13 +20,19 @@ PLAIN = replace(plain("plain"), containers=((ID, "main"),))
 HELD = frozenset({CardHolder(HOLDER.uid, "main", CARD)})
 
 
-def use(pod: str = "", *, gpu: str = CARD, container: str = ID, pid: int = 7, command: str = "python3") -> Use:
+def use(
+    pod: str = "", *, gpu: str = CARD, container: str = ID, pid: int = 7, command: str = "python3"
+) -> ListedProcess:
     """A use by a process of a pod, or of the host."""
-    return Use(gpu, pid, Process(command, f"0::/kubepods/pod{pod}/{container}\n" if pod else "0::/init.scope\n"))
+    return ListedProcess(
+        gpu, pid, HostProcess(command, f"0::/kubepods/pod{pod}/{container}\n" if pod else "0::/init.scope\n")
+    )
 
 
-def findings(*uses: Use, pods: tuple[BoundPod, ...] = (HOLDER, PLAIN), allowed: tuple[str, ...] = ()) -> list[Finding]:
-    return list(Judge(pods, HELD, allowed).findings(uses).values())
+def findings(
+    *uses: ListedProcess, pods: tuple[BoundPod, ...] = (HOLDER, PLAIN), allowed: tuple[str, ...] = ()
+) -> list[ProcessFinding]:
+    return list(UseJudge(pods, HELD, allowed).findings(uses).values())
 
 
 def test_a_container_that_holds_devices_of_the_card_is_no_finding() -> None:
@@ -35,7 +41,7 @@ def test_a_container_that_holds_devices_of_the_card_is_no_finding() -> None:
 
 def test_a_pod_without_a_share_is_a_finding() -> None:
     (found,) = findings(use(PLAIN.uid))
-    assert found == Finding(Kind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.uid, "main")
+    assert found == ProcessFinding(FindingKind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.uid, "main")
     assert found.subject == "pod default/plain container main process 7 (python3)"
 
 
@@ -77,19 +83,19 @@ def test_a_pod_that_claims_to_be_the_mirror_of_another_takes_no_finding_over() -
 
 def test_a_host_process_is_a_finding_unless_its_command_is_allowed() -> None:
     (found,) = findings(use(command="Xorg"), allowed=("nvidia-persistenced",))
-    assert (found.kind, found.subject) == (Kind.HOST_PROCESS, "host process 7 (Xorg)")
+    assert (found.kind, found.subject) == (FindingKind.HOST_PROCESS, "host process 7 (Xorg)")
     assert findings(use(command="nvidia-persiste"), allowed=("nvidia-persistenced",)) == []
     assert findings(use(PLAIN.uid, command="Xorg"), allowed=("Xorg",)) != [], "a container may choose any name"
 
 
 def test_a_process_that_proc_does_not_show_is_a_finding() -> None:
-    (found,) = findings(Use(CARD, 7, None))
-    assert found.kind == Kind.UNKNOWN_PROCESS
+    (found,) = findings(ListedProcess(CARD, 7, None))
+    assert found.kind == FindingKind.UNKNOWN_PROCESS
 
 
 def test_a_process_in_cgroups_of_two_pods_needs_a_share_of_both() -> None:
     both = f"1:cpu:/kubepods/pod{HOLDER.uid}/{ID}\n2:memory:/kubepods/pod{PLAIN.uid}/{ID}\n"
-    (found,) = findings(Use(CARD, 7, Process("nvidia-smi", both)), allowed=("nvidia-smi",))
+    (found,) = findings(ListedProcess(CARD, 7, HostProcess("nvidia-smi", both)), allowed=("nvidia-smi",))
     assert found.pod == PLAIN
 
 
@@ -105,8 +111,8 @@ def test_exactly_the_uses_without_a_share_are_found(uses: list[tuple[str, bool, 
     assert {(each.gpu, each.pod_uid) for each in findings(*made)} == wanted
 
 
-def seen(*numbers: int, pid: int = 1, kind: Kind = Kind.NO_SHARE) -> dict[Key, Finding]:
-    return {(kind, CARD, f"{n:03}"): Finding(kind, CARD, pid, "c", pod_uid=f"{n:03}") for n in numbers}
+def seen(*numbers: int, pid: int = 1, kind: FindingKind = FindingKind.NO_SHARE) -> dict[Key, ProcessFinding]:
+    return {(kind, CARD, f"{n:03}"): ProcessFinding(kind, CARD, pid, "c", pod_uid=f"{n:03}") for n in numbers}
 
 
 def test_a_finding_counts_from_the_second_look_and_ends_with_the_second_without_it() -> None:
@@ -128,7 +134,7 @@ def test_at_most_sixteen_findings_count_the_oldest_stay_and_pods_go_first() -> N
     sightings = Sightings()
     for _ in range(2):
         sightings.take(seen(*range(10)))
-    crowd = seen(*range(60)) | seen(*range(60), kind=Kind.HOST_PROCESS)
+    crowd = seen(*range(60)) | seen(*range(60), kind=FindingKind.HOST_PROCESS)
     for _ in range(2):
         is_open = sightings.take(crowd)
     assert not is_open

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, uuid
-from vgpu.adapters.procfs import FileId, Process
+from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain.quantity import MIB
 from vgpu.node.processes import unlimited
-from vgpu.node.processes.findings import Finding, Kind, Use
+from vgpu.node.processes.findings import FindingKind, ListedProcess, ProcessFinding
 from vgpu.node.processes.unlimited import Share
 
 ID = "0123456789abcdef" * 4
@@ -26,16 +26,18 @@ SHARE = Share(
 OURS = frozenset({COPY, LIMITS, REGION, OTHER})
 
 
-def use(pid: int = 7, mib: int | None = 90, mapped: frozenset[FileId] | None = OURS, container: str = ID) -> Use:
-    process = Process("python3", f"0::/kubepods/pod{POD.uid}/{container}\n")
-    return Use(CARD, pid, process, None if mib is None else mib * MIB, mapped)
+def use(
+    pid: int = 7, mib: int | None = 90, mapped: frozenset[FileId] | None = OURS, container: str = ID
+) -> ListedProcess:
+    process = HostProcess("python3", f"0::/kubepods/pod{POD.uid}/{container}\n")
+    return ListedProcess(CARD, pid, process, None if mib is None else mib * MIB, mapped)
 
 
-def findings(*uses: Use, share: Share = SHARE, holder: str = "main") -> list[Finding]:
+def findings(*uses: ListedProcess, share: Share = SHARE, holder: str = "main") -> list[ProcessFinding]:
     return list(unlimited.findings(uses, [POD], {(POD.uid, holder): share}, TOLERANCE).values())
 
 
-def kinds(*uses: Use, share: Share = SHARE) -> list[Kind]:
+def kinds(*uses: ListedProcess, share: Share = SHARE) -> list[FindingKind]:
     return [each.kind for each in findings(*uses, share=share)]
 
 
@@ -46,7 +48,13 @@ def test_a_process_with_the_containers_limiter_limits_and_region_is_no_finding()
 
 def test_a_process_without_the_limiter_is_a_finding_that_names_it() -> None:
     (found,) = findings(use(), use(8, mib=0, mapped=frozenset({LIMITS, REGION, OTHER})))
-    assert (found.kind, found.gpu, found.pid, found.pod, found.container) == (Kind.NO_LIMITER, CARD, 8, POD, "main")
+    assert (found.kind, found.gpu, found.pid, found.pod, found.container) == (
+        FindingKind.NO_LIMITER,
+        CARD,
+        8,
+        POD,
+        "main",
+    )
     assert found.subject == "pod default/p container main process 8 (python3)"
     assert found.is_certain
 
@@ -54,7 +62,7 @@ def test_a_process_without_the_limiter_is_a_finding_that_names_it() -> None:
 def test_a_process_that_reads_other_limits_or_another_region_is_a_finding() -> None:
     for missing, path in ((LIMITS, "/run/vgpu/limits"), (REGION, "/run/vgpu/region")):
         (found,) = findings(use(mapped=OURS - {missing}))
-        assert found.kind is Kind.OTHER_FILES
+        assert found.kind is FindingKind.OTHER_FILES
         assert path in found.detail
 
 
@@ -66,14 +74,14 @@ def test_more_memory_than_the_region_says_is_a_finding_beyond_the_tolerance() ->
     assert kinds(use(mib=50), use(8, mib=50)) == []
     (found,) = findings(use(mib=50), use(8, mib=51))
     assert (found.kind, found.pid, found.detail) == (
-        Kind.REGION_BELOW_USE,
+        FindingKind.REGION_BELOW_USE,
         8,
         "NVML counts 101 MiB, the region says 90 MiB",
     )
 
 
 def test_a_region_that_does_not_know_the_card_or_cannot_be_read_says_zero() -> None:
-    assert kinds(use(mib=11), share=replace(SHARE, charged={})) == [Kind.REGION_BELOW_USE]
+    assert kinds(use(mib=11), share=replace(SHARE, charged={})) == [FindingKind.REGION_BELOW_USE]
     (found,) = findings(use(mib=11), share=replace(SHARE, charged={}, problem="bad magic"))
     assert found.detail == "NVML counts 11 MiB, the region cannot be read (bad magic)"
     assert kinds(use(mib=9), share=replace(SHARE, charged={})) == []
@@ -87,12 +95,18 @@ def test_memory_beyond_the_limit_is_certain_only_where_the_limiter_does_not_coun
     """A limit that was lowered below what is used, or contexts created at once: the region says as much as NVML."""
     lowered = replace(SHARE, limits={CARD: 50 * MIB})
     (found,) = findings(use(), share=lowered)
-    assert (found.kind, found.is_certain) == (Kind.BEYOND_LIMIT, False)
+    assert (found.kind, found.is_certain) == (FindingKind.BEYOND_LIMIT, False)
     assert found.detail == "the container uses 90 MiB of 50 MiB"
     beyond = findings(use(mib=120))
-    assert {each.kind: each.is_certain for each in beyond} == {Kind.REGION_BELOW_USE: True, Kind.BEYOND_LIMIT: True}
+    assert {each.kind: each.is_certain for each in beyond} == {
+        FindingKind.REGION_BELOW_USE: True,
+        FindingKind.BEYOND_LIMIT: True,
+    }
     without = findings(use(mib=120, mapped=frozenset()))
-    assert {each.kind: each.is_certain for each in without} == {Kind.NO_LIMITER: True, Kind.BEYOND_LIMIT: True}
+    assert {each.kind: each.is_certain for each in without} == {
+        FindingKind.NO_LIMITER: True,
+        FindingKind.BEYOND_LIMIT: True,
+    }
 
 
 def test_only_containers_with_a_share_whose_name_is_known_are_judged() -> None:
@@ -100,7 +114,7 @@ def test_only_containers_with_a_share_whose_name_is_known_are_judged() -> None:
     assert findings(bare, holder="side") == []
     assert findings(use(mapped=frozenset(), container="a" * 64)) == []
     assert findings(replace(bare, process=None)) == []
-    assert findings(replace(bare, process=Process("python3", "0::/init.scope\n"))) == []
+    assert findings(replace(bare, process=HostProcess("python3", "0::/init.scope\n"))) == []
 
 
 @given(st.lists(st.integers(0, 40), max_size=4), st.integers(0, 100), st.integers(0, 100))

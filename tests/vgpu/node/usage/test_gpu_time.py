@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.node.usage import gpu_time
-from vgpu.node.usage.gpu_time import Balance, GpuTime, Times, Use
+from vgpu.node.usage.gpu_time import Balance, GpuTime, GpuTimes, Use
 
 GPU = "GPU-0"
 A: Use = ("uid-a", "main", GPU)
@@ -134,8 +134,8 @@ def test_a_process_of_which_the_container_is_not_known_takes_no_turn_from_a_cont
 def test_nothing_is_owed_for_the_time_in_which_a_process_was_unknown() -> None:
     balance = Balance()
     for now in range(100, 110):
-        balance.corrected(0.3, Times({A: 0.3}, {None: 0.01}, unknown=0.3), now * S)
-    assert balance.corrected(0.31, Times({A: 0.3}, {None: 0.01}), 110 * S).turns == {A: 0.3}
+        balance.corrected(0.3, GpuTimes({A: 0.3}, {None: 0.01}, unknown=0.3), now * S)
+    assert balance.corrected(0.31, GpuTimes({A: 0.3}, {None: 0.01}), 110 * S).turns == {A: 0.3}
 
 
 def test_turns_count_as_they_are_where_another_process_leaves_room_for_them() -> None:
@@ -148,12 +148,12 @@ def test_a_short_burst_beside_another_process_is_not_lost_to_the_lateness_of_sam
     balance, counted = Balance(), 0.0
     for now in range(100):
         turn, busy = float(now % 10 == 1), 0.05 + (now % 10 == 2)
-        counted += balance.corrected(busy, Times({A: turn}, {None: 0.05}), now * S).turns[A]
+        counted += balance.corrected(busy, GpuTimes({A: turn}, {None: 0.05}), now * S).turns[A]
     assert counted == pytest.approx(9.0)
 
 
 def test_an_excess_is_shared_by_turns_in_proportion_before_any_sample_is_reduced() -> None:
-    times = Times({A: 0.3, B: 0.1}, {None: 0.8})
+    times = GpuTimes({A: 0.3, B: 0.1}, {None: 0.8})
     kept = times.without(0.2)
     assert kept.turns == pytest.approx({A: 0.15, B: 0.05})
     assert kept.sampled == times.sampled
@@ -161,7 +161,7 @@ def test_an_excess_is_shared_by_turns_in_proportion_before_any_sample_is_reduced
 
 
 def test_samples_are_reduced_in_proportion_once_they_exceed_the_card_by_half_a_second() -> None:
-    times = Times({A: 0.2}, {B: 1.0, None: 1.0})
+    times = GpuTimes({A: 0.2}, {B: 1.0, None: 1.0})
     assert times.without(0.7).turns == {A: 0.0}
     assert times.without(0.7).sampled == pytest.approx({B: 1.0, None: 1.0})
     assert times.without(1.7).sampled == pytest.approx({B: 0.5, None: 0.5})
@@ -170,30 +170,30 @@ def test_samples_are_reduced_in_proportion_once_they_exceed_the_card_by_half_a_s
 def test_busy_time_before_the_first_sample_of_another_process_is_kept_for_it() -> None:
     """NVML reports the card's busy time first: 0.5 s of it is unexplained when the process is first seen."""
     balance = Balance()
-    balance.corrected(0.8, Times({A: 0.3}, {}), 100 * S)
-    assert balance.corrected(0.8, Times({A: 0.3}, {None: 1.0}), 101 * S).turns == pytest.approx({A: 0.3})
+    balance.corrected(0.8, GpuTimes({A: 0.3}, {}), 100 * S)
+    assert balance.corrected(0.8, GpuTimes({A: 0.3}, {None: 1.0}), 101 * S).turns == pytest.approx({A: 0.3})
 
 
 def test_the_balance_is_forgotten_after_some_seconds_without_other_processes() -> None:
     balance = Balance()
-    balance.corrected(0.0, Times({}, {None: 0.4}), 100 * S)
+    balance.corrected(0.0, GpuTimes({}, {None: 0.4}), 100 * S)
     assert balance.seconds == pytest.approx(-0.4)
-    balance.corrected(0.0, Times({}, {}), 104 * S)
+    balance.corrected(0.0, GpuTimes({}, {}), 104 * S)
     assert balance.seconds == pytest.approx(-0.4)
-    balance.corrected(0.3, Times({A: 0.3}, {}), 105 * S)
+    balance.corrected(0.3, GpuTimes({A: 0.3}, {}), 105 * S)
     assert balance.seconds == 0.0
 
 
 def test_a_clock_that_is_set_back_ends_the_correction_until_another_process_is_seen_again() -> None:
     balance = Balance()
-    balance.corrected(0.0, Times({}, {None: 0.4}), 5000 * S)
-    assert balance.corrected(0.0, Times({A: 0.3}, {}), 100 * S).turns == {A: 0.3}
+    balance.corrected(0.0, GpuTimes({}, {None: 0.4}), 5000 * S)
+    assert balance.corrected(0.0, GpuTimes({A: 0.3}, {}), 100 * S).turns == {A: 0.3}
 
 
 def test_busy_time_that_nothing_explains_is_a_credit_of_a_second_at_most() -> None:
     balance = Balance()
     for now in range(100, 110):
-        balance.corrected(1.0, Times({}, {None: 0.1}), now * S)
+        balance.corrected(1.0, GpuTimes({}, {None: 0.1}), now * S)
     assert balance.seconds == gpu_time.CREDIT_S
 
 
@@ -222,7 +222,7 @@ def test_beside_another_process_no_more_is_counted_than_the_card_was_busy(
 def test_where_all_use_is_in_turns_every_turn_counts(steps: list[tuple[float, float]]) -> None:
     balance = Balance()
     for now, (turn, busy) in enumerate(steps, 100):
-        times = Times({A: turn}, {B: 0.0})
+        times = GpuTimes({A: turn}, {B: 0.0})
         assert balance.corrected(busy, times, now * S) is times
         assert 0 <= balance.seconds <= gpu_time.CREDIT_S
 
@@ -232,7 +232,7 @@ def test_the_balance_is_bounded(steps: list[tuple[float, float, float, float | N
     balance, now = Balance(), 100
     for turn, sampled, other, busy, later in steps:
         now += later
-        balance.corrected(busy, Times({A: turn}, {B: sampled, None: other}), now * S)
+        balance.corrected(busy, GpuTimes({A: turn}, {B: sampled, None: other}), now * S)
         assert -gpu_time.CREDIT_S <= balance.seconds <= gpu_time.CREDIT_S
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from tests.vgpu.node.builders import gpu, uuid
-from vgpu.adapters.metrics import Family, Kind, Metric, Registry
+from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.adapters.nvml.records import Reading
-from vgpu.domain.formats.region import Activity, CardUse, Wait, Window
+from vgpu.domain.formats.region import Activity, CardUse, UsageWindow, Wait
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.allocations import Holder
 from vgpu.node.usage import dcgm_metrics, metrics
-from vgpu.node.usage.metrics import CATALOGUE, CardState, ContainerState, NodeState
+from vgpu.node.usage.metrics import CATALOGUE, CardReading, ContainerState, NodeReading
 
 READING = Reading(100 * MIB, 60 * MIB, 40.0, 300.0, 12.5, 0.5, 0.25)
 USE = CardUse(
@@ -24,16 +24,16 @@ USE = CardUse(
     context_bytes=0,
     gpu_ns=2_000_000_000,
     throttled_ns=500_000_000,
-    second=Window(permille=250),
+    second=UsageWindow(permille=250),
     activity=Activity(turn=Wait(250_000_000, 5)),
 )
 HOLDER = Holder("uid", "team", "train-0", "main")
 LOAD = Holder("uid-2", "team", "hold-x", "hold")
 PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
-STATE = NodeState(
+STATE = NodeReading(
     "n1",
     "0.2",
-    (CardState(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardState(gpu(1), "Xid79")),
+    (CardReading(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardReading(gpu(1), "Xid79")),
     (replace(PART, is_synthetic=True),),
     {"LimiterNotLoaded": 1},
     True,
@@ -41,11 +41,11 @@ STATE = NodeState(
 )
 
 
-def values(families: list[Family]) -> dict[str, list[float]]:
+def values(families: list[MetricFamily]) -> dict[str, list[float]]:
     return {each.metric.name: [value for _, value in each.samples] for each in families}
 
 
-def text(state: NodeState) -> str:
+def text(state: NodeReading) -> str:
     registry = Registry()
     registry.add(lambda: metrics.families(state))
     return registry.render("text/plain")[0].decode()
@@ -87,7 +87,7 @@ def test_what_is_not_known_has_no_value() -> None:
 
 
 def test_eight_cards_with_32_containers_each_stay_below_6000_series() -> None:
-    cards = tuple(CardState(gpu(number), "", READING) for number in range(8))
+    cards = tuple(CardReading(gpu(number), "", READING) for number in range(8))
     parts = tuple(
         replace(PART, gpu=uuid(card), holder=replace(HOLDER, name=f"p{card}-{each}"))
         for card in range(8)
@@ -112,7 +112,7 @@ def test_the_names_of_dcgm_have_each_containers_own_figure() -> None:
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda each: each.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
     assert re.fullmatch(r"vgpu_(container|card|node)_[a-z_]+", metric.name)
-    assert (metric.kind is Kind.COUNTER) == metric.name.endswith("_total")
+    assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")
     assert not metric.help.endswith(".")
 
 

@@ -1,16 +1,16 @@
 """Which container a process on a card belongs to."""
 
-from vgpu.adapters.procfs import Process
+from vgpu.adapters.procfs import HostProcess
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage import process_owner
 
 ID = "a" * 64
 PODS = {"uid-1": BoundPod("uid-1", "default", "nb", containers=((ID, "main"),))}
 PROCESSES = {
-    1: Process("python", f"0::/kubepods/burstable/poduid-1/{ID}"),
-    2: Process("Xorg", "0::/system.slice/display.service"),
-    3: Process("python", f"0::/kubepods/burstable/poduid-1/{'b' * 64}"),
-    4: Process("python", f"0::/kubepods/burstable/poduid-2/{ID}"),
+    1: HostProcess("python", f"0::/kubepods/burstable/poduid-1/{ID}"),
+    2: HostProcess("Xorg", "0::/system.slice/display.service"),
+    3: HostProcess("python", f"0::/kubepods/burstable/poduid-1/{'b' * 64}"),
+    4: HostProcess("python", f"0::/kubepods/burstable/poduid-2/{ID}"),
 }
 
 

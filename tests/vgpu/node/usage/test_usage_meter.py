@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.quantity import MIB
-from vgpu.node.usage.usage_meter import HOUR_MS, KEPT_MS, MINUTE_MS, Memory, UsageMeter
+from vgpu.node.usage.usage_meter import HOUR_MS, KEPT_MS, MINUTE_MS, MemoryUse, UsageMeter
 from vgpu.node.usage.usage_reporter import UsageReporter
 
 NINE = 500_000 * HOUR_MS
@@ -23,7 +23,7 @@ def run(meter: UsageMeter, begin_ms: int, percents: list[int], seconds: float = 
         for _ in range(60):
             now += 1000
             seconds += percent / 100
-            meter.add({MAIN: seconds}, {MAIN: Memory(percent * MIB, 100 * MIB)}, now)
+            meter.add({MAIN: seconds}, {MAIN: MemoryUse(percent * MIB, 100 * MIB)}, now)
     return now, seconds
 
 

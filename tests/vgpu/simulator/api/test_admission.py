@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from vgpu.domain.errors import KubernetesError
 from vgpu.simulator.api import admission, http_server, resources
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target
 
 ANY_POD = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}]
@@ -55,7 +55,7 @@ class Webhook:
         self.responses: dict[str, Reply] = {}
 
     async def configure(
-        self, cluster: Cluster, resource: resources.Resource, name: str, response: Reply, **more: Any
+        self, cluster: InMemoryCluster, resource: resources.Resource, name: str, response: Reply, **more: Any
     ) -> None:
         self.responses[name] = response
         client = {"url": f"{self.url}/{name}", "caBundle": self.bundle}
@@ -96,7 +96,7 @@ def pod(name: str = "a", **labels: str) -> Json:
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "main"}]}}
 
 
-async def test_mutating_webhooks_change_the_pod_one_after_the_other(cluster: Cluster, webhook: Webhook) -> None:
+async def test_mutating_webhooks_change_the_pod_one_after_the_other(cluster: InMemoryCluster, webhook: Webhook) -> None:
     await webhook.configure(cluster, MUTATING, "b", label("b", "2"))
     await webhook.configure(cluster, MUTATING, "a", label("a", "1"))
     made = await cluster.create(Target(PODS, "default"), pod(mine="0"))
@@ -107,7 +107,7 @@ async def test_mutating_webhooks_change_the_pod_one_after_the_other(cluster: Clu
     ]
 
 
-async def test_a_webhook_gets_the_fields_of_the_api_servers_request(cluster: Cluster, webhook: Webhook) -> None:
+async def test_a_webhook_gets_the_fields_of_the_api_servers_request(cluster: InMemoryCluster, webhook: Webhook) -> None:
     await webhook.configure(cluster, VALIDATING, "v", allow, timeoutSeconds=3)
     await cluster.create(Target(PODS, "default"), pod())
     request = webhook.requests[0]
@@ -122,7 +122,7 @@ async def test_a_webhook_gets_the_fields_of_the_api_servers_request(cluster: Clu
     assert request["oldObject"] is None
 
 
-async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: Cluster, webhook: Webhook) -> None:
+async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: InMemoryCluster, webhook: Webhook) -> None:
     denied = {"allowed": False, "status": {"message": "no such thing", "code": 422, "reason": "Invalid"}}
     await webhook.configure(cluster, VALIDATING, "v", lambda _: denied)
     with pytest.raises(KubernetesError, match=r'admission webhook "v\.test" denied the request: no such thing') as why:
@@ -131,7 +131,7 @@ async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: Cluste
     assert cluster.find(Target(PODS, "default", "a")) is None
 
 
-async def test_updates_have_the_old_object(cluster: Cluster, webhook: Webhook) -> None:
+async def test_updates_have_the_old_object(cluster: InMemoryCluster, webhook: Webhook) -> None:
     await cluster.create(Target(PODS, "default"), pod())
     await webhook.configure(cluster, VALIDATING, "v", allow)
     await cluster.update(Target(PODS, "default", "a"), pod(new="1"))
@@ -140,7 +140,7 @@ async def test_updates_have_the_old_object(cluster: Cluster, webhook: Webhook) -
     assert [request[key]["metadata"].get("labels") for key in ("oldObject", "object")] == [{}, {"new": "1"}]
 
 
-async def test_subresources_have_rules_of_their_own(cluster: Cluster, webhook: Webhook) -> None:
+async def test_subresources_have_rules_of_their_own(cluster: InMemoryCluster, webhook: Webhook) -> None:
     await cluster.create(Target(PODS, "default"), pod())
     binding = [{**ANY_POD[0], "resources": ["pods/binding"]}]
     await webhook.configure(cluster, VALIDATING, "pods", allow)
@@ -152,7 +152,7 @@ async def test_subresources_have_rules_of_their_own(cluster: Cluster, webhook: W
     assert webhook.requests[0]["subResource"] == "binding"
 
 
-async def test_selectors_restrict_webhooks(cluster: Cluster, webhook: Webhook) -> None:
+async def test_selectors_restrict_webhooks(cluster: InMemoryCluster, webhook: Webhook) -> None:
     key = "kubernetes.io/metadata.name"
     elsewhere = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["kube-system"]}]}
     marked = {"matchLabels": {"gpu": "yes"}}
@@ -164,7 +164,7 @@ async def test_selectors_restrict_webhooks(cluster: Cluster, webhook: Webhook) -
     assert len(webhook.requests) == 1
 
 
-async def test_failure_policy_decides_about_an_unreachable_webhook(cluster: Cluster, webhook: Webhook) -> None:
+async def test_failure_policy_decides_about_an_unreachable_webhook(cluster: InMemoryCluster, webhook: Webhook) -> None:
     unreachable = {"url": "https://127.0.0.1:1/x", "caBundle": webhook.bundle}
     await webhook.configure(cluster, VALIDATING, "v", allow, clientConfig=unreachable, failurePolicy="Ignore")
     await cluster.create(Target(PODS, "default"), pod())
@@ -174,7 +174,9 @@ async def test_failure_policy_decides_about_an_unreachable_webhook(cluster: Clus
     assert why.value.status == 500
 
 
-async def test_a_webhook_is_trusted_only_by_its_ca_bundle(cluster: Cluster, webhook: Webhook, tmp_path: Path) -> None:
+async def test_a_webhook_is_trusted_only_by_its_ca_bundle(
+    cluster: InMemoryCluster, webhook: Webhook, tmp_path: Path
+) -> None:
     (tmp_path / "other").mkdir()
     other = base64.b64encode(certificate(tmp_path / "other")[0].read_bytes()).decode()
     strange = {"url": f"{webhook.url}/v", "caBundle": other}
@@ -184,7 +186,7 @@ async def test_a_webhook_is_trusted_only_by_its_ca_bundle(cluster: Cluster, webh
     assert webhook.requests == []
 
 
-async def test_a_response_with_another_uid_is_a_failure(cluster: Cluster, webhook: Webhook) -> None:
+async def test_a_response_with_another_uid_is_a_failure(cluster: InMemoryCluster, webhook: Webhook) -> None:
     await webhook.configure(cluster, VALIDATING, "v", lambda _: {"allowed": True, "uid": "another"})
     with pytest.raises(KubernetesError, match="another request"):
         await cluster.create(Target(PODS, "default"), pod())

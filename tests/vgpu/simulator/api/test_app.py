@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 NAMESPACES = "/api/v1/namespaces"
 PODS = f"{NAMESPACES}/default/pods"
@@ -127,7 +127,9 @@ async def test_pages_of_a_list_have_one_version(http: httpx.AsyncClient) -> None
     assert first["kind"] == "PodList"
 
 
-async def test_a_continue_token_of_a_forgotten_version_is_gone(http: httpx.AsyncClient, cluster: Cluster) -> None:
+async def test_a_continue_token_of_a_forgotten_version_is_gone(
+    http: httpx.AsyncClient, cluster: InMemoryCluster
+) -> None:
     for name in "abc":
         await http.post(PODS, json=pod(name))
     token = (await http.get(PODS, params={"limit": "1"})).json()["metadata"]["continue"]

@@ -10,9 +10,9 @@ import pytest
 
 from tests import kubeconfigs
 from vgpu.adapters.kubernetes import lease, reflector
-from vgpu.adapters.kubernetes.client import Client, PatchKind
+from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -44,12 +44,12 @@ class ObjectStore:
 
 
 @pytest.fixture
-async def client(url: str, tmp_path: Any) -> AsyncIterator[Client]:
-    async with await Client.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test") as connected:
+async def client(url: str, tmp_path: Any) -> AsyncIterator[KubernetesClient]:
+    async with await KubernetesClient.connect(str(kubeconfigs.write(tmp_path, url)), user_agent="test") as connected:
         yield connected
 
 
-async def test_our_reflector_follows_every_change(client: Client, cluster: Cluster) -> None:
+async def test_our_reflector_follows_every_change(client: KubernetesClient, cluster: InMemoryCluster) -> None:
     store = ObjectStore()
     running = asyncio.create_task(reflector.Reflector(client, "/api/v1/pods", store, jitter=random.random).run())
     for n in range(3):
@@ -63,7 +63,7 @@ async def test_our_reflector_follows_every_change(client: Client, cluster: Clust
     running.cancel()
 
 
-async def test_our_lease_has_one_holder(client: Client, cluster: Cluster) -> None:
+async def test_our_lease_has_one_holder(client: KubernetesClient, cluster: InMemoryCluster) -> None:
     now = cluster.now()
     first = await lease.renew(client, "vgpu-system", "leader", "one", 15, now)
     assert first is not None
@@ -84,12 +84,12 @@ async def test_our_lease_has_one_holder(client: Client, cluster: Cluster) -> Non
         (PatchKind.JSON, [{"op": "add", "path": "/metadata/labels", "value": {"a": "1"}}]),
     ],
 )
-async def test_every_kind_of_patch_of_our_client(client: Client, kind: PatchKind, body: Any) -> None:
+async def test_every_kind_of_patch_of_our_client(client: KubernetesClient, kind: PatchKind, body: Any) -> None:
     await client.post(PODS, pod("a"))
     assert json.loads(await client.patch(f"{PODS}/a", body, kind=kind))["metadata"]["labels"] == {"a": "1"}
 
 
-async def test_a_patch_with_an_old_version_conflicts(client: Client) -> None:
+async def test_a_patch_with_an_old_version_conflicts(client: KubernetesClient) -> None:
     await client.post(PODS, pod("a"))
     with pytest.raises(KubernetesError) as conflict:
         await client.patch(f"{PODS}/a", {"metadata": {"resourceVersion": "1", "labels": {"a": "1"}}})

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from vgpu.simulator.api.cluster import Cluster
+from vgpu.simulator.api.cluster import InMemoryCluster
 
 PODS = "/api/v1/namespaces/default/pods"
 
@@ -46,7 +46,9 @@ async def test_a_watch_without_a_version_starts_with_all_objects(http: httpx.Asy
     await watch.aclose()
 
 
-async def test_a_watch_from_a_forgotten_version_fails_with_410(http: httpx.AsyncClient, cluster: Cluster) -> None:
+async def test_a_watch_from_a_forgotten_version_fails_with_410(
+    http: httpx.AsyncClient, cluster: InMemoryCluster
+) -> None:
     await http.post(PODS, json=pod("a"))
     cluster.store.forget()
     found = [event async for event in events(http, PODS, resourceVersion="1")]

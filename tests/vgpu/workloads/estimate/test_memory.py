@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import convolution, memory, perceptron, transformer
 from vgpu.workloads.estimate.convolution import ResNet
-from vgpu.workloads.estimate.plan import Attention, Dtype, Optimizer, Plan
+from vgpu.workloads.estimate.plan import Attention, Dtype, EstimatePlan, Optimizer
 from vgpu.workloads.estimate.readers import transformers_config
-from vgpu.workloads.estimate.report import Report
-from vgpu.workloads.estimate.stages import Model
+from vgpu.workloads.estimate.report import EstimateReport
+from vgpu.workloads.estimate.stages import StagedModel
 from vgpu.workloads.estimate.transformer import Transformer
 
-BF16 = Plan(dtype=Dtype.BF16, compute=Dtype.BF16)
+BF16 = EstimatePlan(dtype=Dtype.BF16, compute=Dtype.BF16)
 
 
-def gpt2(plan: Plan, **fields: object) -> Model:
+def gpt2(plan: EstimatePlan, **fields: object) -> StagedModel:
     given = {"model_type": "gpt2", "activation_function": "gelu", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
     shape = transformers_config.read(json.dumps({**given, **fields}).encode())
     assert isinstance(shape, Transformer)
@@ -43,19 +43,19 @@ def test_a_block_keeps_what_korthikanti_says(tensor_parallel: int, attention: At
 @pytest.mark.parametrize(
     ("plan", "fields", "mib"),
     [
-        (Plan(batch=8), {}, 7803.3),
-        (Plan(batch=8, attention=Attention.EAGER), {}, 12418.8),
+        (EstimatePlan(batch=8), {}, 7803.3),
+        (EstimatePlan(batch=8, attention=Attention.EAGER), {}, 12418.8),
         (replace(BF16, batch=8), {}, 4689.2),
         (replace(BF16, batch=2, attention=Attention.EAGER), {}, 1759.2),
-        (Plan(batch=8), {"n_embd": 1024, "n_layer": 24, "n_head": 16}, 15508.3),
+        (EstimatePlan(batch=8), {"n_embd": 1024, "n_layer": 24, "n_head": 16}, 15508.3),
     ],
 )
-def test_gpt2_keeps_what_autograd_keeps(plan: Plan, fields: dict[str, object], mib: float) -> None:
+def test_gpt2_keeps_what_autograd_keeps(plan: EstimatePlan, fields: dict[str, object], mib: float) -> None:
     assert memory.estimate(gpt2(plan, **fields), plan).activations / MIB == pytest.approx(mib, rel=0.01)
 
 
 def test_other_models_keep_what_autograd_keeps() -> None:
-    plan = Plan(batch=64, sequence=1)
+    plan = EstimatePlan(batch=64, sequence=1)
     shape = ResNet("ResNet-50", 3, 64, [256, 512, 1024, 2048], [3, 4, 6, 3], bottleneck=True, classes=1000, image=224)
     assert memory.estimate(convolution.build(shape, plan), plan).activations / MIB == pytest.approx(5244.4, rel=0.01)
     mlp = perceptron.build([1024, 8192, 8192, 8192, 1000], plan)
@@ -65,23 +65,23 @@ def test_other_models_keep_what_autograd_keeps() -> None:
 @pytest.mark.parametrize(
     ("plan", "bytes_each"),
     [
-        (Plan(optimizer=Optimizer.SGD), 0),
-        (Plan(optimizer=Optimizer.MOMENTUM), 4),
-        (Plan(), 8),
+        (EstimatePlan(optimizer=Optimizer.SGD), 0),
+        (EstimatePlan(optimizer=Optimizer.MOMENTUM), 4),
+        (EstimatePlan(), 8),
         (BF16, 4),
         (replace(BF16, master_weights=True), 12),
         (replace(BF16, optimizer=Optimizer.ADAMW_8BIT), 2 + 2 * 4 / 256),
         (replace(BF16, master_weights=True, zero=1, data_parallel=4), 3),
     ],
 )
-def test_states_of_optimizers(plan: Plan, bytes_each: float) -> None:
+def test_states_of_optimizers(plan: EstimatePlan, bytes_each: float) -> None:
     model = gpt2(plan)
     assert memory.estimate(model, plan).optimizer / model.parameters == pytest.approx(bytes_each, abs=0.001)
 
 
 def test_zero_splits_one_thing_more_with_each_stage() -> None:
     """ZeRO's table: with Adam and fp32, 4 + 4 + 8 bytes for each parameter, of which a stage leaves 1/8."""
-    base = Plan(data_parallel=8)
+    base = EstimatePlan(data_parallel=8)
     found = [memory.estimate(gpt2(plan), plan) for plan in (replace(base, zero=stage) for stage in range(4))]
     kept = [(each.weights, each.gradients, each.optimizer) for each in found]
     size = kept[0][0]
@@ -114,22 +114,24 @@ def test_a_kv_cache_with_grouped_queries() -> None:
 
 
 def test_flops_of_a_step_are_about_six_for_each_parameter_and_token() -> None:
-    plan = Plan(batch=4)
+    plan = EstimatePlan(batch=4)
     model = gpt2(plan)
     attention = 3 * 12 * 4 * plan.tokens * plan.sequence * 768
-    assert Report.of(model, plan).flops - attention == pytest.approx(6 * model.parameters * plan.tokens, rel=0.01)
+    assert EstimateReport.of(model, plan).flops - attention == pytest.approx(
+        6 * model.parameters * plan.tokens, rel=0.01
+    )
 
 
 def test_a_manifest_is_rounded_up_to_slices_and_counts_all_gpus() -> None:
     plan = replace(BF16, data_parallel=2, tensor_parallel=2)
-    report = Report.of(gpt2(plan), plan)
+    report = EstimateReport.of(gpt2(plan), plan)
     assert report.share_mib % 256 == 0
     assert 0 <= report.share_mib * MIB - report.memory.total < 256 * MIB
     assert report.manifest == [f"vgpu.io/gpu-mem: {4 * report.share_mib}", "vgpu.io/gpu: 4"]
 
 
 plans = st.builds(
-    Plan,
+    EstimatePlan,
     training=st.booleans(),
     batch=st.integers(1, 64),
     sequence=st.integers(1, 4096),
@@ -147,7 +149,7 @@ plans = st.builds(
 
 
 @given(plans)
-def test_more_never_needs_less(plan: Plan) -> None:
+def test_more_never_needs_less(plan: EstimatePlan) -> None:
     """More samples need at least as much; checkpointing keeps at most as much; the peak holds what is resident."""
     found = memory.estimate(gpt2(plan), plan)
     larger = replace(plan, batch=plan.batch + 1)

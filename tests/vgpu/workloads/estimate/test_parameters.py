@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vgpu.workloads.estimate import convolution, transformer
-from vgpu.workloads.estimate.plan import Plan
+from vgpu.workloads.estimate.plan import EstimatePlan
 from vgpu.workloads.estimate.readers import transformers_config
 from vgpu.workloads.estimate.transformer import Transformer
 
@@ -67,5 +67,5 @@ SMALL = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12,
 )
 def test_published_numbers(fields: dict[str, object], parameters: int) -> None:
     shape = transformers_config.read(json.dumps(fields).encode())
-    built = (transformer if isinstance(shape, Transformer) else convolution).build(shape, Plan())
+    built = (transformer if isinstance(shape, Transformer) else convolution).build(shape, EstimatePlan())
     assert built.parameters == parameters

@@ -16,10 +16,10 @@ from tests.vgpu.workloads import mutations
 from tests.vgpu.workloads.estimate import onnx_bytes
 from vgpu.domain.errors import MalformedError, MalformedModel
 from vgpu.workloads.estimate import graph, memory, perceptron, source
-from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, Plan
+from vgpu.workloads.estimate.plan import MAX_WIDTH, Dtype, EstimatePlan
 from vgpu.workloads.estimate.readers import onnx_file, safetensors, transformers_config
-from vgpu.workloads.estimate.readers.safetensors import Weights
-from vgpu.workloads.estimate.source import Source
+from vgpu.workloads.estimate.readers.safetensors import StoredWeights
+from vgpu.workloads.estimate.source import ModelSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def test_safetensors() -> None:
         "c": tensor([7], "I64"),
         "__metadata__": {"format": "pt"},
     }
-    assert safetensors.read(io.BytesIO(file_of(header))) == Weights(4096 * 4096 + 3, Dtype.BF16)
+    assert safetensors.read(io.BytesIO(file_of(header))) == StoredWeights(4096 * 4096 + 3, Dtype.BF16)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def onnx_graph(data: bytes) -> onnx_file.Graph:
 
 
 def test_onnx_counts_what_a_perceptron_of_numbers_counts() -> None:
-    plan = Plan(batch=8)
+    plan = EstimatePlan(batch=8)
     read = graph.build(onnx_graph(onnx_bytes.perceptron()), plan, "a.onnx", {})
     twin = perceptron.build([16, 32, 4], plan)
     assert read.parameters == twin.parameters
@@ -127,12 +127,12 @@ def test_onnx_counts_what_a_perceptron_of_numbers_counts() -> None:
 
 def test_onnx_without_shapes_and_with_sizes_of_other_names() -> None:
     with pytest.raises(MalformedModel, match=r"no shape of tensor 'r'; run onnx\.shape_inference"):
-        graph.build(onnx_graph(onnx_bytes.perceptron(shapes=False)), Plan(), "a.onnx", {})
+        graph.build(onnx_graph(onnx_bytes.perceptron(shapes=False)), EstimatePlan(), "a.onnx", {})
     made = onnx_graph(onnx_bytes.perceptron())
     made.shapes["r"] = ("unk__1", 32)
     with pytest.raises(MalformedModel, match="'unk__1' is not known; give --dim unk__1=N"):
-        graph.build(made, Plan(), "a.onnx", {})
-    assert graph.build(made, Plan(), "a.onnx", {"unk__1": 2}).stages[1].saved == 64
+        graph.build(made, EstimatePlan(), "a.onnx", {})
+    assert graph.build(made, EstimatePlan(), "a.onnx", {"unk__1": 2}).stages[1].saved == 64
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ CONFIGS = [
     )
 ]
 PLANS = st.builds(
-    Plan,
+    EstimatePlan,
     training=st.booleans(),
     batch=st.sampled_from([1, MAX_WIDTH]),
     sequence=st.sampled_from([1, MAX_WIDTH]),
@@ -193,23 +193,23 @@ PLANS = st.builds(
 
 
 @given(mutations.of(*CONFIGS), PLANS)
-def test_a_damaged_config_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+def test_a_damaged_config_is_estimated_or_refused(data: bytes, plan: EstimatePlan) -> None:
     with contextlib.suppress(MalformedModel):
-        found = Source("a", shape=transformers_config.read(data))
+        found = ModelSource("a", shape=transformers_config.read(data))
         assert memory.estimate(found.build(plan, {}), plan).total > 0
 
 
 @given(mutations.of(file_of({"a": tensor([40, 96]), "b": tensor([3], "F32")})), PLANS)
-def test_a_damaged_header_of_safetensors_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+def test_a_damaged_header_of_safetensors_is_estimated_or_refused(data: bytes, plan: EstimatePlan) -> None:
     with contextlib.suppress(MalformedModel):
-        found = Source("a", weights=safetensors.read(io.BytesIO(data)))
+        found = ModelSource("a", weights=safetensors.read(io.BytesIO(data)))
         assert memory.estimate(found.build(plan, {}), plan).total > 0
 
 
 @given(mutations.of(onnx_bytes.perceptron()), PLANS)
-def test_a_damaged_graph_is_estimated_or_refused(data: bytes, plan: Plan) -> None:
+def test_a_damaged_graph_is_estimated_or_refused(data: bytes, plan: EstimatePlan) -> None:
     with contextlib.suppress(MalformedModel):
-        found = Source("a", graph=onnx_graph(data))
+        found = ModelSource("a", graph=onnx_graph(data))
         assert memory.estimate(found.build(plan, {}), plan).total > 0
 
 
@@ -219,7 +219,7 @@ def test_a_folder_with_weights_counts_these(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(file_of({name: tensor([100, 1000])}))
     found = source.read(tmp_path)
     assert found.dtype is Dtype.BF16
-    assert found.build(Plan(), {}).parameters == 200_000
+    assert found.build(EstimatePlan(), {}).parameters == 200_000
 
 
 def test_what_is_no_file_of_a_model(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgpu.workloads.hold import control
-from vgpu.workloads.hold.control import Measurement, Mode, Settings, State
+from vgpu.workloads.hold.control import ControlState, HoldSettings, LoadMeasurement, Mode
 
 S = 1_000_000_000
 PERIOD = S // 2  # between measurements
@@ -25,11 +25,11 @@ class Card:
     others: Callable[[float], float] = lambda _: 0.0
     recent: list[float] = field(default_factory=list)
 
-    def measure(self, state: State, now: int) -> Measurement:
+    def measure(self, state: ControlState, now: int) -> LoadMeasurement:
         own = state.multiplier * self.iteration_ns / 10_000_000 * 100 if state.mode is Mode.RUN else 0.0
         taken = self.others(now / S)
         self.recent = [*self.recent, min(100.0, own + taken)][-2:]
-        return Measurement(now, sum(self.recent) / len(self.recent), taken > 0)
+        return LoadMeasurement(now, sum(self.recent) / len(self.recent), taken > 0)
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Run:
         return next(mode for at, mode in zip(self.times, self.modes, strict=True) if at >= second)
 
 
-def run(settings: Settings, card: Card, seconds: int) -> Run:
+def run(settings: HoldSettings, card: Card, seconds: int) -> Run:
     state, seen = control.begin(0), Run()
     for now in range(0, seconds * S, PERIOD):
         measurement = card.measure(state, now)
@@ -64,7 +64,7 @@ def run(settings: Settings, card: Card, seconds: int) -> Run:
 @pytest.mark.parametrize("iteration_ns", [20, 1000, 40_000])
 def test_a_target_is_held_within_three_points_after_a_minute(target: float, iteration_ns: float) -> None:
     """From 20 % of a card to 400 % at the first multiplier."""
-    seen = run(Settings(target), Card(iteration_ns), 300)
+    seen = run(HoldSettings(target), Card(iteration_ns), 300)
     assert abs(seen.mean(60, 300) - target) <= 3
     assert set(seen.modes) == {Mode.RUN}
 
@@ -74,13 +74,13 @@ def test_any_target_on_any_card(target: float, iteration_ns: float) -> None:
     """Where the smallest load is below the target."""
     lightest = 10 * iteration_ns / 10_000_000 * 100
     if lightest < target:
-        seen = run(Settings(target), Card(iteration_ns), 120)
+        seen = run(HoldSettings(target), Card(iteration_ns), 120)
         assert abs(seen.mean(60, 120) - target) <= max(3, lightest)
 
 
 def test_it_sleeps_within_a_second_of_others_and_returns_after_them() -> None:
     """A job from second 100 to second 160; the load is back 5 to 15 s after the job."""
-    seen = run(Settings(60), Card(1000, lambda t: 50.0 if 100 <= t < 160 else 0.0), 240)
+    seen = run(HoldSettings(60), Card(1000, lambda t: 50.0 if 100 <= t < 160 else 0.0), 240)
     assert seen.at(99) is Mode.RUN
     assert seen.at(101) is Mode.SLEEP
     assert seen.at(164) is Mode.SLEEP
@@ -90,16 +90,16 @@ def test_it_sleeps_within_a_second_of_others_and_returns_after_them() -> None:
 
 
 def test_its_own_load_never_makes_it_sleep() -> None:
-    assert Mode.SLEEP not in run(Settings(69), Card(1000), 600).modes
+    assert Mode.SLEEP not in run(HoldSettings(69), Card(1000), 600).modes
 
 
 def test_others_that_come_and_go_keep_it_asleep() -> None:
-    seen = run(Settings(60), Card(1000, lambda t: 10.0 if t > 60 and t % 4 < 1 else 0.0), 200)
+    seen = run(HoldSettings(60), Card(1000, lambda t: 10.0 if t > 60 and t % 4 < 1 else 0.0), 200)
     assert set(seen.modes[130:]) == {Mode.SLEEP}
 
 
 def test_the_target_rises_after_a_long_time_without_others_and_falls_when_they_come() -> None:
-    settings = Settings(30, idle_after_ns=1800 * S, idle_target=60)
+    settings = HoldSettings(30, idle_after_ns=1800 * S, idle_target=60)
     seen = run(settings, Card(1000, lambda t: 20.0 if 2400 <= t < 2410 else 0.0), 2700)
     assert abs(seen.mean(1700, 1790) - 30) <= 3
     assert abs(seen.mean(1860, 2390) - 60) <= 3
@@ -107,16 +107,16 @@ def test_the_target_rises_after_a_long_time_without_others_and_falls_when_they_c
 
 
 def test_the_log() -> None:
-    seen = run(Settings(50), Card(1000), 60)
+    seen = run(HoldSettings(50), Card(1000), 60)
     assert seen.log[0] == "Run for 3s with load 10 and multiplier 1000"
     assert seen.log[1] == "Adjusted speed: boost"
     assert any(line.startswith("Run for 10s with load 50 and multiplier ") for line in seen.log)
-    slow = run(Settings(50), Card(9000), 60)
+    slow = run(HoldSettings(50), Card(9000), 60)
     assert slow.log[1] == "Adjusted speed: slow down"
 
 
 def test_without_samples_nothing_changes() -> None:
     state = control.begin(0)
     for now in range(0, 60 * S, PERIOD):
-        state = control.advance(Settings(50), state, Measurement(now, None, others=False)).state
+        state = control.advance(HoldSettings(50), state, LoadMeasurement(now, None, others=False)).state
     assert state.multiplier == control.FIRST_MULTIPLIER

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from vgpu.workloads.hold.control import Mode, Settings
-from vgpu.workloads.hold.session import SAMPLE_S, Report, Session
+from vgpu.workloads.hold.control import HoldSettings, Mode
+from vgpu.workloads.hold.session import SAMPLE_S, HoldReport, HoldSession
 
 S = 1_000_000_000
 STEP = int(SAMPLE_S * S)
@@ -31,11 +31,11 @@ class Card:
 @dataclass
 class World:
     card: Card = field(default_factory=Card)
-    reports: list[Report] = field(default_factory=list)
+    reports: list[HoldReport] = field(default_factory=list)
     now: int = 0
 
     def __post_init__(self) -> None:
-        self.session = Session("GPU-a", Settings(50), self.card, self.card, self.reports.append, 0)
+        self.session = HoldSession("GPU-a", HoldSettings(50), self.card, self.card, self.reports.append, 0)
 
     def run(self, seconds: float) -> None:
         until = self.now + int(seconds * S)

@@ -9,7 +9,7 @@ Where the script does not say a value (an argument from another file) no rule fi
 trust than a missed defect.
 """
 
-from vgpu.workloads.diagnose.finding import Finding, merged
+from vgpu.workloads.diagnose.finding import ProgramFinding, merged
 from vgpu.workloads.diagnose.script import (
     dataset_rules,
     loader_rules,
@@ -18,14 +18,14 @@ from vgpu.workloads.diagnose.script import (
     tensorflow_rules,
 )
 from vgpu.workloads.diagnose.script.parsing import parse
-from vgpu.workloads.diagnose.script.program import Program
+from vgpu.workloads.diagnose.script.program import ScriptProgram
 
 _RULES = (loader_rules, tensorflow_rules, dataset_rules, parallel_rules, step_rules)
 
 
-def diagnose(text: bytes) -> list[Finding]:
+def diagnose(text: bytes) -> list[ProgramFinding]:
     """Return what a script's text shows, one finding for each code. Raises MalformedScript."""
-    program = Program.of(parse(text))
+    program = ScriptProgram.of(parse(text))
     if not program.frameworks:
         return []
     return merged(each for rules in _RULES for each in rules.check(program))

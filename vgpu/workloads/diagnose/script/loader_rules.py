@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding
 from vgpu.workloads.diagnose.script import names, step_rules
 from vgpu.workloads.diagnose.script.names import UNKNOWN, Keywords
-from vgpu.workloads.diagnose.script.program import Program, is_loader
+from vgpu.workloads.diagnose.script.program import ScriptProgram, is_loader
 
 # torch.utils.data.DataLoader's parameters, in the order in which they may be given without a name.
 _PARAMETERS: Final = (
@@ -24,7 +24,7 @@ _PARAMETERS: Final = (
 _TRAINING_ARGUMENTS: Final = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 
 
-def check(program: Program) -> Iterator[Finding]:
+def check(program: ScriptProgram) -> Iterator[ProgramFinding]:
     """Judge every DataLoader and TrainingArguments of a script."""
     for call in program.calls():
         given = program.names.keywords(call)
@@ -33,27 +33,31 @@ def check(program: Program) -> Iterator[Finding]:
         if is_loader(call):
             yield from _loader(program, call, {**dict(zip(_PARAMETERS, call.args, strict=False)), **given})
         elif names.last(call) in _TRAINING_ARGUMENTS and _is_zero(program, given, "dataloader_num_workers"):
-            yield Finding(Code.NO_WORKERS, (call.lineno,), f"{names.last(call)} without dataloader_num_workers")
+            yield ProgramFinding(
+                FindingCode.NO_WORKERS, (call.lineno,), f"{names.last(call)} without dataloader_num_workers"
+            )
 
 
-def _loader(program: Program, call: ast.Call, given: Keywords) -> Iterator[Finding]:
+def _loader(program: ScriptProgram, call: ast.Call, given: Keywords) -> Iterator[ProgramFinding]:
     at = (call.lineno,)
     in_memory = _is_in_memory(program, given.get("dataset"))
     if _is_zero(program, given, "num_workers"):
         if not in_memory:
-            yield Finding(
-                Code.NO_WORKERS,
+            yield ProgramFinding(
+                FindingCode.NO_WORKERS,
                 at,
                 "DataLoader with num_workers=0" if "num_workers" in given else "DataLoader without num_workers",
             )
     elif program.names.value(given.get("prefetch_factor")) == 1:
-        yield Finding(Code.NO_PREFETCH, at, "DataLoader with prefetch_factor=1")
+        yield ProgramFinding(FindingCode.NO_PREFETCH, at, "DataLoader with prefetch_factor=1")
     pinned = program.names.value(given["pin_memory"]) if "pin_memory" in given else False
     if pinned is False and program.uses_card and not (in_memory and not any(step_rules.copies(program))):
-        yield Finding(Code.NO_PINNED_MEMORY, at, "DataLoader without pin_memory=True, in a program that uses a card")
+        yield ProgramFinding(
+            FindingCode.NO_PINNED_MEMORY, at, "DataLoader without pin_memory=True, in a program that uses a card"
+        )
 
 
-def _is_zero(program: Program, given: Keywords, name: str) -> bool:
+def _is_zero(program: ScriptProgram, given: Keywords, name: str) -> bool:
     """Whether a number of workers is absent or 0; one that the script does not say is not."""
     if name not in given:
         return True
@@ -61,7 +65,7 @@ def _is_zero(program: Program, given: Keywords, name: str) -> bool:
     return value is not UNKNOWN and value in (0, None)
 
 
-def _is_in_memory(program: Program, dataset: ast.expr | None) -> bool:
+def _is_in_memory(program: ScriptProgram, dataset: ast.expr | None) -> bool:
     if isinstance(dataset, ast.Name):
         return any(
             _is_in_memory(program, each)

@@ -26,7 +26,7 @@ _PLACES_BY_ITSELF: Final = frozenset({"lightning", "accelerate", "transformers",
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ScriptProgram:
     """A script as the rules read it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Program:
     bodies: tuple[StepBody, ...]
 
     @classmethod
-    def of(cls, tree: ast.Module) -> "Program":
+    def of(cls, tree: ast.Module) -> "ScriptProgram":
         """Read a tree."""
         imported = dict(_imports(tree))
         frameworks = frozenset(

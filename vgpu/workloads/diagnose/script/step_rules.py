@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding
 from vgpu.workloads.diagnose.script import names
-from vgpu.workloads.diagnose.script.program import Program
+from vgpu.workloads.diagnose.script.program import ScriptProgram
 from vgpu.workloads.diagnose.script.step_loops import MODEL, StepBody
 
 _READS: Final = frozenset({"item", "cpu", "numpy", "tolist"})
@@ -25,32 +25,34 @@ _SAVERS: Final = re.compile(
 )
 
 
-def check(program: Program) -> Iterator[Finding]:
+def check(program: ScriptProgram) -> Iterator[ProgramFinding]:
     """Judge every inner loop of a script."""
     for body in program.bodies:
         for call in _calls(body):
             for code, what in _defects(program, call):
-                yield Finding(code, (call.lineno,), f"{what} in the loop of line {body.line}")
+                yield ProgramFinding(code, (call.lineno,), f"{what} in the loop of line {body.line}")
     yield from copies(program, blocking_only=True)
 
 
-def _defects(program: Program, call: ast.Call) -> Iterator[tuple[Code, str]]:
+def _defects(program: ScriptProgram, call: ast.Call) -> Iterator[tuple[FindingCode, str]]:
     """Yield what a call at each step costs, and what was seen."""
     if program.uses_card and (what := _wait(program, call)):
-        yield Code.SYNC_EACH_STEP, what
+        yield FindingCode.SYNC_EACH_STEP, what
     if _is_output(program, call):
-        yield Code.PRINT_EACH_STEP, names.dotted(call.func)
+        yield FindingCode.PRINT_EACH_STEP, names.dotted(call.func)
     if _saves(call):
-        yield Code.SAVE_EACH_STEP, names.dotted(call.func)
+        yield FindingCode.SAVE_EACH_STEP, names.dotted(call.func)
 
 
-def copies(program: Program, *, blocking_only: bool = False) -> Iterator[Finding]:
+def copies(program: ScriptProgram, *, blocking_only: bool = False) -> Iterator[ProgramFinding]:
     """Find the copies of batches to the card."""
     for body in program.bodies if program.uses_card else ():
         for call in _calls(body):
             if _copies(program, call) and not (blocking_only and _is_asynchronous(program, call)):
-                yield Finding(
-                    Code.BLOCKING_COPY, (call.lineno,), f"{ast.unparse(call)[:60]} in the loop of line {body.line}"
+                yield ProgramFinding(
+                    FindingCode.BLOCKING_COPY,
+                    (call.lineno,),
+                    f"{ast.unparse(call)[:60]} in the loop of line {body.line}",
                 )
 
 
@@ -58,7 +60,7 @@ def _calls(body: StepBody) -> Iterator[ast.Call]:
     return (node for node in body.nodes if isinstance(node, ast.Call))
 
 
-def _wait(program: Program, call: ast.Call) -> str:
+def _wait(program: ScriptProgram, call: ast.Call) -> str:
     """Return what waits for the card; empty where nothing does."""
     if program.full_name(call.func) in _WAITS:
         return program.full_name(call.func)
@@ -101,7 +103,7 @@ def _shown(call: ast.Call) -> Iterator[ast.expr]:
                 yield other
 
 
-def _is_output(program: Program, call: ast.Call) -> bool:
+def _is_output(program: ScriptProgram, call: ast.Call) -> bool:
     name = program.full_name(call.func)
     if name in ("print", "tensorflow.print", "sys.stdout.write", "sys.stderr.write", "tqdm.tqdm.write", "tqdm.write"):
         return True
@@ -116,7 +118,7 @@ def _saves(call: ast.Call) -> bool:
     return call.func.attr in _SAVES or (call.func.attr == "save" and bool(_SAVERS.search(owner)))
 
 
-def _copies(program: Program, call: ast.Call) -> bool:
+def _copies(program: ScriptProgram, call: ast.Call) -> bool:
     """Whether a call copies something of the batch to the card; models and new tensors are something else."""
     if not isinstance(call.func, ast.Attribute):
         return False
@@ -140,12 +142,12 @@ def _is_device(node: ast.expr) -> bool:
     return False
 
 
-def _is_card_type(program: Program, node: ast.expr) -> bool:
+def _is_card_type(program: ScriptProgram, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return any("cuda" in ast.unparse(each) for each in program.names.assigned.get(node.id, ()))
     return "cuda" in ast.unparse(node)
 
 
-def _is_asynchronous(program: Program, call: ast.Call) -> bool:
+def _is_asynchronous(program: ScriptProgram, call: ast.Call) -> bool:
     given = program.names.keywords(call)
     return given is None or ("non_blocking" in given and program.names.value(given["non_blocking"]) is not False)

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from vgpu.workloads.diagnose.catalogue import Code
-from vgpu.workloads.diagnose.finding import Finding
+from vgpu.workloads.diagnose.catalogue import FindingCode
+from vgpu.workloads.diagnose.finding import ProgramFinding
 from vgpu.workloads.diagnose.script import names, step_loops
-from vgpu.workloads.diagnose.script.program import Program
+from vgpu.workloads.diagnose.script.program import ScriptProgram
 
 _SOURCES: Final = frozenset(
     {"from_tensor_slices", "from_generator", "list_files", "TFRecordDataset", "TextLineDataset"}
@@ -15,21 +15,21 @@ _SOURCES: Final = frozenset(
 _MAX_NAMES: Final = 100  # that are followed of a pipeline
 
 
-def check(program: Program) -> Iterator[Finding]:
+def check(program: ScriptProgram) -> Iterator[ProgramFinding]:
     """Judge the pipelines of a TensorFlow script."""
     if "tensorflow" not in program.frameworks:
         return
     pipelines = _Pipelines(program)
     for call in program.calls():
         if _is_serial_map(call):
-            yield Finding(Code.NO_WORKERS, (_line(call),), "map without num_parallel_calls")
+            yield ProgramFinding(FindingCode.NO_WORKERS, (_line(call),), "map without num_parallel_calls")
         elif names.last(call) == "fit" and len(call.args) == 1 and pipelines.lacks_prefetch(call.args[0]):
-            yield Finding(Code.NO_PREFETCH, (call.lineno,), "fit reads a pipeline without prefetch")
+            yield ProgramFinding(FindingCode.NO_PREFETCH, (call.lineno,), "fit reads a pipeline without prefetch")
         elif names.last(call) == "ModelCheckpoint" and _saves_each_batch(program, call):
-            yield Finding(Code.SAVE_EACH_STEP, (call.lineno,), "ModelCheckpoint writes after every batch")
+            yield ProgramFinding(FindingCode.SAVE_EACH_STEP, (call.lineno,), "ModelCheckpoint writes after every batch")
     for body in program.bodies:
         if body.iterable is not None and pipelines.lacks_prefetch(step_loops.unwrapped(body.iterable)):
-            yield Finding(Code.NO_PREFETCH, (body.line,), "the loop reads a pipeline without prefetch")
+            yield ProgramFinding(FindingCode.NO_PREFETCH, (body.line,), "the loop reads a pipeline without prefetch")
 
 
 def _line(call: ast.Call) -> int:
@@ -46,7 +46,7 @@ def _is_serial_map(call: ast.Call) -> bool:
     return not {each.arg for each in call.keywords} & {"num_parallel_calls", "batched", None}
 
 
-def _saves_each_batch(program: Program, call: ast.Call) -> bool:
+def _saves_each_batch(program: ScriptProgram, call: ast.Call) -> bool:
     given = program.names.keywords(call) or {}
     frequency = program.names.value(given.get("save_freq"))
     return isinstance(frequency, int) and frequency == 1
@@ -55,7 +55,7 @@ def _saves_each_batch(program: Program, call: ast.Call) -> bool:
 class _Pipelines:
     """What pipelines consist of, through the names and functions of the script that stand for them."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ScriptProgram) -> None:
         self._assigned = program.names.assigned
         self._functions: dict[str, list[ast.FunctionDef]] = {}
         for node in ast.walk(program.tree):

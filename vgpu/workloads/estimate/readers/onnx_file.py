@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.plan import Dtype
 from vgpu.workloads.estimate.readers import numbers
-from vgpu.workloads.estimate.readers.protobuf import Field, Message
+from vgpu.workloads.estimate.readers.protobuf import Message, ProtobufField
 
 MAX_NODES: Final = 200_000
 _MAX_DIMENSIONS: Final = 16
@@ -24,7 +24,7 @@ Dimension = int | str  # a size, or the name of one that is given when the graph
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OnnxOperation:
     """An operation, with the names of its tensors."""
 
     op: str
@@ -43,7 +43,7 @@ class Graph:
         inputs: names of what a caller gives.
     """
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[OnnxOperation] = field(default_factory=list)
     weights: dict[str, tuple[int, ...]] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
     shapes: dict[str, tuple[Dimension, ...]] = field(default_factory=dict)
@@ -97,7 +97,7 @@ def read(file: BinaryIO) -> Graph:
     return graph
 
 
-def _graph(message: Message, whole: Field, graph: Graph) -> None:
+def _graph(message: Message, whole: ProtobufField, graph: Graph) -> None:
     readers = {1: _node, 5: _initializer, 11: _input, 12: _value, 13: _value}
     for each in message.message(whole):
         if each.number in readers:
@@ -106,7 +106,7 @@ def _graph(message: Message, whole: Field, graph: Graph) -> None:
             raise MalformedModel(f"ONNX: graph.node: more than {MAX_NODES}")
 
 
-def _node(message: Message, whole: Field, graph: Graph) -> None:
+def _node(message: Message, whole: ProtobufField, graph: Graph) -> None:
     inputs, outputs, op = [], [], ""
     for each in message.message(whole):
         match each.number:
@@ -116,10 +116,10 @@ def _node(message: Message, whole: Field, graph: Graph) -> None:
                 outputs.append(message.text(each))
             case 4:
                 op = message.text(each)
-    graph.nodes.append(Node(op, inputs, outputs))
+    graph.nodes.append(OnnxOperation(op, inputs, outputs))
 
 
-def _initializer(message: Message, whole: Field, graph: Graph) -> None:
+def _initializer(message: Message, whole: ProtobufField, graph: Graph) -> None:
     shape: list[int] = []
     name, kind = "", 0
     for each in message.message(whole):
@@ -139,7 +139,7 @@ def _initializer(message: Message, whole: Field, graph: Graph) -> None:
         raise MalformedModel(f"initializer {name[:60]!r}: more than {numbers.MAX_ELEMENTS} elements")
 
 
-def _sizes(message: Message, field: Field) -> list[int]:
+def _sizes(message: Message, field: ProtobufField) -> list[int]:
     sizes: list[int] = []
     for size in message.integers(field):
         if len(sizes) >= _MAX_DIMENSIONS or not 0 <= size <= numbers.MAX_ELEMENTS:
@@ -148,13 +148,13 @@ def _sizes(message: Message, field: Field) -> list[int]:
     return sizes
 
 
-def _input(message: Message, whole: Field, graph: Graph) -> None:
+def _input(message: Message, whole: ProtobufField, graph: Graph) -> None:
     name = _value(message, whole, graph)
     if name not in graph.weights:
         graph.inputs.append(name)
 
 
-def _value(message: Message, whole: Field, graph: Graph) -> str:
+def _value(message: Message, whole: ProtobufField, graph: Graph) -> str:
     name, shape = "", None
     for each in message.message(whole):
         if each.number == 1:
@@ -166,7 +166,7 @@ def _value(message: Message, whole: Field, graph: Graph) -> str:
     return name
 
 
-def _shape(message: Message, kind: Field) -> tuple[Dimension, ...] | None:
+def _shape(message: Message, kind: ProtobufField) -> tuple[Dimension, ...] | None:
     """Return the shape in TypeProto.tensor_type.shape; None where there is none."""
     for tensor in message.message(kind):
         if tensor.number != 1:
@@ -177,7 +177,7 @@ def _shape(message: Message, kind: Field) -> tuple[Dimension, ...] | None:
     return None
 
 
-def _dimension(message: Message, whole: Field) -> Dimension:
+def _dimension(message: Message, whole: ProtobufField) -> Dimension:
     for each in message.message(whole):
         if each.number == 1 and isinstance(each.value, int) and 0 <= each.value <= numbers.MAX_ELEMENTS:
             return each.value

@@ -28,7 +28,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ProtobufField:
     """A field: its number, and an integer or where its bytes are."""
 
     number: int
@@ -44,7 +44,7 @@ class Message:
         self._text_left = MAX_TEXTS
         self.whole = Span(0, file.seek(0, os.SEEK_END))
 
-    def fields(self, span: Span) -> Iterator[Field]:
+    def fields(self, span: Span) -> Iterator[ProtobufField]:
         """Yield the fields of the message at a span. Raises MalformedModel."""
         at = span.begin
         while at < span.end:
@@ -55,7 +55,7 @@ class Message:
             field, at = self._value(tag, at, span.end)
             yield field
 
-    def text(self, field: Field) -> str:
+    def text(self, field: ProtobufField) -> str:
         """Return a name, with only printable characters. Raises MalformedModel."""
         span = _span(field)
         size = span.end - span.begin
@@ -68,11 +68,11 @@ class Message:
         decoded = self._file.read(size).decode(errors="replace")
         return decoded if decoded.isprintable() else "".join(each if each.isprintable() else "?" for each in decoded)
 
-    def message(self, field: Field) -> Iterator[Field]:
+    def message(self, field: ProtobufField) -> Iterator[ProtobufField]:
         """Yield the fields of a message inside of a field. Raises MalformedModel."""
         return self.fields(_span(field))
 
-    def integers(self, field: Field) -> Iterator[int]:
+    def integers(self, field: ProtobufField) -> Iterator[int]:
         """Yield the numbers of a repeated field, packed or not. Raises MalformedModel."""
         if isinstance(field.value, int):
             yield _signed(field.value)
@@ -85,11 +85,11 @@ class Message:
                 raise MalformedModel(f"ONNX: more than {MAX_FIELDS} fields")
             yield _signed(value)
 
-    def _value(self, tag: int, at: int, end: int) -> tuple[Field, int]:
+    def _value(self, tag: int, at: int, end: int) -> tuple[ProtobufField, int]:
         number, wire = tag >> 3, tag & 7
         if wire == _VARINT:
             value, at = self._varint(at, end)
-            return Field(number, value), at
+            return ProtobufField(number, value), at
         if wire == _BYTES:
             size, at = self._varint(at, end)
         elif wire in _FIXED:
@@ -98,7 +98,7 @@ class Message:
             raise MalformedModel(f"ONNX: field {number} at byte {at}: wire type {wire} is unknown; not an ONNX file")
         if size > end - at:
             raise MalformedModel(f"ONNX: field {number} at byte {at}: {size} bytes, but {end - at} are left")
-        return Field(number, Span(at, at + size)), at + size
+        return ProtobufField(number, Span(at, at + size)), at + size
 
     def _varint(self, at: int, end: int) -> tuple[int, int]:
         self._file.seek(at)
@@ -111,7 +111,7 @@ class Message:
         raise MalformedModel(f"ONNX: a number at byte {at} does not end; not an ONNX file")
 
 
-def _span(field: Field) -> Span:
+def _span(field: ProtobufField) -> Span:
     if isinstance(field.value, int):
         raise MalformedModel(f"ONNX: field {field.number} is a number instead of bytes")
     return field.value

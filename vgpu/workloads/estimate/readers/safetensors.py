@@ -33,14 +33,14 @@ _NOT_WEIGHTS: Final = frozenset({"I16", "U16", "I32", "U32", "I64", "U64", "BOOL
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class StoredWeights:
     """The weights of a file: their number, and the type of most of them."""
 
     parameters: int
     dtype: Dtype
 
 
-def read(file: BinaryIO) -> Weights:
+def read(file: BinaryIO) -> StoredWeights:
     """Read the header of a file at its beginning. Raises MalformedModel."""
     counts: dict[Dtype, int] = {}
     for dtype, elements in _tensors(_header(file)):
@@ -48,7 +48,7 @@ def read(file: BinaryIO) -> Weights:
     total = sum(counts.values())
     if not 0 < total <= numbers.MAX_ELEMENTS:
         raise MalformedModel(f"safetensors header: {total} parameters")
-    return Weights(total, max(counts, key=lambda dtype: counts[dtype]))
+    return StoredWeights(total, max(counts, key=lambda dtype: counts[dtype]))
 
 
 def _header(file: BinaryIO) -> dict[str, object]:

@@ -10,20 +10,20 @@ from vgpu.domain import object_names
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
 
-class Model(BaseModel):
+class AnswerSchema(BaseModel):
     """A schema; answers contain exactly these fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class FieldErrorModel(Model):
+class FieldErrorSchema(AnswerSchema):
     """One field that is wrong."""
 
     field: str = Field(description="path of the field", examples=["pods[0].pod.spec"])
     detail: str = Field(description="what is wrong, and what to write instead")
 
 
-class ProblemModel(Model):
+class ProblemSchema(AnswerSchema):
     """An error, as RFC 9457 has it."""
 
     type: str = Field(examples=["about:blank"])
@@ -33,10 +33,10 @@ class ProblemModel(Model):
         description="what happened", examples=["pod default/train does not exist, or you may not see it"]
     )
     instance: str = Field(description="path of the request", examples=["/api/v1/pods/default/train"])
-    errors: list[FieldErrorModel] = Field([], description="the fields that are wrong")
+    errors: list[FieldErrorSchema] = Field([], description="the fields that are wrong")
 
 
-class Grant(Model):
+class GrantSchema(AnswerSchema):
     """What a container has of one card."""
 
     container: str = Field(examples=["main"])
@@ -56,14 +56,14 @@ class Grant(Model):
     )
 
 
-class Tenant(Grant):
+class TenantSchema(GrantSchema):
     """A container on a card."""
 
     namespace: str = Field(examples=["default"])
     pod: str = Field(examples=["train"])
 
 
-class Node(Model):
+class NodeSchema(AnswerSchema):
     """A node with GPUs. Every field is optional, because a request may choose fields."""
 
     name: str = Field("", examples=["node-1"])
@@ -88,7 +88,7 @@ class Node(Model):
     )
 
 
-class Gpu(Model):
+class GpuSchema(AnswerSchema):
     """A card."""
 
     uuid: str = Field("", examples=[UUID])
@@ -115,10 +115,10 @@ class Gpu(Model):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
-    pods: list[Tenant] = Field([], description="the containers of pods that the caller may see")
+    pods: list[TenantSchema] = Field([], description="the containers of pods that the caller may see")
 
 
-class Pod(Model):
+class PodSchema(AnswerSchema):
     """A pod that asks for GPUs."""
 
     namespace: str = Field("", examples=["default"])
@@ -132,14 +132,14 @@ class Pod(Model):
     gpuCount: int = Field(0, examples=[1])
     computePolicy: str = Field("", description="empty: the default", examples=["burst"])
     priority: int = Field(0, description="of the pod's PriorityClass")
-    gpus: list[Grant] = Field([], description="what the pod has")
+    gpus: list[GrantSchema] = Field([], description="what the pod has")
     problems: list[str] = Field([], description="why the pod's request or its assignment does not count")
     idleSeconds: int | None = Field(
         None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
     )
 
 
-class ReasonCount(Model):
+class ReasonCountSchema(AnswerSchema):
     """How many nodes refuse by one reason."""
 
     reason: str = Field(examples=["CardInsufficientMemory"])
@@ -147,18 +147,18 @@ class ReasonCount(Model):
     nodes: int = Field(examples=[3])
 
 
-class CardName(Model):
+class CardNameSchema(AnswerSchema):
     """A card, by UUID and index."""
 
     uuid: str = Field(examples=[UUID])
     index: int = Field(examples=[0])
 
 
-class Nearest(Model):
+class NearestSchema(AnswerSchema):
     """The node that lacks the least for a pod."""
 
     node: str = Field(examples=["node-2"])
-    gpus: list[CardName]
+    gpus: list[CardNameSchema]
     lackingMiB: int = Field(examples=[2560])
     lackingCores: int = Field(examples=[0])
     detail: str = Field(examples=["card 1 lacks 2.5 GiB of memory (5.5 GiB free, 8 GiB asked for)"])
@@ -167,29 +167,31 @@ class Nearest(Model):
     )
 
 
-class Decision(Model):
+class DecisionSchema(AnswerSchema):
     """What filter last answered about a pod that no node could take."""
 
     time: str = Field(examples=["2026-11-22T12:00:00+00:00"])
     attempts: int = Field(description="answers since the extender's start", examples=[12])
-    reasons: list[ReasonCount]
+    reasons: list[ReasonCountSchema]
 
 
-class PendingPod(Pod):
+class PendingPodSchema(PodSchema):
     """A pod that waits for a node, and why."""
 
     waitsSince: str = Field(
         "", description="when kube-scheduler first found no node, else the pod's creation; empty: not known",
         examples=["2026-11-22T11:40:00+00:00"],
     )  # fmt: skip
-    lastDecision: Decision | None = Field(None, description="null: filter was not asked since the extender's start")
+    lastDecision: DecisionSchema | None = Field(
+        None, description="null: filter was not asked since the extender's start"
+    )
 
     message: str = Field("", description="why the pod waits, in one sentence")
-    reasons: list[ReasonCount] = Field([])
-    nearest: Nearest | None = Field(None)
+    reasons: list[ReasonCountSchema] = Field([])
+    nearest: NearestSchema | None = Field(None)
 
 
-class Advice(Model):
+class AdviceSchema(AnswerSchema):
     """A change after which the pod would be placed; it was tried."""
 
     code: str = Field(examples=["ask-for-less-memory"])
@@ -199,7 +201,7 @@ class Advice(Model):
     by: str = Field(description="owner or administrator", examples=["owner"])
 
 
-class CardVerdict(Model):
+class CardVerdictSchema(AnswerSchema):
     """A card, and why the pod cannot use it."""
 
     uuid: str = Field(examples=[UUID])
@@ -212,30 +214,30 @@ class CardVerdict(Model):
     detail: str = Field(examples=["not enough memory is free"])
 
 
-class NodeVerdict(Model):
+class NodeVerdictSchema(AnswerSchema):
     """A node: what the pod would get there, or why it gets nothing."""
 
     node: str
     fits: bool
     reason: str
     detail: str
-    gpus: list[Grant]
-    cards: list[CardVerdict]
+    gpus: list[GrantSchema]
+    cards: list[CardVerdictSchema]
 
 
-class Explanation(Model):
+class ExplanationSchema(AnswerSchema):
     """Why a pod waits, or where it is."""
 
-    pod: Pod
+    pod: PodSchema
     message: str = Field(description="the explanation in one sentence")
     fits: bool
     nodesThatFit: int
     waitsSince: str = Field(description="empty where the pod does not wait", examples=["2026-11-22T11:40:00+00:00"])
-    lastDecision: Decision | None
-    reasons: list[ReasonCount]
-    nearest: Nearest | None
-    advice: list[Advice]
-    nodes: list[NodeVerdict]
+    lastDecision: DecisionSchema | None
+    reasons: list[ReasonCountSchema]
+    nearest: NearestSchema | None
+    advice: list[AdviceSchema]
+    nodes: list[NodeVerdictSchema]
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
 
 
@@ -252,7 +254,7 @@ POD_SCHEMA: Final[JsonDict] = {
 }
 
 
-class SimulatedEntry(BaseModel):
+class SimulatedEntrySchema(BaseModel):
     """A pod's manifest, and how many of it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -272,15 +274,15 @@ class SimulatedEntry(BaseModel):
     count: int = Field(1, ge=1, le=1000, description="how many pods of this manifest")
 
 
-class SimulateBody(BaseModel):
+class SimulateBodySchema(BaseModel):
     """The pods to place, in their order."""
 
     model_config = ConfigDict(extra="forbid")
 
-    pods: list[SimulatedEntry] = Field(min_length=1, max_length=256)
+    pods: list[SimulatedEntrySchema] = Field(min_length=1, max_length=256)
 
 
-class GangLanding(Model):
+class GangLandingSchema(AnswerSchema):
     """A pod's gang in a simulation: its pods are placed together, or none of them is."""
 
     name: str = Field(examples=["train"])
@@ -288,7 +290,7 @@ class GangLanding(Model):
     fit: int = Field(description="for how many of them there is room", examples=[5])
 
 
-class Landing(Model):
+class LandingSchema(AnswerSchema):
     """Where a pod would be placed; without a node, why nowhere."""
 
     namespace: str = Field(examples=["default"])
@@ -296,13 +298,13 @@ class Landing(Model):
     number: int = Field(description="which of equal pods, from 1", examples=[1])
     requested: str = Field(examples=["8 GiB"])
     node: str = Field(examples=["node-1"])
-    gpus: list[Grant]
-    reasons: list[ReasonCount]
-    nearest: Nearest | None
-    gang: GangLanding | None = Field(description="null for a pod that starts by itself")
+    gpus: list[GrantSchema]
+    reasons: list[ReasonCountSchema]
+    nearest: NearestSchema | None
+    gang: GangLandingSchema | None = Field(description="null for a pod that starts by itself")
 
 
-class Packed(Model):
+class PackedSchema(AnswerSchema):
     """How well the cards of all usable nodes are packed."""
 
     gpus: int = Field(examples=[24])
@@ -316,17 +318,17 @@ class Packed(Model):
     )
 
 
-class Simulation(Model):
+class SimulationSchema(AnswerSchema):
     """The outcome of a simulation."""
 
     placed: int = Field(examples=[3])
     notPlaced: int = Field(examples=[1])
-    before: Packed
-    after: Packed
-    pods: list[Landing]
+    before: PackedSchema
+    after: PackedSchema
+    pods: list[LandingSchema]
 
 
-class SummaryPods(Model):
+class SummaryPodsSchema(AnswerSchema):
     """Numbers of pods that the caller may see, by status."""
 
     Pending: int = Field(0, examples=[1])
@@ -336,7 +338,7 @@ class SummaryPods(Model):
     Ended: int = Field(0)
 
 
-class Finding(Model):
+class FindingSchema(AnswerSchema):
     """Something that an administrator should look at."""
 
     severity: str = Field(description="error or warning", examples=["warning"])
@@ -345,7 +347,7 @@ class Finding(Model):
     detail: str = Field(examples=["the node's device plugin is not running"])
 
 
-class Summary(Model):
+class SummarySchema(AnswerSchema):
     """The cluster in a few numbers."""
 
     version: str = Field(examples=["0.1.0"])
@@ -358,40 +360,40 @@ class Summary(Model):
     allocatedMiB: int
     freeMiB: int
     freeCores: int
-    pods: SummaryPods
+    pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
-    findings: list[Finding]
+    findings: list[FindingSchema]
 
 
-class NodeList(Model):
+class NodeListSchema(AnswerSchema):
     """A page of nodes."""
 
-    items: list[Node]
+    items: list[NodeSchema]
     nextCursor: str = Field(description="empty on the last page")
 
 
-class GpuList(Model):
+class GpuListSchema(AnswerSchema):
     """A page of cards."""
 
-    items: list[Gpu]
+    items: list[GpuSchema]
     nextCursor: str = Field(description="empty on the last page")
 
 
-class PodList(Model):
+class PodListSchema(AnswerSchema):
     """A page of pods."""
 
-    items: list[Pod]
+    items: list[PodSchema]
     nextCursor: str = Field(description="empty on the last page")
 
 
-class PendingList(Model):
+class PendingListSchema(AnswerSchema):
     """A page of waiting pods."""
 
-    items: list[PendingPod]
+    items: list[PendingPodSchema]
     nextCursor: str = Field(description="empty on the last page")
 
 
-class UsageItem(Model):
+class UsageItemSchema(AnswerSchema):
     """Usage of one group."""
 
     group: dict[str, str] = Field(description="the value of each dimension", examples=[{"namespace": "default"}])
@@ -408,16 +410,16 @@ class UsageItem(Model):
     cost: float | None = Field(description="by the prices file; null where a model has no price", examples=[2.49])
 
 
-class Usage(Model):
+class UsageSchema(AnswerSchema):
     """Usage in a period."""
 
     since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
-    items: list[UsageItem]
+    items: list[UsageItemSchema]
     itemsLeftOut: int
 
 
-class RightSizeItem(Model):
+class RightSizeItemSchema(AnswerSchema):
     """What a container of a workload asks for on one card, what it used, and what it should ask for."""
 
     namespace: str = Field(examples=["default"])
@@ -445,17 +447,17 @@ class RightSizeItem(Model):
     )
 
 
-class RightSizes(Model):
+class RightSizesSchema(AnswerSchema):
     """What containers used beside what they asked for."""
 
     since: str = Field(examples=["2026-11-15T00:00:00.000Z"])
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
-    items: list[RightSizeItem]
+    items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
 
 
-class HistoryItem(Model):
+class HistoryItemSchema(AnswerSchema):
     """One event."""
 
     id: int = Field(examples=[4711])
@@ -465,8 +467,8 @@ class HistoryItem(Model):
     event: dict[str, Any] = Field(description="fields by kind", examples=[{"node": "node-1"}])
 
 
-class History(Model):
+class HistorySchema(AnswerSchema):
     """A page of events, the latest first."""
 
-    items: list[HistoryItem]
+    items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
