@@ -61,8 +61,8 @@ CASES: Mapping[str, Sequence[AccountedTenant]] = {
 
 def accounts(tenants: Sequence[AccountedTenant]) -> list[str]:
     """Return the names of a case's figures."""
-    has_others = any(not each.policy for each in tenants)
-    return [*(each.name for each in tenants if each.policy), *["others"] * has_others, "sum", "card by NVML"]
+    has_others = any(not tenant.policy for tenant in tenants)
+    return [*(tenant.name for tenant in tenants if tenant.policy), *["others"] * has_others, "sum", "card by NVML"]
 
 
 class Running:

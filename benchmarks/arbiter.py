@@ -116,10 +116,10 @@ def stand_idle(clients: int, seconds: float) -> Document:
 
 def turn_rows(turns: Sequence[Document]) -> Iterator[result.ResultRow]:
     """Yield a row for each figure of each number of clients."""
-    for each in turns:
+    for turn in turns:
         for figure, unit in UNITS.items():
-            row_id = result.slug("arbiter", f"{each['clients']} clients", figure)
-            yield result.ResultRow(id=row_id, value=each[figure], unit=unit, details={"hold_us": each["hold_us"]})
+            row_id = result.slug("arbiter", f"{turn['clients']} clients", figure)
+            yield result.ResultRow(id=row_id, value=turn[figure], unit=unit, details={"hold_us": turn["hold_us"]})
 
 
 def idle_rows(idle: Sequence[Document]) -> Iterator[result.ResultRow]:

@@ -50,7 +50,7 @@ class LimitedContainer:
     def held_by(self, *pids: int) -> int:
         """Return the bytes charged to these processes; to all processes when none is named."""
         processes = self.region().processes
-        return sum(sum(dict(each.used_bytes).values()) for each in processes if not pids or each.pid in pids)
+        return sum(sum(dict(process.used_bytes).values()) for process in processes if not pids or process.pid in pids)
 
     def limit(self, size: int) -> None:
         """Rewrite the memory limit in place, as the device plugin does; it is in force at the next allocation."""

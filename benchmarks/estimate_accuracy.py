@@ -161,13 +161,13 @@ def without_card(case: EstimateCase) -> Iterator[AccuracyRow]:
         model = case.build()
         inputs = case.inputs("cpu")
         parameters = list(model.parameters())
-        size = sum(each.nbytes for each in parameters)
+        size = sum(parameter.nbytes for parameter in parameters)
         yield AccuracyRow(case.name, "parameters", case.plan.dtype.size(case.estimate.parameters), size)
         if not case.plan.training:
             yield _cache_row(case, model, inputs)
             return
         saved: dict[int, Any] = {}
-        own = {each.untyped_storage()._cdata for each in parameters}  # noqa: SLF001 - a storage's identity
+        own = {parameter.untyped_storage()._cdata for parameter in parameters}  # noqa: SLF001 - a storage's identity
 
         def keep(tensor: Any) -> Any:
             storage = tensor.untyped_storage()
@@ -189,7 +189,7 @@ def without_card(case: EstimateCase) -> Iterator[AccuracyRow]:
             )
         loss.backward()
         gradients = memory.estimate(case.estimate, case.plan).gradients
-        yield AccuracyRow(case.name, "gradients", gradients, sum(each.grad.nbytes for each in parameters))
+        yield AccuracyRow(case.name, "gradients", gradients, sum(parameter.grad.nbytes for parameter in parameters))
         yield from _states(case, parameters)
     yield from _peaks(case)
 
@@ -218,7 +218,7 @@ def _cache_row(case: EstimateCase, model: Any, inputs: Any) -> AccuracyRow:
         models.decode(model, inputs[:, : case.plan.sequence - 2], case.plan.sequence)
     caches = [tensor for block in model.blocks for tensor in (block.cache.k, block.cache.v)]
     wanted = memory.estimate(case.estimate, case.plan).kv_cache
-    return AccuracyRow(case.name, "KV cache", wanted, sum(each.nbytes for each in caches))
+    return AccuracyRow(case.name, "KV cache", wanted, sum(cache.nbytes for cache in caches))
 
 
 def _states(case: EstimateCase, parameters: list[Any]) -> Iterator[AccuracyRow]:
@@ -290,7 +290,10 @@ def nvml_bytes() -> int:
     pynvml: Any = importlib.import_module("pynvml")
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(0).uuid}")
-    used = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+    used = {
+        nvmlDeviceGetComputeRunningProcess.pid: nvmlDeviceGetComputeRunningProcess.usedGpuMemory
+        for nvmlDeviceGetComputeRunningProcess in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    }
     return int(used.get(os.getpid()) or pynvml.nvmlDeviceGetMemoryInfo(handle).used)
 
 

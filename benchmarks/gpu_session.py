@@ -176,8 +176,10 @@ def _load(path: Path, commit: str) -> Any:
 
 def table(results: Sequence[StepOutcome]) -> str:
     """Return a line for each step, and how many are good."""
-    rows = [f"{each.name:16} {each.verdict:20} {each.seconds:6.1f} s  {each.last}".rstrip() for each in results]
-    return "\n".join([*rows, f"{sum(each.is_good for each in results)} of {len(results)} steps are good"])
+    rows = [
+        f"{result.name:16} {result.verdict:20} {result.seconds:6.1f} s  {result.last}".rstrip() for result in results
+    ]
+    return "\n".join([*rows, f"{sum(result.is_good for result in results)} of {len(results)} steps are good"])
 
 
 def free_memory_wait() -> Callable[[], None]:

@@ -146,9 +146,9 @@ async def extender(home: Path, flags: list[str]) -> AsyncIterator[tuple[InMemory
         for resource in (resources.MUTATING, resources.VALIDATING):
             await cluster.delete(Target(resource, name=installation.WEBHOOK), {})
         kubelets = [Kubelet(cluster, node) for node in nodes.fleet(NODES, CARDS, 81920, 256)]
-        for each in kubelets:
-            await each.register()
-        running = [asyncio.create_task(each.run()) for each in kubelets]
+        for kubelet in kubelets:
+            await kubelet.register()
+        running = [asyncio.create_task(kubelet.run()) for kubelet in kubelets]
         installation.write_kubeconfig(home / "kubeconfig", api)
         port = ports.free()
         command = [
@@ -232,7 +232,7 @@ def check(url: str, pods: int) -> None:
     while True:
         filters = HistoryFilters(kinds=frozenset({EventKind.DECISION}))
         page = SqlReports(engine, Prices(), lambda: 0).history(filters, cursor, 1000)
-        found += [(each.id, each.event) for each in page.entries]
+        found += [(entry.id, entry.event) for entry in page.entries]
         cursor = page.cursor
         if not cursor:
             break

@@ -76,12 +76,12 @@ def leak_table(watcher: Watcher, natives: Sequence[NativeCost], limit: int, star
     print(f"limit {limit // MIB} MiB; a started process costs {start // MIB} MiB natively; sizes in MiB")
     print("| class | a step costs | free at start | fits | left | stopped by | NVML peak | faults |\n|" + "---|" * 8)
     rows = []
-    for each in natives:
-        if not each.is_available:
-            print(f"| {each.name} | | | | | | | {each.reason} |")
+    for native in natives:
+        if not native.is_available:
+            print(f"| {native.name} | | | | | | | {native.reason} |")
             continue
-        rows.append(leaks.measure(watcher, each, limit, start))
-        print(_line(each, rows[-1]), flush=True)
+        rows.append(leaks.measure(watcher, native, limit, start))
+        print(_line(native, rows[-1]), flush=True)
     print(f"{sum(not row.faults for row in rows)} of {len(rows)} classes without a fault\n")
     return rows
 

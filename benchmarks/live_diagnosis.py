@@ -92,9 +92,9 @@ def diagnosed(program: str) -> list[dict[str, Any]]:
 
 def code_row(case: DiagnosisCase, findings: Sequence[dict[str, Any]]) -> ResultRow:
     """Return whether the right code came first."""
-    codes = [each["code"] for each in findings]
+    codes = [finding["code"] for finding in findings]
     is_right = codes[:1] == [case.code] if case.code else not codes
-    details = {"found": " ".join(codes), "seen": "; ".join(each["seen"] for each in findings)[:900]}
+    details = {"found": " ".join(codes), "seen": "; ".join(finding["seen"] for finding in findings)[:900]}
     fault = "" if is_right else f"found {' '.join(codes) or 'nothing'}"
     goal = case.code or "none"
     return ResultRow(id=f"{case.id}.code", value=float(is_right), unit="right", goal=goal, fault=fault, details=details)

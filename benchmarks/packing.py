@@ -90,7 +90,7 @@ def _run(
 def row(name: str, policy: str, load: float | None, runs: Sequence[tuple[float, ...]]) -> ResultRow:
     """Return the figure of one policy on one trace, in percent of all cards."""
     kind, second = ("fill", "at-end") if load is None else (f"steady-{100 * load:.0f}", "rejected")
-    allocated = tuple(round(each[0], 3) for each in runs)
+    allocated = tuple(round(run[0], 3) for run in runs)
     details = {second: round(median(runs, 1), 3), "seeds": len(runs)}
     return ResultRow(
         id=f"{kind}.{name}.{policy}", value=round(median(runs, 0), 3), unit="%", rounds=allocated, details=details
@@ -99,7 +99,7 @@ def row(name: str, policy: str, load: float | None, runs: Sequence[tuple[float, 
 
 def median(runs: Sequence[tuple[float, ...]], figure: int) -> float:
     """Return the median of one of the figures."""
-    return statistics.median(each[figure] for each in runs)
+    return statistics.median(run[figure] for run in runs)
 
 
 if __name__ == "__main__":

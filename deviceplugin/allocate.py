@@ -83,7 +83,11 @@ class AllocationRecorder:
         pod = self._pods.get(last.holder.uid) if last.holder else None
         if pod is None or last.holder is None:
             return None
-        containers = [each.container for each in pod.device_requests if each.resource == last.resource]
+        containers = [
+            device_request.container
+            for device_request in pod.device_requests
+            if device_request.resource == last.resource
+        ]
         if last.holder.container not in containers:
             return None
         following = containers[containers.index(last.holder.container) + 1 :]

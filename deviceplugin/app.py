@@ -139,7 +139,7 @@ def build(
             used.run,
             Notices(node.files, node.proven, lambda uid: _idle_warning(node.pods, uid)).run,
             *_served(settings, reader, clocks),
-            ProbeFiles(settings.state_dir, lambda: all(each.stream.is_live for each in endpoints)).run,
+            ProbeFiles(settings.state_dir, lambda: all(endpoint.stream.is_live for endpoint in endpoints)).run,
         ),
     )
 
@@ -197,9 +197,9 @@ def _heartbeat(
     settings: PluginSettings, client: KubernetesClient, endpoints: Collection[ResourceEndpoint], clocks: PluginClocks
 ) -> Heartbeat:
     lease = NodeLease(client, settings.namespace, settings.node_name, clocks.now)
-    heartbeat = Heartbeat(lease, lambda: all(each.stream.is_live for each in endpoints), clocks.monotonic)
-    for each in endpoints:
-        each.stream.on_change = heartbeat.wake
+    heartbeat = Heartbeat(lease, lambda: all(endpoint.stream.is_live for endpoint in endpoints), clocks.monotonic)
+    for endpoint in endpoints:
+        endpoint.stream.on_change = heartbeat.wake
     return heartbeat
 
 
@@ -252,7 +252,7 @@ def _publisher(
         refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
         usage=used.entries,
         conditions=watching.conditions,
-        is_registered=lambda: all(each.stream.is_live for each in endpoints),
+        is_registered=lambda: all(endpoint.stream.is_live for endpoint in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
         beside=spec,
@@ -310,7 +310,7 @@ def _metrics(
         findings=watching.findings,
         xids=lambda: card_health.xids,
         arbiter_runs=lambda: arbiter.is_running if arbiter else None,
-        is_registered=lambda: all(each.stream.is_live for each in endpoints),
+        is_registered=lambda: all(endpoint.stream.is_live for endpoint in endpoints),
         refusals=lambda: len(reporter.refusals()),
     )
     return MetricsReader(

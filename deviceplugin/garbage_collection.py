@@ -27,11 +27,11 @@ def expired(
     """
     taken = list(listings)
     return [
-        each
-        for each in allocations
-        if (each.holder is None or each.holder.uid not in uids)
-        and now - each.created > (MIN_AGE_OF_PROVEN_S if each.is_proven else MIN_AGE_S)
-        and not any(_is_held(each, listing) for listing in taken)
+        allocation
+        for allocation in allocations
+        if (allocation.holder is None or allocation.holder.uid not in uids)
+        and now - allocation.created > (MIN_AGE_OF_PROVEN_S if allocation.is_proven else MIN_AGE_S)
+        and not any(_is_held(allocation, listing) for listing in taken)
     ]
 
 

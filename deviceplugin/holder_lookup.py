@@ -136,7 +136,7 @@ class HolderLookup:
         """Return the kinds of the containers of the holder's pod that ask for the resource, by container name."""
         pod = self._pods.get(holder.uid)
         requests = pod.device_requests if pod else ()
-        return {each.container: each.kind for each in requests if each.resource == resource}
+        return {request.container: request.kind for request in requests if request.resource == resource}
 
 
 def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str]) -> FoundHolder | None:
@@ -144,7 +144,7 @@ def find_in(key: PodKey, holdings: Holdings, resource: str, ids: frozenset[str])
 
     Where containers hold a part of them only, an init container has handed them on: `listed` is None.
     """
-    held = {name: each.get(resource, frozenset()) for name, each in holdings.items()}
+    held = {name: holding.get(resource, frozenset()) for name, holding in holdings.items()}
     exact = next((name for name, theirs in held.items() if theirs == ids), None)
     is_touched = any(not ids.isdisjoint(theirs) for theirs in held.values())
     return FoundHolder(key, exact) if is_touched else None

@@ -33,15 +33,19 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
         return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
     if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
         return [each.holder.container for each in chain if each.holder]
-    fitting = [each.container for each in pod.device_requests if each.container in inits and each.amount == amount]
+    fitting = [
+        device_request.container
+        for device_request in pod.device_requests
+        if device_request.container in inits and device_request.amount == amount
+    ]
     return (fitting + [""] * len(chain))[: len(chain)]
 
 
 def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
     """Return the init containers before a container, or all where that is None."""
     before: list[DeviceRequest] = []
-    for each in pod.device_requests:
-        if each.container == container:
+    for device_request in pod.device_requests:
+        if device_request.container == container:
             break
-        before.append(each)
+        before.append(device_request)
     return [each.container for each in before if each.resource == resource and each.kind is ContainerKind.INIT]

@@ -104,11 +104,11 @@ def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[Bou
     ours = {each.id: each for each in records.live(every, pods)}
     ours |= {each.id: each for each in every if each.holder is None and now - each.created < _IN_FLIGHT_S}
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
-    for each in ours.values():
-        ids[each.resource] = ids[each.resource] | each.ids
+    for our in ours.values():
+        ids[our.resource] = ids[our.resource] | our.ids
     return HeldDevices(ids[names.SLICE], ids[names.CARD])
 
 
 def _listed(listing: Listing, resource: str) -> frozenset[str]:
     containers = (holdings for pod in listing.values() for holdings in pod.values())
-    return frozenset(each for holdings in containers for each in holdings.get(resource, ()))
+    return frozenset(holding for holdings in containers for holding in holdings.get(resource, ()))

@@ -86,7 +86,7 @@ def formatted(packages: Iterable[Package]) -> str:
     """Text of the lock."""
     head = "# Debian packages of the images. `make lock-images` writes this file.\n"
     return head + "".join(
-        f"{each.architecture} {each.name} {each.version} {each.sha256}\n" for each in sorted(packages)
+        f"{package.architecture} {package.name} {package.version} {package.sha256}\n" for package in sorted(packages)
     )
 
 
@@ -118,15 +118,15 @@ class Apt:
     def download(self, packages: Sequence[Package]) -> list[Path]:
         """Download packages and check their digests. Raises PackageError."""
         try:
-            self._run("download", "-qq", *(f"{each.name}={each.version}" for each in packages))
+            self._run("download", "-qq", *(f"{package.name}={package.version}" for package in packages))
         except PackageError as error:
             raise PackageError(self._vanished(packages) or str(error)) from None
-        return [self._checked(each) for each in packages]
+        return [self._checked(package) for package in packages]
 
     def _vanished(self, packages: Sequence[Package]) -> str:
         """Return which pinned versions the mirror lacks, and what to do; empty where it has all of them."""
-        now = {each.name: each for each in self.candidates([each.name for each in packages])}
-        gone = [each for each in packages if now.get(each.name) != each]
+        now = {candidate.name: candidate for candidate in self.candidates([package.name for package in packages])}
+        gone = [package for package in packages if now.get(package.name) != package]
         if not gone:
             return ""
         listed = ", ".join(f"{each.name} {each.version} (now {_version(now.get(each.name))})" for each in gone)

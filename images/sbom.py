@@ -19,12 +19,12 @@ def document(
     name: str, version: str, packages: Iterable[Package], distributions: Mapping[str, str], created: datetime
 ) -> str:
     """Return the bill of materials of `name`: Debian packages, and Python distributions with their versions."""
-    components = [*map(_of_debian, packages), *(_of_python(*each) for each in distributions.items())]
+    components = [*map(_of_debian, packages), *(_of_python(*distribution) for distribution in distributions.items())]
     main = Component(name=name, version=version, type=ComponentType.APPLICATION, bom_ref=f"{name}@{version}")
     bom = Bom(components=components)
     bom.metadata.component = main
     bom.metadata.timestamp = created
-    content = "\n".join(sorted(str(each.purl) for each in components))
+    content = "\n".join(sorted(str(component.purl) for component in components))
     bom.serial_number = uuid.uuid5(_NAMESPACE, f"{name} {version}\n{content}")
     bom.register_dependency(main, components)
     return JsonV1Dot6(bom).output_as_string(indent=1) + "\n"

@@ -85,7 +85,7 @@ def share_pods(draw: st.DrawFn) -> dict[str, Any]:
     policy = draw(st.sampled_from(["binpack", "spread"]))
     annotations = {names.GPU_POLICY: policy}
     if draw(st.booleans()):
-        has_cores = any(names.GPU_CORES in each["resources"]["limits"] for each in (*apps, *init, *sidecars))
+        has_cores = any(names.GPU_CORES in app["resources"]["limits"] for app in (*apps, *init, *sidecars))
         fixed = ["fixed"] if has_cores else []
         annotations[names.COMPUTE_POLICY] = draw(st.sampled_from([*fixed, "burst", "best-effort"]))
     if draw(st.booleans()):

@@ -10,7 +10,7 @@ from vgpu.domain.quantity import GIB_IN_MIB, SMALLEST_PLAIN_MIB
 def warnings(pod: Json) -> list[str]:
     """Return the warnings about a new pod, after all mutation."""
     asked = request.parse(pod).request if manifest.wants_gpu(pod) else None
-    return [str(_tiny(each)) for each in asked.containers if _is_tiny(each)] if asked else []
+    return [str(_tiny(container)) for container in asked.containers if _is_tiny(container)] if asked else []
 
 
 def _is_tiny(container: ContainerRequest) -> bool:

@@ -23,7 +23,7 @@ def without_defaulted_cores(pod: Json) -> Json:
     if not defaulted or request.has_too_many_containers(pod, manifest.asks):
         return pod
     containers = [each for _, _, each in request.containers_of(pod)]
-    undone = [_undone(each) if each.get("name") in defaulted else each for each in containers]
+    undone = [_undone(container) if container.get("name") in defaulted else container for container in containers]
     return pod if undone == containers else translate.with_containers(pod, undone)
 
 

@@ -128,7 +128,7 @@ class PairStage:
                 if key not in self.native:
                     self.native[key] = self._application(module, native_env())
             self._start_ours(pair)
-        for application in [*self.native.values(), *[each for apps, _ in self.ours.values() for each in apps]]:
+        for application in [*self.native.values(), *[app for apps, _ in self.ours.values() for app in apps]]:
             application.await_ready()
 
     def _start_ours(self, pair: Pair) -> None:

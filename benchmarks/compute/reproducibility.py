@@ -49,9 +49,9 @@ def _ranks(place: LaunchPlace, backend: str) -> Figures:
         for rank in range(WORLD)
     ]
     ranks = last_lines([(*RANKS, backend)] * WORLD, envs)
-    if any("skipped" in each for each in ranks):
+    if any("skipped" in rank for rank in ranks):
         raise SkippedError(ranks[0]["skipped"])
-    return {"ranks that are right": float(sum(each["right"] for each in ranks))}
+    return {"ranks that are right": float(sum(rank["right"] for rank in ranks))}
 
 
 def last_lines(modules: Sequence[Sequence[str]], envs: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:

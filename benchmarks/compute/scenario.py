@@ -180,7 +180,7 @@ def rows(scenario: Scenario, rounds: int) -> list[ScenarioFigure]:
             name,
             goal,
             native.get(name),
-            [each[name] for each in ours],
+            [our[name] for our in ours],
             seconds,
             late.worst_ms,
         )

@@ -21,7 +21,7 @@ def main() -> None:
         for _ in range(STEPS):
             step()
         torch.cuda.synchronize()
-    on_card = [each for each in profiler.events() if each.device_type == torch.autograd.DeviceType.CUDA]
+    on_card = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
     print(json.dumps({"seen": dict(sorted(Counter(each.name for each in on_card).items()))}))
 
 

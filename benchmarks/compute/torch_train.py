@@ -29,7 +29,7 @@ def main() -> None:
         loss = step()
     torch.cuda.synchronize()
     each = (time.monotonic() - begun) / STEPS
-    weights = b"".join(each.detach().cpu().numpy().tobytes() for each in model.parameters())
+    weights = b"".join(parameter.detach().cpu().numpy().tobytes() for parameter in model.parameters())
     print(json.dumps({"digest": hashlib.sha256(weights).hexdigest(), "loss": loss.item(), "step_ms": each * 1000}))
 
 

@@ -62,7 +62,7 @@ class Accounts:
         turns = {(name, "main", self.gpu): _turn_seconds(env) for name, (env, _) in self._containers.items()}
         samples = self._nvml.busy_samples(self._time.since([self.gpu]))
         outside: dict[tuple[str, int], Use | None] = {
-            (gpu, pid): None for gpu, each in samples.items() for pid in each.pids
+            (gpu, pid): None for gpu, sample in samples.items() for pid in sample.pids
         }
         self._time.add(samples, outside | owners, turns, time.time_ns() // 1000)
 

@@ -41,7 +41,10 @@ class Watcher:
 
     def used_by(self, pid: int) -> int:
         """Return the bytes that NVML lists for a process; 0 when it lists none."""
-        held = {each.pid: each.usedGpuMemory for each in pynvml.nvmlDeviceGetComputeRunningProcesses(self._card)}
+        held = {
+            nvmlDeviceGetComputeRunningProcess.pid: nvmlDeviceGetComputeRunningProcess.usedGpuMemory
+            for nvmlDeviceGetComputeRunningProcess in pynvml.nvmlDeviceGetComputeRunningProcesses(self._card)
+        }
         return int(held.get(pid) or 0)
 
     def peak(self) -> int:

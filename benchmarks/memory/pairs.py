@@ -14,7 +14,7 @@ COARSE = STEP * 3 // 2  # a class whose step costs more does not allocate the si
 def pairable(natives: Sequence[NativeCost]) -> list[str]:
     """Return the classes that can be paired: they are charged, and have any size."""
     left_out = {*NEVER_CHARGED, *WHOLE_CONTEXTS}
-    available = [each for each in natives if each.is_available and each.name not in left_out]
+    available = [native for native in natives if native.is_available and native.name not in left_out]
     return [each.name for each in available if each.cost <= COARSE]
 
 

@@ -78,7 +78,7 @@ def main() -> int:
     with LimitedContainer(str(LIMIT_MIB)) as container:
         for case in cases:
             record.add(compare(case, container.env, losses[case.work]).as_row("torch-step"))
-    is_same = all(len(each) == 1 for each in losses.values())
+    is_same = all(len(loss) == 1 for loss in losses.values())
     print("all losses are equal" if is_same else f"losses differ: {losses}")
     return 0 if is_same else 1
 

@@ -18,15 +18,15 @@ class FleetArrays:
     """What is free on each node. A card has 1,000 slices, so that a slice is a thousandth."""
 
     def __init__(self, machines: Sequence[TraceNode]) -> None:
-        shape = len(machines), max(each.cards for each in machines)
+        shape = len(machines), max(machine.cards for machine in machines)
         self.free, self.total, self.cores, self.model = (np.zeros(shape, np.int64) for _ in range(4))
-        for row, each in enumerate(machines):
-            self.free[row, : each.cards] = self.total[row, : each.cards] = CARD
-            self.cores[row, : each.cards] = FULL_CORES
-            self.model[row, : each.cards] = each.model
-        self.cpu = np.array([each.cpu_milli for each in machines], np.int64)
-        self.memory = np.array([each.memory_mib for each in machines], np.int64)
-        order = [int.from_bytes(rank.fixed_order(each.name)) for each in machines]
+        for row, machine in enumerate(machines):
+            self.free[row, : machine.cards] = self.total[row, : machine.cards] = CARD
+            self.cores[row, : machine.cards] = FULL_CORES
+            self.model[row, : machine.cards] = machine.model
+        self.cpu = np.array([machine.cpu_milli for machine in machines], np.int64)
+        self.memory = np.array([machine.memory_mib for machine in machines], np.int64)
+        order = [int.from_bytes(rank.fixed_order(machine.name)) for machine in machines]
         self.order = np.argsort(np.argsort(np.array(order, np.uint64)))
         self.capacity = int(self.total.sum())
         self.used = 0

@@ -19,14 +19,14 @@ class Classes:
     def __init__(self, asks: Sequence[PodAsk]) -> None:
         self.asks = tuple(asks)
         self._groups = [
-            ([n for n, each in enumerate(asks) if each.gpus == 1], fragmentation.by_card),
-            ([n for n, each in enumerate(asks) if each.gpus > 1], fragmentation.by_cards),
+            ([n for n, ask in enumerate(asks) if ask.gpus == 1], fragmentation.by_card),
+            ([n for n, ask in enumerate(asks) if ask.gpus > 1], fragmentation.by_cards),
         ]
 
     def columns(self, chosen: Sequence[int]) -> PodAsk:
         """Return some classes as one, whose fields are rows."""
         return PodAsk(
-            *(np.array([[getattr(self.asks[n], each.name) for n in chosen]], np.int64) for each in fields(PodAsk))
+            *(np.array([[getattr(self.asks[n], field.name) for n in chosen]], np.int64) for field in fields(PodAsk))
         )
 
     def copies(self, room: NodeRoom, rows: int) -> Array:
@@ -128,7 +128,7 @@ class Fragmentation:
 
 
 def _by_class(room: NodeRoom) -> NodeRoom:
-    cards = [CardRoom(*(_column(getattr(card, each.name)) for each in fields(CardRoom))) for card in room.cards]
+    cards = [CardRoom(*(_column(getattr(card, field.name)) for field in fields(CardRoom))) for card in room.cards]
     return NodeRoom(_column(room.cpu_milli), _column(room.memory_mib), cards)
 
 

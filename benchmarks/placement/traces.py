@@ -49,7 +49,7 @@ class Trace:
     @property
     def capacity(self) -> int:
         """Thousandths of cards."""
-        return CARD * sum(each.cards for each in self.machines)
+        return CARD * sum(machine.cards for machine in self.machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _with_cpu(
     cpu: float,
 ) -> list[PodAsk]:
     """Scale the CPU of the classes, such that pods for all cards ask for a share of the machines' CPU."""
-    offered = sum(each.cpu_milli for each in machines) / 1000 / sum(each.cards for each in machines)
+    offered = sum(machine.cpu_milli for machine in machines) / 1000 / sum(machine.cards for machine in machines)
     cards = sum(weight * each[0] * each[1] / CARD for each, weight in zip(classes, weights, strict=True))
     asked = sum(weight * each[2] for each, weight in zip(classes, weights, strict=True)) / cards
     scale = cpu * offered / asked

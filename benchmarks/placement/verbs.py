@@ -53,10 +53,10 @@ class VerbsFleet:
         leader: Any = SimpleNamespace(refusal=lambda: "")
         self._seen = assembly.observers(client, settings, clocks, lambda: 0.0)
         self._verbs = assembly.actors(self._seen, leader).verbs
-        self._free = {each.name: [each.cpu_milli, each.memory_mib] for each in machines}
+        self._free = {machine.name: [machine.cpu_milli, machine.memory_mib] for machine in machines}
         self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[Json]] = {}
-        for each in machines:
-            self._add(each)
+        for machine in machines:
+            self._add(machine)
 
     async def place(self, ask: PodAsk) -> tuple[str, list[int]] | None:
         """Schedule one pod; returns the node and the indexes of the cards, or None where no node fits."""
@@ -81,7 +81,7 @@ class VerbsFleet:
         pod["spec"]["nodeName"] = node
         self._watch(pod)
         grants = json.loads(granted[names.ASSIGNMENT])["containers"]["main"]
-        cards = sorted(int(each["gpu"].rsplit("-", 1)[1]) for each in grants)
+        cards = sorted(int(grant["gpu"].rsplit("-", 1)[1]) for grant in grants)
         self._pods.setdefault((ask, node, tuple(cards)), []).append(pod)
         return node, cards
 
@@ -105,7 +105,7 @@ class VerbsFleet:
     def _add(self, machine: TraceNode) -> None:
         model = f"model-{machine.model}"
         cards = [Card(f"GPU-{machine.name}-{n}", n, model, CARD) for n in range(machine.cards)]
-        status = {"sliceMiB": 1, "cards": [card_status(each, mig_enabled=False) for each in cards]}
+        status = {"sliceMiB": 1, "cards": [card_status(card, mig_enabled=False) for card in cards]}
         host = {"cpu": f"{machine.cpu_milli}m", "memory": f"{machine.memory_mib}Mi"}
         allocatable = {**host, names.SLICE: str(CARD * machine.cards), names.CARD: str(machine.cards)}
         watches, name = self._seen.watches, {"metadata": {"name": machine.name, "resourceVersion": "1"}}
@@ -142,7 +142,7 @@ class ThroughVerbs(Baseline):
 
     def __init__(self, fleet: FleetArrays, trace: Trace, policy: str) -> None:
         super().__init__(fleet)
-        self._names = [each.name for each in trace.machines]
+        self._names = [machine.name for machine in trace.machines]
         self._verbs = VerbsFleet(trace.machines, policy)
         self._loop = asyncio.new_event_loop()
 

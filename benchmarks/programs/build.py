@@ -95,7 +95,7 @@ def build_library() -> None:
 
 
 def _is_stale(path: Path, *folders: Path) -> bool:
-    newest = max(file.stat().st_mtime for each in folders for file in each.rglob("*") if file.suffix in SUFFIXES)
+    newest = max(file.stat().st_mtime for folder in folders for file in folder.rglob("*") if file.suffix in SUFFIXES)
     return not (path.is_file() and path.stat().st_mtime > newest)
 
 

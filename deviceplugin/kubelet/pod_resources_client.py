@@ -72,9 +72,9 @@ class PodResourcesClient:
         request = api.AllocatableResourcesRequest()
         answer = await _within_rate_limit(lambda: self._allocatable(request, timeout=_TIMEOUT_S))
         found: dict[str, set[str]] = {}
-        for each in answer.devices:
-            if each.resource_name not in names.KUBELET_RESOURCES:
-                found.setdefault(each.resource_name, set()).update(each.device_ids)
+        for device in answer.devices:
+            if device.resource_name not in names.KUBELET_RESOURCES:
+                found.setdefault(device.resource_name, set()).update(device.device_ids)
         return found
 
     async def close(self) -> None:
@@ -90,7 +90,9 @@ def _holdings(pod: api.PodResources) -> Holdings:
 
 
 def _ids(container: api.ContainerResources, resource: str) -> frozenset[str]:
-    return frozenset(each for part in container.devices if part.resource_name == resource for each in part.device_ids)
+    return frozenset(
+        device_id for part in container.devices if part.resource_name == resource for device_id in part.device_ids
+    )
 
 
 async def _within_rate_limit(call: Callable[[], Awaitable[T]]) -> T:

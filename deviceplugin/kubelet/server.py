@@ -76,9 +76,12 @@ class Service:
         """GetPreferredAllocation."""
         answers = [
             await self._verbs.prefer(
-                self._resource, each.available_deviceIDs, each.must_include_deviceIDs, each.allocation_size
+                self._resource,
+                container_request.available_deviceIDs,
+                container_request.must_include_deviceIDs,
+                container_request.allocation_size,
             )
-            for each in request.container_requests
+            for container_request in request.container_requests
         ]
         containers = [api.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers]
         return api.PreferredAllocationResponse(container_responses=containers)
@@ -86,7 +89,8 @@ class Service:
     async def allocate(self, request: api.AllocateRequest, _: Context) -> api.AllocateResponse:
         """Allocate."""
         answers = [
-            self._verbs.allocate(self._resource, frozenset(each.devices_ids)) for each in request.container_requests
+            self._verbs.allocate(self._resource, frozenset(container_request.devices_ids))
+            for container_request in request.container_requests
         ]
         return api.AllocateResponse(container_responses=[_response(answer) for answer in answers])
 
@@ -156,8 +160,8 @@ def _response(answer: ContainerResponse) -> api.ContainerAllocateResponse:
     return api.ContainerAllocateResponse(
         envs=answer.envs,
         mounts=[
-            api.Mount(container_path=each.container_path, host_path=str(each.host_path), read_only=each.read_only)
-            for each in answer.mounts
+            api.Mount(container_path=mount.container_path, host_path=str(mount.host_path), read_only=mount.read_only)
+            for mount in answer.mounts
         ],
         devices=[api.DeviceSpec(container_path=node, host_path=node, permissions="rw") for node in answer.device_nodes],
         cdi_devices=[api.CDIDevice(name=name) for name in answer.cdi_devices],

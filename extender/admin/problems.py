@@ -65,5 +65,5 @@ def response(problem: AdminProblem, instance: str) -> Response:
         "instance": instance,
     }
     if problem.errors:
-        body["errors"] = [{"field": each.field, "detail": each.detail} for each in problem.errors]
+        body["errors"] = [{"field": error.field, "detail": error.detail} for error in problem.errors]
     return Response(msgspec.json.encode(body), problem.status, problem.headers, MEDIA_TYPE)

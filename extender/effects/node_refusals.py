@@ -67,7 +67,7 @@ class NodeRefusals:
 
     def take(self, gpunode: GpuNode) -> None:
         """Take a GPUNode that is new or changed."""
-        node, reported = gpunode.node.name, {(each.uid, each.reason): each for each in gpunode.refusals}
+        node, reported = gpunode.node.name, {(refusal.uid, refusal.reason): refusal for refusal in gpunode.refusals}
         self._done[node] = self._done.get(node, set()) & reported.keys()
         self._open[node] = {key: each for key, each in reported.items() if key not in self._done[node]}
         if self._open[node]:

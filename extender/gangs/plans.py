@@ -46,7 +46,7 @@ class Plans:
         state, cards = self._cluster.usable_state(place.node), place.assignment.gpus()
         if not isinstance(state, NodeState):
             return False
-        known = {each.card.uuid: each.card for each in state.cards}
+        known = {card.card.uuid: card.card for card in state.cards}
         return all(uuid in known and known[uuid].healthy and not known[uuid].cordoned for uuid in cards)
 
     def open_gate(self, key: GangKey) -> None:

@@ -90,8 +90,8 @@ class Drain:
                 ingest.ingest(connection, records)
         except HistoryRefused as error:
             if len(records) > 1:
-                for each in records:
-                    self._store([each])
+                for record in records:
+                    self._store([record])
                 return
             self._refused += 1
             log.warning("a record is left out: %s: %.200s", error, records[0])

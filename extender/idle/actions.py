@@ -135,7 +135,9 @@ def _refusal(means: Means, owner: ScalableOwner, due: IdlePod) -> str:
             f"{names.IDLE_ACTION} in spec.template.metadata.annotations, or on the namespace"
         )
     busy = [
-        each.name for each in siblings(due.pod, means.cluster.objects.pods.values()) if not means.is_due(each, due.rule)
+        sibling.name
+        for sibling in siblings(due.pod, means.cluster.objects.pods.values())
+        if not means.is_due(sibling, due.rule)
     ]
     return f"{owner} has pods that are not idle: {', '.join(sorted(busy)[:5])}" if busy else ""
 

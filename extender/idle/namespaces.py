@@ -44,8 +44,8 @@ class Namespaces:
     def replace(self, objects: list[IdleNamespace], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         self._settings = {}
-        for each in objects:
-            self.upsert(each)
+        for obj in objects:
+            self.upsert(obj)
 
     def upsert(self, obj: IdleNamespace) -> None:
         """Take a namespace that is new or changed."""

@@ -125,7 +125,7 @@ async def find(client: KubernetesClient, pod: WatchedPod) -> ScalableOwner | Non
 
 def _controller(found: _Object | None) -> Reference | None:
     references = (found.metadata.owners or ()) if found else ()
-    return next((each for each in references if each.controller and each.key in PLURALS), None)
+    return next((reference for reference in references if reference.controller and reference.key in PLURALS), None)
 
 
 def _template(found: _Object) -> Setting:

@@ -22,12 +22,12 @@ def idle_ms(pod: WatchedPod, uses: Uses) -> int | None:
         return None
     runs = pod.lifecycle.runs or {}
     times = [
-        each
+        time
         for container, grants in pod.assignment.containers.items()
         if not _has_ended(runs.get(container))
-        for each in _times(container, grants, runs.get(container), uses)
+        for time in _times(container, grants, runs.get(container), uses)
     ]
-    known = [each for each in times if each is not None]
+    known = [time for time in times if time is not None]
     return min(known) if known and len(known) == len(times) else None
 
 

@@ -38,7 +38,7 @@ def copies(room: NodeRoom, typical: Sequence[PodAsk], rows: int) -> Ints:
 
 def together(asks: Sequence[PodAsk]) -> PodAsk:
     """Return classes as one, whose fields are columns: an operation with rows has the shape (classes, rows)."""
-    return PodAsk(*(np.array([[getattr(ask, each.name)] for ask in asks], np.int64) for each in fields(PodAsk)))
+    return PodAsk(*(np.array([[getattr(ask, field.name)] for ask in asks], np.int64) for field in fields(PodAsk)))
 
 
 def _fill(

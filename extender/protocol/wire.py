@@ -159,14 +159,14 @@ def preemption_args(body: bytes) -> PreemptionArgs:
     pod, victims = _pod(fields), _field("NodeNameToMetaVictims", fields, _decode_victims)
     if victims is None and fields.get("nodenametovictims", _NULL) not in (_NULL, b"{}"):
         raise MalformedCall("NodeNameToMetaVictims: missing; set nodeCacheCapable: true for this extender")
-    return PreemptionArgs(pod, {node: _victims(node, each) for node, each in (victims or {}).items()})
+    return PreemptionArgs(pod, {node: _victims(node, victim) for node, victim in (victims or {}).items()})
 
 
 def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
     """Write `ExtenderPreemptionResult`."""
     result = {
-        node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.violations}
-        for node, each in victims.items()
+        node: {"Pods": [{"UID": uid} for uid in victim.uids], "NumPDBViolations": victim.violations}
+        for node, victim in victims.items()
     }
     return msgspec.json.encode({"NodeNameToMetaVictims": result})
 

@@ -52,7 +52,7 @@ class Budgets:
 
     def replace(self, objects: list[Budget], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
-        self._budgets = {each.key: each for each in objects}
+        self._budgets = {obj.key: obj for obj in objects}
 
     def upsert(self, obj: Budget) -> None:
         """Take a budget that is new or changed."""
@@ -81,7 +81,7 @@ def selects(selector: Json, labels: Mapping[str, str]) -> bool:
     wanted = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in wanted.items()):
         return False
-    return all(_meets(each, labels) for each in selector.get("matchExpressions") or ())
+    return all(_meets(match_expression, labels) for match_expression in selector.get("matchExpressions") or ())
 
 
 def _selector(selector: Json) -> Json:

@@ -72,7 +72,7 @@ class CardNeighbours:
 
     def _others(self, pod: WatchedPod, near: Sequence[Holder]) -> list[Holder]:
         """Return the other pods of the namespace that hold cards, with those that are being bound."""
-        return [*(each for uid, each in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
+        return [*(holder for uid, holder in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
 
     def _repels(self, pod: WatchedPod, near: Sequence[Holder]) -> bool:
         """Whether any pod of the namespace keeps others off its cards."""

@@ -102,7 +102,9 @@ class Cluster:
         if request is None or request.options.rack_policy is None:
             return {}
         pods = self.objects.pods
-        binding = [(pods[each.uid], each.node) for each in self._reservations if each.uid in pods]
+        binding = [
+            (pods[reservation.uid], reservation.node) for reservation in self._reservations if reservation.uid in pods
+        ]
         used = [self._rack(node) for node in self.objects.jobs.nodes(pod, binding)]
         return racks.tiers(request.options.rack_policy, {name: self._rack(name) for name in asked}, used)
 
@@ -224,14 +226,14 @@ class Cluster:
         A report of what containers use changes no card: the node's state stays, and so does the version since which
         the report of held slices is as it is.
         """
-        for each in gpunodes:
-            before = self.objects.gpunodes.get(each.node.name)
-            if before is not None and before.differs_in_usage_only(each):
-                self.objects.gpunodes[each.node.name] = replace(each, version=before.version)
+        for gpunode in gpunodes:
+            before = self.objects.gpunodes.get(gpunode.node.name)
+            if before is not None and before.differs_in_usage_only(gpunode):
+                self.objects.gpunodes[gpunode.node.name] = replace(gpunode, version=before.version)
                 continue
-            self.objects.gpunodes[each.node.name] = each
-            if before is None or before.version != each.version or each.version < 0:
-                self._invalidate(each.node.name, *self.owners.put(each))
+            self.objects.gpunodes[gpunode.node.name] = gpunode
+            if before is None or before.version != gpunode.version or gpunode.version < 0:
+                self._invalidate(gpunode.node.name, *self.owners.put(gpunode))
 
     def delete_gpunodes(self, *nodes: str) -> None:
         """Take the deletion of GPUNodes."""
@@ -277,7 +279,7 @@ class Cluster:
 
     def _binding(self) -> list[tuple[WatchedPod, Assignment]]:
         """Return the pods whose Binding is in flight."""
-        in_flight = ((each.uid, each.assignment) for each in self._reservations)
+        in_flight = ((reservation.uid, reservation.assignment) for reservation in self._reservations)
         return [(self.objects.pods[uid], chosen) for uid, chosen in in_flight if uid in self.objects.pods]
 
     def _rack(self, node: str) -> str:

@@ -240,9 +240,9 @@ def pod(obj: Mapping[str, Any]) -> WatchedPod:
 def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
     """Return whether kube-scheduler found no node for a pod, and whether the pod was warned that it is idle."""
     is_unschedulable = is_warned = False
-    for each in conditions:
-        is_unschedulable |= each.get("reason") == "Unschedulable"
-        is_warned |= each.get("type") == names.IDLE_CONDITION and each.get("status") == "True"
+    for condition in conditions:
+        is_unschedulable |= condition.get("reason") == "Unschedulable"
+        is_warned |= condition.get("type") == names.IDLE_CONDITION and condition.get("status") == "True"
     return is_unschedulable, is_warned
 
 

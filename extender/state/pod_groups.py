@@ -51,10 +51,10 @@ class PodGroups:
 
     def replace(self, objects: list[PodGroup], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
-        for key in self._groups.keys() - {self._key(each) for each in objects}:
+        for key in self._groups.keys() - {self._key(obj) for obj in objects}:
             self._remove(key)
-        for each in objects:
-            self.upsert(each)
+        for obj in objects:
+            self.upsert(obj)
 
     def upsert(self, obj: PodGroup) -> None:
         """Take a PodGroup that is new or changed."""

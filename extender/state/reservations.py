@@ -64,7 +64,7 @@ class Reservations:
 
     def __iter__(self) -> Iterator[Reservation]:
         """Iterate over all reservations, as they are now."""
-        return iter([each for reservations in self._by_node.values() for each in reservations.values()])
+        return iter([reservation for reservations in self._by_node.values() for reservation in reservations.values()])
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _weights(path: Path, found: Mapping[str, Any]) -> PolicyWeights:
     unknown = found.keys() - BOUNDS.keys()
     if unknown:
         raise UnusableSetting(f"{path}: {min(unknown)[:100]!r}: unknown; there are {', '.join(BOUNDS)}")
-    kinds = {each.name: type(getattr(DEFAULTS, each.name)) for each in fields(DEFAULTS)}
+    kinds = {field.name: type(getattr(DEFAULTS, field.name)) for field in fields(DEFAULTS)}
     return PolicyWeights(**{table: kinds[table](**_table(path, table, value)) for table, value in found.items()})
 
 

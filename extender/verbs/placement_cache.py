@@ -41,7 +41,7 @@ class PlacementCache:
 
     def _grants(self) -> int:
         """Return the grants that the placements hold at most."""
-        return sum(each.most_grants for each in self._placements.values())
+        return sum(placement.most_grants for placement in self._placements.values())
 
 
 class RequestPlacements:

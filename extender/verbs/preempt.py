@@ -129,7 +129,7 @@ class Preemption:
         eviction = self._room.eviction(pod, node, given.uids, self._budgets)
         if eviction is None:
             return None
-        uids = (*(each.uid for each in eviction.victims), *given.uids) or tuple(self._room.leaving(node))
+        uids = (*(victim.uid for victim in eviction.victims), *given.uids) or tuple(self._room.leaving(node))
         return MetaVictims(uids, given.violations + eviction.violations) if uids else None
 
     async def _preempt(self, noted: _Noted) -> None:
@@ -140,7 +140,7 @@ class Preemption:
         eviction = self._room.eviction(pod, node, (), self._budgets) if node else None
         if eviction is None or (not eviction.victims and not self._room.leaving(node)):
             return
-        victims = [self._cluster.objects.pods[each.uid] for each in eviction.victims]
+        victims = [self._cluster.objects.pods[victim.uid] for victim in eviction.victims]
         try:
             await self._act(pod, node, victims)
         except KubernetesError as error:
@@ -158,11 +158,11 @@ class Preemption:
 
     async def _act(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> None:
         """Nominate first: the watch then shows the nomination before the cards are free."""
-        names = ", ".join(f"{each.namespace}/{each.name}" for each in victims)
+        names = ", ".join(f"{victim.namespace}/{victim.name}" for victim in victims)
         log.info("pod %s/%s preempts on %s: %s", pod.namespace, pod.name, node, names or "nobody else")
         await self._evictor.nominate(pod, node)
         self._acted = (pod.uid, node, self._clock())
-        await asyncio.gather(*(self._evictor.evict(each, pod) for each in victims))
+        await asyncio.gather(*(self._evictor.evict(victim, pod) for victim in victims))
         deadline = self._clock() + SEEN_S
         while not self._is_seen(pod, node, victims) and self._clock() < deadline:
             await self._sleep(0.02)
@@ -172,7 +172,7 @@ class Preemption:
         current = known.get(pod.uid)
         is_nominated = current is None or current.node or current.scheduling.nominated_node == node
         return bool(is_nominated) and all(
-            each.uid not in known or known[each.uid].scheduling.is_terminating for each in victims
+            victim.uid not in known or known[victim.uid].scheduling.is_terminating for victim in victims
         )
 
 

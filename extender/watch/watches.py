@@ -199,17 +199,19 @@ class GpuNodeWatch:
     def _upsert(self, *gpunodes: GpuNode) -> None:
         known = self._cluster.objects.gpunodes
         changed = [
-            each.node for each in gpunodes if (old := known.get(each.node.name)) is None or old.node != each.node
+            gpunode.node
+            for gpunode in gpunodes
+            if (old := known.get(gpunode.node.name)) is None or old.node != gpunode.node
         ]
-        for each in gpunodes:
-            self._history.gpunode_changed(known.get(each.node.name), each)
+        for gpunode in gpunodes:
+            self._history.gpunode_changed(known.get(gpunode.node.name), gpunode)
         before = {node.name: self._state(node.name) for node in changed}
         self._cluster.upsert_gpunodes(*gpunodes)
         for node, state in before.items():
             if state is None or waking.can_take_more(state, self._cluster.state(node)):
                 self._waker.changed(node)
-        for each in gpunodes:
-            self._refusals.take(each)
+        for gpunode in gpunodes:
+            self._refusals.take(gpunode)
         for node, duplicates in self._cluster.owners.duplicates.items():
             about = self._cluster.objects.gpunodes[node].reference
             self._recorder.record(about, card_owners.DUPLICATE, card_owners.message(duplicates))

@@ -15,7 +15,7 @@ router = APIRouter(include_in_schema=False)
 
 def _files() -> dict[str, file_answer.File]:
     folder = resources.files("extender.web").joinpath("files")
-    return {each.name: file_answer.read(each.name, each.read_bytes()) for each in folder.iterdir() if each.is_file()}
+    return {path.name: file_answer.read(path.name, path.read_bytes()) for path in folder.iterdir() if path.is_file()}
 
 
 FILES: Final = _files()

@@ -65,7 +65,7 @@ def fake_go(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch, failures
 
 def test_a_build_that_fails_is_tried_again(programs: pinned.Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = fake_go(programs, monkeypatch, failures=2)
-    assert {each.name for each in programs.ensure().iterdir()} == {"one", "two"}
+    assert {path.name for path in programs.ensure().iterdir()} == {"one", "two"}
     assert attempts.read_text() == 3 * "\n"
 
 
@@ -74,7 +74,7 @@ def test_a_build_that_keeps_failing_is_named(programs: pinned.Programs, monkeypa
     with pytest.raises(missing.Missing, match=r"a built Title \(go build ended with 3\)"):
         programs.ensure()
     assert attempts.read_text() == pinned.ATTEMPTS * "\n"
-    assert [each.suffix for each in pinned.cache().iterdir()] == [".lock"]
+    assert [path.suffix for path in pinned.cache().iterdir()] == [".lock"]
 
 
 def test_another_pin_has_another_folder(programs: pinned.Programs) -> None:

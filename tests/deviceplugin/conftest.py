@@ -169,7 +169,7 @@ class World:
     def cards_of(self, pod: dict[str, Any], container: str = "main") -> set[str]:
         """UUIDs of the cards whose devices a container has."""
         allocated = self.kubelet.allocations[pod["metadata"]["uid"]][container]
-        return {each.partition("::")[0] for ids in allocated.values() for each in ids}
+        return {device_id.partition("::")[0] for ids in allocated.values() for device_id in ids}
 
     def limits(self, pod: dict[str, Any], container: str = "main") -> Limits:
         return limits.decode(self.kubelet.mount(pod, "/run/vgpu/limits", container).read_bytes())
@@ -194,7 +194,7 @@ class World:
 
     async def events(self) -> list[tuple[str, str]]:
         listed = msgspec.json.decode(await self.client.get("/api/v1/namespaces/default/events"))
-        return [(each["involvedObject"]["name"], each["reason"]) for each in listed["items"]]
+        return [(item["involvedObject"]["name"], item["reason"]) for item in listed["items"]]
 
     async def until(self, condition: Callable[[], Any], within_s: float = 10) -> None:
         """Wait until a function, or a coroutine function, returns something true."""
@@ -207,7 +207,7 @@ class World:
 
     async def until_registered(self, within_s: float = 5) -> None:
         clients = self.kubelet.clients
-        await self.until(lambda: len(clients) == 2 and all(each.devices for each in clients.values()), within_s)
+        await self.until(lambda: len(clients) == 2 and all(client.devices for client in clients.values()), within_s)
 
 
 @pytest.fixture

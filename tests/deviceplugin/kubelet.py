@@ -46,7 +46,7 @@ class Client:
 
     @property
     def healthy(self) -> set[str]:
-        return {each for each, is_healthy in self.devices.items() if is_healthy}
+        return {device for device, is_healthy in self.devices.items() if is_healthy}
 
 
 class Kubelet:
@@ -194,7 +194,7 @@ class Kubelet:
         )
         try:
             async for message in call(api.Empty()):
-                client.devices = {each.ID: each.health == "Healthy" for each in message.devices}
+                client.devices = {device.ID: device.health == "Healthy" for device in message.devices}
                 client.lists += 1
         except (grpc.aio.AioRpcError, asyncio.CancelledError, grpc.aio.UsageError):
             await asyncio.sleep(0.02)  # a plugin that registers meanwhile is disconnected, as by the real kubelet

@@ -9,7 +9,7 @@ from vgpu.domain import names
 
 
 async def reasons(world: World) -> list[str]:
-    return [each["reason"] for each in await world.cards()]
+    return [card["reason"] for card in await world.cards()]
 
 
 async def has_reasons(world: World, *wanted: str) -> bool:
@@ -27,13 +27,13 @@ async def test_an_xid_of_one_card_takes_only_this_card_and_tells_its_pods(world:
     assert "card 0" in report["message"]
     assert "Xid79 (the GPU has fallen off the bus)" in report["message"]
     devices = world.kubelet.clients[names.SLICE].devices
-    assert {each.partition("::")[0] for each, is_healthy in devices.items() if not is_healthy} == {uuid(0)}
+    assert {device.partition("::")[0] for device, is_healthy in devices.items() if not is_healthy} == {uuid(0)}
     await world.until(lambda: has_reasons(world, "", ""))
     await world.until(lambda: is_told(world))
 
 
 async def is_told(world: World, *pods: str) -> bool:
-    return [each["pod"] for each in await reports(world)] == [f"default/{name}" for name in pods]
+    return [report["pod"] for report in await reports(world)] == [f"default/{name}" for name in pods]
 
 
 async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -> None:

@@ -72,12 +72,12 @@ async def test_without_a_limiter_that_can_be_mounted_no_card_is_offered_and_no_c
     libraries.rename(world.state / "away")
     libraries.touch()
     clients = world.kubelet.clients
-    await world.until(lambda: not any(each.healthy for each in clients.values()))
+    await world.until(lambda: not any(client.healthy for client in clients.values()))
     await world.until(lambda: _have_reason(world, "LimiterUnusable"))
     assert "without limits" in await world.refusal(pod)
     libraries.unlink()
     (world.state / "away").rename(libraries)
-    await world.until(lambda: all(each.healthy for each in clients.values()))
+    await world.until(lambda: all(client.healthy for client in clients.values()))
     assert await world.can_start(pod)
 
 

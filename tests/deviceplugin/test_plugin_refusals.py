@@ -87,7 +87,7 @@ async def test_of_concurrent_starts_only_one_gets_the_cards_time(world: World) -
     for pod in pods:
         await world.kubelet.admit(pod)
     results = await asyncio.gather(*(world.kubelet.start_container(pod) for pod in pods), return_exceptions=True)
-    assert [isinstance(each, grpc.aio.AioRpcError) for each in results].count(False) == 1
+    assert [isinstance(result, grpc.aio.AioRpcError) for result in results].count(False) == 1
 
 
 async def test_of_two_holders_of_an_id_the_first_recorded_wins(world: World) -> None:
@@ -129,4 +129,4 @@ async def _allocate(world: World, pod: dict[str, Any], ids: frozenset[str]) -> N
 
 async def _reports(world: World, expected: list[tuple[str, str, bool]]) -> bool:
     status = msgspec.json.decode(await world.client.get(f"{names.GPUNODES_PATH}/{NODE}"))["status"]
-    return [(each["pod"], each["reason"], each["evict"]) for each in status["refusals"]] == expected
+    return [(refusal["pod"], refusal["reason"], refusal["evict"]) for refusal in status["refusals"]] == expected

@@ -24,7 +24,9 @@ async def plain_pod(world: World, name: str = "plain", **metadata: Any) -> Json:
 
 async def with_status(world: World, name: str, **containers: str) -> Json:
     pod: Json = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
-    listed = [{"name": each, "containerID": f"containerd://{id_}"} for each, id_ in containers.items()]
+    listed = [
+        {"name": name, "containerID": f"containerd://{container_id}"} for name, container_id in containers.items()
+    ]
     await world.set_status(pod, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "containerStatuses": listed})
     return pod
 
@@ -47,7 +49,7 @@ async def reports(world: World) -> list[Json]:
 
 
 async def has_reports(world: World, *pods: str) -> bool:
-    return [each["pod"] for each in await reports(world)] == [f"default/{name}" for name in pods]
+    return [report["pod"] for report in await reports(world)] == [f"default/{name}" for name in pods]
 
 
 async def has_condition(world: World, status: str) -> bool:
@@ -131,7 +133,7 @@ async def test_the_setting_evict_asks_for_the_eviction_of_a_pod_with_a_controlle
     for pid, (name, owners) in enumerate({"alone": [], "owned": [REPLICA_SET]}.items(), 10):
         use(idle_world, 0, await plain_pod(idle_world, name, ownerReferences=owners), pid=pid)
     await idle_world.until(lambda: has_count(idle_world, 2))
-    assert {each["pod"]: each["evict"] for each in await reports(idle_world)} == {
+    assert {report["pod"]: report["evict"] for report in await reports(idle_world)} == {
         "default/alone": False,
         "default/owned": True,
     }

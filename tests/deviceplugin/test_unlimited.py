@@ -40,7 +40,7 @@ async def has_condition(world: World, reason: str) -> bool:
 
 
 async def reported(world: World) -> set[str]:
-    return {each["reason"] for each in await reports(world)}
+    return {report["reason"] for report in await reports(world)}
 
 
 async def test_a_process_without_the_limiter_is_reported_until_it_ends(world: World) -> None:
@@ -97,7 +97,7 @@ async def test_the_setting_evict_asks_for_the_eviction_of_a_pod_with_a_controlle
     await sharing_pod(idle_world, owner=REPLICA_SET)
     idle_world.processes.files[PID] = frozenset()
     await idle_world.until(lambda: has_condition(idle_world, "LimiterNotLoaded"))
-    assert [each["evict"] for each in await reports(idle_world)] == [True]
+    assert [report["evict"] for report in await reports(idle_world)] == [True]
 
 
 async def test_a_whole_card_may_be_used_without_the_limiter(world: World) -> None:
@@ -107,7 +107,7 @@ async def test_a_whole_card_may_be_used_without_the_limiter(world: World) -> Non
     world.processes.files[PID] = frozenset()
     await sharing_pod_on_the_other_card(world)
     await world.until(lambda: has_condition(world, "LimiterNotLoaded"))
-    assert [each["pod"] for each in await reports(world)] == ["default/shares"]
+    assert [report["pod"] for report in await reports(world)] == ["default/shares"]
 
 
 async def sharing_pod_on_the_other_card(world: World) -> None:

@@ -106,7 +106,7 @@ class ListRecorder:
         self.records.append(record)
 
     def kinds(self) -> list[str]:
-        return [type(each).__name__ for each in self.records]
+        return [type(record).__name__ for record in self.records]
 
 
 @dataclass
@@ -227,7 +227,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         acting = assembly.actors(seen, leader)
         watching = asyncio.create_task(seen.watches.run())
         runs = (seen.recorder.run, seen.unschedulable.run, seen.cluster.rows.run, *acting.tasks)
-        tasks = [watching, *(asyncio.create_task(each()) for each in runs)]
+        tasks = [watching, *(asyncio.create_task(run()) for run in runs)]
         await seen.watches.wait()
         seen.history.begin(seen.cluster.objects.pods.values())
         parts = seen.watches, leader, acting.verbs, watching, seen.refusals, seen, history

@@ -141,7 +141,7 @@ async def test_two_processes_of_one_name_have_two_identities(tmp_path: Path) -> 
             await http.post(f"{url}/api/v1/namespaces/default/pods", json=POD)
             call["PodUID"] = (await http.get(f"{url}/api/v1/namespaces/default/pods/p")).json()["metadata"]["uid"]
             answers = [(await http.post(f"http://127.0.0.1:{port}/bind", json=call)).json()["Error"] for port in ports]
-            assert len([each for each in answers if each.startswith("NotLeader")]) == 1
+            assert len([answer for answer in answers if answer.startswith("NotLeader")]) == 1
         finally:
             for process in processes:
                 process.terminate()

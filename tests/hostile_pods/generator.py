@@ -22,7 +22,7 @@ def make(seed: int) -> Case:
     first = chance.choice(PODS).__name__.strip("_").replace("_", "-")
     weights = [each.weight for each in MUTATIONS]
     changes = chance.choices(MUTATIONS, weights, k=chance.choice(_COUNTS))
-    return compose(seed, first, *_ordered([each.name for each in changes]))
+    return compose(seed, first, *_ordered([change.name for change in changes]))
 
 
 def compose(seed: int, first: str, *changes: str) -> Case:

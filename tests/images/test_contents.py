@@ -38,7 +38,7 @@ def test_a_bill_of_materials_names_packages_by_their_urls() -> None:
     text = sbom.document("vgpushare", "0.1.0", [LIBC], {"msgspec": "0.22.0"}, NOW)
     bill = json.loads(text)
     assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "vgpushare")
-    assert {each["purl"] for each in bill["components"]} == {
+    assert {component["purl"] for component in bill["components"]} == {
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12",
         "pkg:pypi/msgspec@0.22.0",
     }

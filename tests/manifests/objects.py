@@ -21,12 +21,12 @@ def all_objects() -> tuple[Json, ...]:
 @cache
 def names_of_objects() -> frozenset[str]:
     """Names of all objects that the manifests create."""
-    return frozenset(each["metadata"]["name"] for each in all_objects())
+    return frozenset(obj["metadata"]["name"] for obj in all_objects())
 
 
 @cache
 def names_of_images() -> frozenset[str]:
     """Images of all containers, without their tags."""
-    specs = (each.get("spec", {}).get("template", {}).get("spec", {}) for each in all_objects())
-    containers = (each for spec in specs for each in spec.get("containers", ()))
-    return frozenset(each["image"].rpartition(":")[0] for each in containers if "image" in each)
+    specs = (obj.get("spec", {}).get("template", {}).get("spec", {}) for obj in all_objects())
+    containers = (container for spec in specs for container in spec.get("containers", ()))
+    return frozenset(container["image"].rpartition(":")[0] for container in containers if "image" in container)

@@ -136,7 +136,10 @@ def test_the_policies_and_the_webhook_refuse_volumes_at_the_same_paths() -> None
 def test_namespaces_are_exempted_by_the_label_of_the_code() -> None:
     selector = one("ValidatingAdmissionPolicyBinding", "vgpu-visible-devices")["spec"]["matchResources"]
     expressions = selector["namespaceSelector"]["matchExpressions"]
-    assert [each["key"] for each in expressions] == ["kubernetes.io/metadata.name", names.VISIBLE_DEVICES_LABEL]
+    assert [expression["key"] for expression in expressions] == [
+        "kubernetes.io/metadata.name",
+        names.VISIBLE_DEVICES_LABEL,
+    ]
 
 
 def test_every_policy_is_bound_and_fails_closed() -> None:
@@ -167,7 +170,10 @@ def test_the_scheduler_calls_the_extender_for_all_our_resources() -> None:
     assert float(extender["httpTimeout"].removesuffix("s")) > bind.GET_TIMEOUT_S + binding_outcome.POST_TIMEOUT_S
     assert (extender["ignorable"], extender["nodeCacheCapable"]) == (False, True)
     assert extender["weight"] >= 100
-    managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
+    managed = {
+        managed_resource["name"]: managed_resource["ignoredByScheduler"]
+        for managed_resource in extender["managedResources"]
+    }
     assert managed == dict.fromkeys((*names.USER_RESOURCES, *names.KUBELET_RESOURCES), True)  # docs/adr/0011
     assert [profile["schedulerName"] for profile in config["profiles"]] == [names.SCHEDULER]
 
@@ -236,7 +242,9 @@ def test_every_container_has_both_probes(owner: str, container: Json) -> None:
 def test_a_lost_node_leaves_a_replica_and_is_left_soon(name: str) -> None:
     spec = one("Deployment", name)["spec"]
     assert spec["replicas"] == 2
-    leaves = {each["key"]: each.get("tolerationSeconds") for each in spec["template"]["spec"]["tolerations"]}
+    leaves = {
+        toleration["key"]: toleration.get("tolerationSeconds") for toleration in spec["template"]["spec"]["tolerations"]
+    }
     assert leaves["node.kubernetes.io/unreachable"] == leaves["node.kubernetes.io/not-ready"] == 10
     assert one("PodDisruptionBudget", name)["spec"]["minAvailable"] == 1
 
@@ -363,7 +371,7 @@ def test_network_policies_let_in_only_the_ports_that_the_pods_have() -> None:
         assert spec["policyTypes"] == ["Ingress"]
         open_ports = [port["port"] for rule in spec["ingress"] for port in rule["ports"]]
         containers = deployments[name]["template"]["spec"]["containers"]
-        assert open_ports == [port["containerPort"] for each in containers for port in each.get("ports", ())]
+        assert open_ports == [port["containerPort"] for container in containers for port in container.get("ports", ())]
 
 
 def test_the_admin_rest_has_the_names_that_its_clients_use() -> None:
@@ -389,4 +397,6 @@ def test_metrics_are_scraped_where_they_are_served() -> None:
         annotations = document.get("spec", {}).get("template", {}).get("metadata", {}).get("annotations", {})
         if port := annotations.get("prometheus.io/port"):
             containers = document["spec"]["template"]["spec"]["containers"]
-            assert f"--metrics-listen=0.0.0.0:{port}" in [flag for each in containers for flag in each.get("args", ())]
+            assert f"--metrics-listen=0.0.0.0:{port}" in [
+                flag for container in containers for flag in container.get("args", ())
+            ]

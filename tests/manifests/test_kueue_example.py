@@ -12,8 +12,8 @@ QUOTA = {names.GPU_MEM, names.GPU_CORES, names.GPU}
 
 
 def transformed() -> dict[str, dict[str, object]]:
-    assert {each["strategy"] for each in CONFIGURATION["transformations"]} == {"Replace"}
-    return {each["input"]: each["outputs"] for each in CONFIGURATION["transformations"]}
+    assert {transformation["strategy"] for transformation in CONFIGURATION["transformations"]} == {"Replace"}
+    return {transformation["input"]: transformation["outputs"] for transformation in CONFIGURATION["transformations"]}
 
 
 def test_every_name_that_users_may_write_has_a_quota_or_is_translated() -> None:
@@ -33,9 +33,11 @@ def test_what_the_webhook_adds_is_taken_out() -> None:
 
 
 def test_the_queue_has_a_quota_for_everything_that_the_job_asks_for() -> None:
-    queue = next(each for each in examples.documents(FOLDER / "queues.yaml") if each["kind"] == "ClusterQueue")
+    queue = next(
+        document for document in examples.documents(FOLDER / "queues.yaml") if document["kind"] == "ClusterQueue"
+    )
     (group,) = queue["spec"]["resourceGroups"]
-    quotas = {each["name"] for flavor in group["flavors"] for each in flavor["resources"]}
+    quotas = {resource["name"] for flavor in group["flavors"] for resource in flavor["resources"]}
     assert set(group["coveredResources"]) == quotas >= QUOTA
     (job,) = examples.documents(FOLDER / "job.yaml")
     (pod,) = examples.pods(job)

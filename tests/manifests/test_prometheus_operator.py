@@ -17,4 +17,8 @@ def test_each_part_with_a_port_for_metrics_has_a_pod_monitor() -> None:
         if any(port["name"] == "metrics" for port in container.get("ports", ()))
     }
     assert {name: spec["selector"] for name, spec in monitors.items()} == served
-    assert {each["port"] for spec in monitors.values() for each in spec["podMetricsEndpoints"]} == {"metrics"}
+    assert {
+        pod_metrics_endpoint["port"]
+        for spec in monitors.values()
+        for pod_metrics_endpoint in spec["podMetricsEndpoints"]
+    } == {"metrics"}

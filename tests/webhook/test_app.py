@@ -48,7 +48,7 @@ async def test_an_amount_that_is_most_likely_in_gib_has_a_warning(client: httpx.
         reply = await client.post("/validate", content=builders.review("CREATE", mutated))
         response = builders.response(reply.content)
         warnings = response.get("warnings", [])
-        assert (response["allowed"], any("for 4 GiB write 4096" in each for each in warnings)) == (True, warned)
+        assert (response["allowed"], any("for 4 GiB write 4096" in warning for warning in warnings)) == (True, warned)
 
 
 async def test_a_refusal_has_a_message(client: httpx.AsyncClient) -> None:

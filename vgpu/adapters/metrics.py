@@ -115,5 +115,5 @@ def _encoded(family: MetricFamily) -> LibraryFamily:
     kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     made = kind(metric.name, metric.help, labels=metric.labels)
     for labels, value in family.samples:
-        made.add_metric([each[:MAX_LABEL] for each in labels], value)
+        made.add_metric([label[:MAX_LABEL] for label in labels], value)
     return made

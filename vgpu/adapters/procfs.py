@@ -86,7 +86,9 @@ class Procfs:
         ordered = sorted(pids)
         for batch in (ordered[at : at + _AT_ONCE] for at in range(0, len(ordered), _AT_ONCE)):
             answers |= self._calls.ask({pid: partial(_mapped, self._root / str(pid)) for pid in batch})
-        found = {pid: frozenset[FileId]() if isinstance(each, Exception) else each for pid, each in answers.items()}
+        found = {
+            pid: frozenset[FileId]() if isinstance(answer, Exception) else answer for pid, answer in answers.items()
+        }
         return {pid: each for pid, each in found.items() if each is not None}
 
     def mountinfos(self) -> dict[int, str]:

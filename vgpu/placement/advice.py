@@ -146,14 +146,14 @@ def _with_cards_changed(
 ) -> Advice | None:
     """Try each node with all its cards changed; name those cards that differ and that the pod would get."""
     for view in _tried([each for each in views if each.blocked is None], pause):
-        cards = tuple(_changed(each, change) for each in view.state.cards)
+        cards = tuple(_changed(card, change) for card in view.state.cards)
         differing = {new.card.uuid for new, old in zip(cards, view.state.cards, strict=True) if new.card != old.card}
         if not differing:
             continue
         roomy = dict.fromkeys(names.KUBELET_RESOURCES, 1 << 40)  # unhealthy cards are not allocatable
         placed = replace(view, state=replace(view.state, cards=cards), allocatable=roomy).place(request, policy)
         if isinstance(placed, Assignment):
-            named = sorted(each.card.index for each in cards if each.card.uuid in differing & placed.gpus())
+            named = sorted(card.card.index for card in cards if card.card.uuid in differing & placed.gpus())
             words = f"card{'s' if len(named) > 1 else ''} {', '.join(map(str, named))}"
             uuids = tuple(sorted(differing & placed.gpus()))
             return replace(said, text=said.text.format(cards=words, node=view.name), node=view.name, cards=uuids)
@@ -171,11 +171,11 @@ def _free_on(view: NodeView, request: PodRequest, asked: ContainerRequest) -> in
     cores, selector = request.counted_cores(asked), request.options.selector
     free = sorted(
         (
-            each.free_mib
-            for each in view.state.cards
-            if selector.refusal(each.card) is None and selector.neighbour_refusal(each.card) is None
-            and each.card.healthy and not each.card.cordoned
-            and allows(each.card, asked) and each.free_cores >= cores
+            card.free_mib
+            for card in view.state.cards
+            if selector.refusal(card.card) is None and selector.neighbour_refusal(card.card) is None
+            and card.card.healthy and not card.card.cordoned
+            and allows(card.card, asked) and card.free_cores >= cores
         ),
         reverse=True,
     )  # fmt: skip

@@ -32,7 +32,7 @@ def explanation(found: Explanation, views: Views, most: int) -> Json:
             {"code": each.code, "text": each.text, "node": each.node, "gpus": list(each.cards), "by": each.by}
             for each in found.advice
         ],
-        "nodes": [_node(each, views) for each in nodes[:most]],
+        "nodes": [_node(node, views) for node in nodes[:most]],
         "nodesLeftOut": max(0, len(nodes) - most),
     }
 
@@ -99,7 +99,7 @@ def _node(verdict: NodeVerdict, views: Views) -> Json:
         "reason": str(verdict.reason or ""),
         "detail": verdict.detail,
         "gpus": _grants(verdict.node, verdict.assignment, views),
-        "cards": [_card(each) for each in verdict.cards],
+        "cards": [_card(card) for card in verdict.cards],
     }
 
 
@@ -136,4 +136,4 @@ def _grants(node: str, assignment: Assignment | None, views: Views) -> list[Json
 
 def _index(node: str, uuid: str, views: Views) -> int:
     cards = views[node].state.cards if node in views else ()
-    return next((each.card.index for each in cards if each.card.uuid == uuid), -1)
+    return next((card.card.index for card in cards if card.card.uuid == uuid), -1)

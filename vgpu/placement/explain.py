@@ -70,7 +70,7 @@ class Explanation:
     @property
     def fitting(self) -> list[str]:
         """The nodes that can take the pod now."""
-        return [each.node for each in self.nodes if each.assignment is not None]
+        return [node.node for node in self.nodes if node.assignment is not None]
 
 
 def explain(
@@ -95,7 +95,7 @@ def explain(
         verdicts.append(_verdict(view, request, placement))
         pause()
     verdicts.sort(key=lambda each: (each.assignment is None, each.node))
-    if any(each.assignment is not None for each in verdicts):
+    if any(verdict.assignment is not None for verdict in verdicts):
         return Explanation(tuple(verdicts), _counts(verdicts))
     possible = [view.for_pod(host) for view in seen]
     helpful = advice.advise(request, possible, policy, pause)
@@ -172,8 +172,8 @@ def _lack_text(lack: _Lack, asked: ContainerRequest) -> str:
 
 def _verdict(view: NodeView, request: PodRequest, placement: Assignment | NodeRefusal) -> NodeVerdict:
     if isinstance(placement, Assignment):
-        return NodeVerdict(view.name, None, "", placement, tuple(_card(each, None) for each in view.state.cards))
-    cards = tuple(_card(each, placement.cards.get(each.card.uuid)) for each in view.state.cards)
+        return NodeVerdict(view.name, None, "", placement, tuple(_card(card, None) for card in view.state.cards))
+    cards = tuple(_card(card, placement.cards.get(card.card.uuid)) for card in view.state.cards)
     needed = f"; needs {largest(request).gpus} cards at once" if largest(request).gpus > 1 else ""
     return NodeVerdict(view.name, placement.reason, reasons.WORDS[placement.reason] + needed, None, cards)
 
@@ -188,7 +188,7 @@ def _card(state: CardState, reason: Reason | None) -> CardVerdict:
 
 def _counts(verdicts: Sequence[NodeVerdict]) -> dict[Reason, int]:
     found: dict[Reason, int] = {}
-    for each in verdicts:
-        if each.reason is not None:
-            found[each.reason] = found.get(each.reason, 0) + 1
+    for verdict in verdicts:
+        if verdict.reason is not None:
+            found[verdict.reason] = found.get(verdict.reason, 0) + 1
     return dict(reasons.ordered(found))

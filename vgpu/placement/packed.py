@@ -49,7 +49,7 @@ class Packed:
 
 def of_rooms(rooms: Iterable[NodeRoom], demand: Demand, total: Callable[[Ints], int] = int) -> Packed:
     """Add up nodes; `total` adds up the nodes of a number where rooms are arrays over nodes."""
-    found = sum((_of(each, demand, total) for each in rooms), Packed())
+    found = sum((_of(room, demand, total) for room in rooms), Packed())
     popularity = sum(each.popularity for each in demand.typical if each.ask.gpus)
     return replace(found, stranded=found.stranded // max(1, popularity))
 

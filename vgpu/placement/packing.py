@@ -144,7 +144,7 @@ def _needs(request: PodRequest, slice_mib: int) -> tuple[Usage, ...]:
     """Return what each set of the pod's containers takes together of one card."""
     containers = request.choosers
     members = ([c for n, c in enumerate(containers) if mask >> n & 1] for mask in range(1 << len(containers)))
-    return tuple(share(request, each, slice_mib) for each in members)
+    return tuple(share(request, member, slice_mib) for member in members)
 
 
 def _alone(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Usage:

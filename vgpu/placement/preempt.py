@@ -66,8 +66,8 @@ class Eviction:
     @property
     def cost(self) -> Cost:
         """The sort key of evictions: the smallest is the best."""
-        priorities = [each.priority for each in self.victims]
-        started = tuple(sorted(each.started for each in self.victims))
+        priorities = [victim.priority for victim in self.victims]
+        started = tuple(sorted(victim.started for victim in self.victims))
         highest = max(priorities, default=-(1 << 31))
         return self.violations, highest, len(priorities), sum(priorities), tuple(-at for at in started)
 
@@ -95,13 +95,15 @@ def on_node(
     """
     evictions = []
     for part in _parts(request, state):
-        cards = {each.card.uuid for each in part.cards}
+        cards = {card.card.uuid for card in part.cards}
 
         def fits(leaving: Sequence[EvictionCandidate], part: NodeState = part) -> bool:
             left = without(part, leaving)
             return admits(left.devices) and isinstance(placing.place(request, left, policy), Assignment)
 
-        evictions.append(choose([each for each in candidates if cards & each.usage.keys()], fits, allowed))
+        evictions.append(
+            choose([candidate for candidate in candidates if cards & candidate.usage.keys()], fits, allowed)
+        )
     return min((each for each in evictions if each is not None), key=lambda each: each.cost, default=None)
 
 
@@ -145,7 +147,7 @@ def with_usage(state: NodeState, taken: Mapping[str, Usage]) -> NodeState:
 
 def _parts(request: PodRequest, state: NodeState) -> Iterable[NodeState]:
     """Return the parts of a node that can be searched apart: each card, where the pod needs one card only."""
-    usable = [each for each in state.cards if request.options.selector.refusal(each.card) is None]
+    usable = [card for card in state.cards if request.options.selector.refusal(card.card) is None]
     if len(request.containers) > 1 or request.anchor.gpus > 1:
         return [replace(state, cards=tuple(usable))]
     return [replace(state, cards=(each,)) for each in usable]

@@ -116,7 +116,7 @@ class NodeRoom:
 
 def room_of(state: NodeState, models: Models) -> NodeRoom:
     """Return what is free on a node."""
-    cards = tuple(card_room(each, models) for each in state.cards)
+    cards = tuple(card_room(card, models) for card in state.cards)
     return NodeRoom(state.host.cpu_milli, state.host.memory_mib, cards)
 
 
@@ -167,8 +167,8 @@ def without(card: CardRoom, ask: PodAsk, taken: Ints) -> CardRoom:
 def smallest(numbers: Sequence[Ints]) -> Ints:
     """Return the smallest of some numbers."""
     found = numbers[0]
-    for each in numbers[1:]:
-        found = least(found, each)
+    for number in numbers[1:]:
+        found = least(found, number)
     return found
 
 

@@ -48,11 +48,13 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
 
 
 def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
-    for each in gpunode.refusals:
-        pod = snapshot.pods.get(each.uid)
-        namespace = pod.namespace if pod else each.namespace
+    for refusal in gpunode.refusals:
+        pod = snapshot.pods.get(refusal.uid)
+        namespace = pod.namespace if pod else refusal.namespace
         if sees(namespace):
-            yield _finding("error", f"pod {namespace}/{pod.name if pod else each.name}", each.reason, each.message)
+            yield _finding(
+                "error", f"pod {namespace}/{pod.name if pod else refusal.name}", refusal.reason, refusal.message
+            )
 
 
 def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:

@@ -98,7 +98,7 @@ def page(later: Iterable[T], listing: Listing, kind: ListKind[T]) -> RowPage:
     first = list(islice(later, listing.limit + 1))
     items, has_more = first[: listing.limit], len(first) > listing.limit
     cursor = _encode(listing, items[-1], kind) if has_more else ""
-    return RowPage([_row(each, listing, kind) for each in items], cursor)
+    return RowPage([_row(item, listing, kind) for item in items], cursor)
 
 
 def matches(listing: Listing, item: T, kind: ListKind[T]) -> bool:

@@ -54,14 +54,14 @@ class OrderedList(Generic[T]):
     async def _update(self, objects: Iterable[T], kind: ListKind[T]) -> None:
         key, fresh = listing.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
         changed: list[Hashable] = []
-        for count, each in enumerate(objects, 1):
-            name = kind.name(each)
+        for count, obj in enumerate(objects, 1):
+            name = kind.name(obj)
             old = self._known.get(name)
-            if old is not None and kind.same(old[0], each):
+            if old is not None and kind.same(old[0], obj):
                 fresh[name] = old  # no new tuple: 10,000 of them twice a second make the collector look at everything
             else:
-                is_listed = self._keeps(each) and listing.matches(self._wanted, each, kind)
-                fresh[name] = (each, key(each) if is_listed else None)
+                is_listed = self._keeps(obj) and listing.matches(self._wanted, obj, kind)
+                fresh[name] = (obj, key(obj) if is_listed else None)
                 changed.append(name)
             if count % (SLICE if changed else 8 * SLICE) == 0:
                 await self._pause()

@@ -40,20 +40,20 @@ def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
     cards = view.state.cards
     gpunode = snapshot.gpunodes.get(view.name)
-    used = added([used_on(each.card.uuid, snapshot) for each in cards])
+    used = added([used_on(card.card.uuid, snapshot) for card in cards])
     return {
         "name": view.name,
         "usable": view.blocked is None,
         "reason": str(view.blocked or ""),
         "gpus": len(cards),
-        "healthyGpus": sum(each.card.healthy for each in cards),
-        "cordonedGpus": sum(each.card.cordoned for each in cards),
-        "models": sorted({each.card.model for each in cards}),
-        "memoryMiB": sum(each.card.memory_mib for each in cards),
-        "allocatedMiB": sum(allocated_mib(each) for each in cards),
-        "freeMiB": sum(usable_mib(each) for each in cards),
-        "freeCores": sum(usable_cores(each) for each in cards),
-        "pods": len({pod.uid for each in cards for pod in snapshot.holders.get(each.card.uuid, ())}),
+        "healthyGpus": sum(card.card.healthy for card in cards),
+        "cordonedGpus": sum(card.card.cordoned for card in cards),
+        "models": sorted({card.card.model for card in cards}),
+        "memoryMiB": sum(card.card.memory_mib for card in cards),
+        "allocatedMiB": sum(allocated_mib(card) for card in cards),
+        "freeMiB": sum(usable_mib(card) for card in cards),
+        "freeCores": sum(usable_cores(card) for card in cards),
+        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get(card.card.uuid, ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
         **used,
@@ -93,7 +93,7 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         "usable": lambda view: view.blocked is None,
         "reason": lambda view: str(view.blocked or ""),
         "gpus": lambda view: len(view.state.cards),
-        "memoryMiB": lambda view: sum(each.card.memory_mib for each in view.state.cards),
+        "memoryMiB": lambda view: sum(card.card.memory_mib for card in view.state.cards),
         "allocatedMiB": lambda view: sum(map(allocated_mib, view.state.cards)),
         "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
         "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
@@ -187,11 +187,11 @@ def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
         "requested": documents.asked(request) if request else "",
         "memoryMiB": asked_mib(request),
         "cores": asked_cores(request),
-        "gpuCount": max((each.gpus for each in request.containers), default=0) if request else 0,
+        "gpuCount": max((container.gpus for container in request.containers), default=0) if request else 0,
         "computePolicy": str(request.options.compute_policy or "") if request else "",
         "priority": pod.scheduling.priority,
         "gpus": list(_grants(pod, snapshot)),
-        "problems": [str(each) for each in pod.parsed.problems] or distrust(pod),
+        "problems": [str(problem) for problem in pod.parsed.problems] or distrust(pod),
         "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
     }
 
@@ -232,12 +232,12 @@ def is_pending(pod: WatchedPod) -> bool:
 
 def asked_mib(request: PodRequest | None) -> int:
     """Return the MiB that a pod's containers ask for over all their cards; 0 for whole cards."""
-    return sum(each.memory_mib * each.gpus for each in request.containers) if request else 0
+    return sum(container.memory_mib * container.gpus for container in request.containers) if request else 0
 
 
 def asked_cores(request: PodRequest | None) -> int:
     """Return the percent of time that a pod's containers ask for over all their cards."""
-    return sum((each.cores or 0) * each.gpus for each in request.containers) if request else 0
+    return sum((container.cores or 0) * container.gpus for container in request.containers) if request else 0
 
 
 def allocated_mib(state: CardState) -> int:
@@ -270,7 +270,7 @@ def used_on(uuid: str, snapshot: ClusterSnapshot) -> Row:
 
 def added(parts: Iterable[Row]) -> Row:
     """Add up what is used; null where nothing was reported."""
-    known = [each for each in parts if each["usedMiB"] is not None]
+    known = [part for part in parts if part["usedMiB"] is not None]
     return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
 
 

@@ -76,7 +76,7 @@ def why_waiting(
         return gang[1]
     if fits:
         return f"{needs}; a node has room now, and the scheduler tries again soon"
-    listed = [_counted(each) for each in counts]
+    listed = [_counted(count) for count in counts]
     parts = [needs, *listed[:MAX_REASONS]]
     if nearest is not None:
         parts.append(f"nearest fit {nearest['node']}: {nearest['detail']}")
@@ -100,9 +100,9 @@ def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Call
 def _held(pod: WatchedPod, uuid: str) -> tuple[int, int]:
     if not isinstance(pod.assignment, Assignment):
         return 0, 0
-    grants = [each for grants in pod.assignment.containers.values() for each in grants if each.gpu == uuid]
-    cores = sum(FULL_CORES if each.whole else each.cores or 0 for each in grants)
-    return sum(each.memory_mib for each in grants), cores
+    grants = [grant for grants in pod.assignment.containers.values() for grant in grants if grant.gpu == uuid]
+    cores = sum(FULL_CORES if grant.whole else grant.cores or 0 for grant in grants)
+    return sum(grant.memory_mib for grant in grants), cores
 
 
 def _cause(reason: Reason, message: str, advice: str, snapshot: ClusterSnapshot) -> Row:

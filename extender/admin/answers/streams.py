@@ -152,7 +152,7 @@ def _node_changes(
     row = rows.node_row(view, after)
     if known is None or rows.node_row(known, before) != row:
         yield _change("node", "", kind, row)
-    cards = {each.card.uuid: each for each in known.state.cards} if known is not None else {}
+    cards = {card.card.uuid: card for card in known.state.cards} if known is not None else {}
     for state in view.state.cards:
         old = cards.pop(state.card.uuid, None)
         gpu = rows.gpu_row(view, state, after)

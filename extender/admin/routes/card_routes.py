@@ -51,6 +51,6 @@ async def _set(context: Context, caller: Caller, uuid: str, *, cordoned: bool) -
         raise
     context.audit.record(caller, action, uuid, node, "done" if changed else "unchanged")
     view = snapshot.views[node]
-    state = next(each for each in view.state.cards if each.card.uuid == uuid)
+    state = next(card for card in view.state.cards if card.card.uuid == uuid)
     now = replace(state, card=replace(state.card, cordoned=cordoned))
     return {**rows.gpu_row(view, now, snapshot), "pods": []}

@@ -58,11 +58,11 @@ class CardSettings:
 
 def with_cordon(cards: list[Json], uuid: str, *, cordoned: bool) -> list[Json] | None:
     """Return the list with one card's cordon set; None where it is set already."""
-    known = next((each for each in cards if each.get("uuid") == uuid), None)
+    known = next((card for card in cards if card.get("uuid") == uuid), None)
     if bool((known or {}).get("cordoned")) == cordoned:
         return None
     changed = {**(known or {"uuid": uuid}), "cordoned": cordoned}
-    return [*(each for each in cards if each is not known), changed]
+    return [*(card for card in cards if card is not known), changed]
 
 
 def _problem(node: str, error: KubernetesError) -> AdminProblem:

@@ -40,13 +40,13 @@ def html(document: Json) -> str:
 def _operation(path: str, verb: str, operation: Json, document: Json) -> str:
     heading = f"<h2 id={_e(operation['operationId'])}><span class=verb>{_e(verb)}</span> <code>{_e(path)}</code></h2>"
     text = f"<p>{_e(operation.get('description') or operation.get('summary', ''))}</p>"
-    parameters = "".join(_parameter(each) for each in operation.get("parameters", ()))
+    parameters = "".join(_parameter(parameter) for parameter in operation.get("parameters", ()))
     table = f"<table><tr><th>parameter<th>in<th>meaning</tr>{parameters}</table>" if parameters else ""
     body = _content(operation.get("requestBody", {}), document, "request")
     answer = _content(operation["responses"].get("200", {}), document, "answer")
     others = "".join(
-        f"<tr><td>{_e(status)}<td>{_e(each['description'])}</tr>"
-        for status, each in operation["responses"].items()
+        f"<tr><td>{_e(status)}<td>{_e(response['description'])}</tr>"
+        for status, response in operation["responses"].items()
         if status != "200"
     )
     errors = f"<details><summary>errors</summary><table>{others}</table></details>"
@@ -87,7 +87,7 @@ def _example(schema: Json, document: Json) -> Any:
     if "anyOf" in schema:
         return _example(schema["anyOf"][0], document)
     if schema.get("type") == "object":
-        return {name: _example(each, document) for name, each in schema.get("properties", {}).items()}
+        return {name: _example(prop, document) for name, prop in schema.get("properties", {}).items()}
     return next(_plain(schema, document))
 
 

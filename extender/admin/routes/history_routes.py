@@ -84,7 +84,7 @@ async def right_sizes(
     body = {
         "since": _text(since),
         "until": _text(until),
-        "items": [_right_size(each) for each in rows[: query.limit]],
+        "items": [_right_size(row) for row in rows[: query.limit]],
         "itemsLeftOut": max(0, len(rows) - query.limit),
         "complete": found.is_complete,
     }
@@ -118,7 +118,7 @@ async def history(
         page = await _asked(context, lambda: reports.history(filters, query.cursor, query.limit))
     except MalformedCursor as error:
         raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
-    return answer(request, {"items": [_entry(each) for each in page.entries], "nextCursor": page.cursor})
+    return answer(request, {"items": [_entry(entry) for entry in page.entries], "nextCursor": page.cursor})
 
 
 def _reports(context: Context) -> Reports:
@@ -177,7 +177,7 @@ def _labels(listed: Iterable[str]) -> dict[str, str]:
 
 
 def _usage_row(groups: Iterable[UsageGroup], row: UsageRow) -> dict[str, Any]:
-    names = [f"{LABEL}{each.label}" if each.label else str(each.dimension) for each in groups]
+    names = [f"{LABEL}{group.label}" if group.label else str(group.dimension) for group in groups]
     return {
         "group": dict(zip(names, row.group, strict=True)),
         "shareSeconds": row.share_seconds,

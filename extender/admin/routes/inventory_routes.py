@@ -65,5 +65,5 @@ async def get_gpu(
     view = snapshot.views.get(snapshot.node_of_card.get(uuid, ""))
     if view is None:
         raise not_found(f"card {uuid}")
-    state = next(each for each in view.state.cards if each.card.uuid == uuid)
+    state = next(card for card in view.state.cards if card.card.uuid == uuid)
     return answer(request, rows.gpu_kind(snapshot, sees).row((view, state)))

@@ -62,17 +62,17 @@ async def simulate(
         raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
     snapshot = await context.snapshot()
     entries = list(_read(body, context, snapshot))
-    for namespace in sorted({each.namespace for each in entries}):
+    for namespace in sorted({entry.namespace for entry in entries}):
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
-    beside = await context.requests([each.pod for each in entries])
+    beside = await context.requests([entry.pod for entry in entries])
     wanted = [
         Wanted(now or each.request, each.pod.host, _gang(each.pod)) for each, now in zip(entries, beside, strict=True)
     ]
     counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
     question = Simulate(counted, snapshot.policies)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
-    named = [_named(each, number) for each in entries for number in range(1, each.count + 1)]
+    named = [_named(entry, number) for entry in entries for number in range(1, entry.count + 1)]
     landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
     placed = sum(bool(each["node"]) for each in landings)
     return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
@@ -107,7 +107,7 @@ def _pod(
         return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
     named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
     if named.problems:
-        return [(each.field, each.why) for each in named.problems]
+        return [(problem.field, problem.why) for problem in named.problems]
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     asking = structs.replace(objects.pod(named.pod), uid="", namespace=namespace)

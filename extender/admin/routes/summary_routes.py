@@ -30,8 +30,8 @@ async def summarize(
     body: dict[str, Any] = {
         "version": vgpu.__version__,
         "nodes": len(nodes),
-        "usableNodes": sum(each["usable"] for each in nodes),
-        **{name: sum(each[name] for each in nodes) for name in SUMMED},
+        "usableNodes": sum(node["usable"] for node in nodes),
+        **{name: sum(node[name] for node in nodes) for name in SUMMED},
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_leader,
         "findings": findings.of(snapshot, sees),

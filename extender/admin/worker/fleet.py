@@ -40,7 +40,7 @@ class Fleet:
         """Return the nodes that have any of these cards."""
         if not uuids:
             return []
-        return [name for name, view in self.views.items() if any(each.card.uuid in uuids for each in view.state.cards)]
+        return [name for name, view in self.views.items() if any(card.card.uuid in uuids for card in view.state.cards)]
 
     def apply(self, update: Update) -> None:
         """Take views from the parent process."""

@@ -78,7 +78,7 @@ class FleetSimulation:
 
     def _judged(self, pod: Wanted, choice: NodeChoice) -> JudgedNodes:
         uuids = pod.request.options.selector.named_uuids
-        asks = [ask.of(pod.request, each, self._fleet.slice_mib) for each in pod.request.choosers]
+        asks = [ask.of(pod.request, chooser, self._fleet.slice_mib) for chooser in pod.request.choosers]
         return choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
 
     def _question(self, pod: Wanted) -> Question:

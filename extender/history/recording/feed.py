@@ -92,7 +92,7 @@ class Feed:
         """Take two versions of a GPUNode."""
         self._all(card_changes.changes(before, after, self._now_ms()))
         known = before.usage if before else {}
-        self._all(node_usage.used(after.node.name, each) for each in container_use.news(known, after.usage))
+        self._all(node_usage.used(after.node.name, new) for new in container_use.news(known, after.usage))
 
     def gpunode_deleted(self, gone: GpuNode) -> None:
         """Take the deletion of a GPUNode."""
@@ -140,8 +140,8 @@ class Feed:
             )
 
     def _all(self, records: Iterable[Record]) -> None:
-        for each in records:
-            self._record(each)
+        for record in records:
+            self._record(record)
 
     def _record(self, record: Record) -> None:
         self._recorder.record(record)

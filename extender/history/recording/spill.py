@@ -97,7 +97,7 @@ class Spill:
     def _others(self) -> int:
         """Return the bytes of all segments but the one that is written."""
         current = _path(self._directory, self.next_line) if self._file < 0 else self._path
-        return sum(_size(each.path) for each in segments(self._directory) if each.path != current)
+        return sum(_size(segment.path) for segment in segments(self._directory) if segment.path != current)
 
     def _begin_segment(self) -> None:
         path = _path(self._directory, self.next_line)

@@ -44,9 +44,9 @@ class SpillReader:
         self._stored = self._position()
         current = self._segment
         if current is not None:
-            for each in spill.segments(self._directory):
-                if each.first < current.first:
-                    each.path.unlink(missing_ok=True)
+            for segment in spill.segments(self._directory):
+                if segment.first < current.first:
+                    segment.path.unlink(missing_ok=True)
 
     def rewind(self) -> None:
         """Go back to where everything was stored: what was read since was not."""
@@ -59,7 +59,7 @@ class SpillReader:
         """Go to the next segment, where there is one: then nothing is appended to this one any more."""
         current = self._segment
         first = -1 if current is None else current.first
-        following = [each for each in spill.segments(self._directory) if each.first > first]
+        following = [segment for segment in spill.segments(self._directory) if segment.first > first]
         if not following:
             return False
         if current is not None and self._rest(current):

@@ -58,8 +58,8 @@ def report(connection: Connection, since_ms: int, until_ms: int, filters: UsageF
     sums: dict[Name, _Sum] = {}
     for row in reversed(found[:MAX_ROWS]):
         sums.setdefault((row.namespace, row.owner, row.container), _Sum()).add(row)
-    shares = _shares(connection, {each.last_pod for each in sums.values()})
-    rows = (_row(name, each, shares.get((each.last_pod, name[2]))) for name, each in sums.items())
+    shares = _shares(connection, {total.last_pod for total in sums.values()})
+    rows = (_row(name, total, shares.get((total.last_pod, name[2]))) for name, total in sums.items())
     ordered = sorted((row for row in rows if row is not None), key=lambda row: (-row.measured_s, row.owner))
     return RightSizes(tuple(ordered), is_complete=len(found) <= MAX_ROWS)
 

@@ -162,20 +162,20 @@ def _rows(found: Iterable[Any], by: Sequence[UsageGroup], prices: Prices) -> Ite
         name = tuple(_text(group, value) for group, value in zip(by, each, strict=False))
         groups.setdefault(name, []).append(each)
     for name, rows in groups.items():
-        yield _row(name, rows, [prices.cost(each[len(by)], each.share_ms / MS) for each in rows])
+        yield _row(name, rows, [prices.cost(row[len(by)], row.share_ms / MS) for row in rows])
 
 
 def _row(name: tuple[str, ...], rows: Sequence[Any], costs: Sequence[float | None]) -> UsageRow:
     known = [cost for cost in costs if cost is not None]
-    used = [each.used_ms for each in rows if each.used_ms is not None]
+    used = [row.used_ms for row in rows if row.used_ms is not None]
     return UsageRow(
         group=name,
-        share_seconds=sum(each.share_ms for each in rows) / MS,
-        gpu_seconds_asked=sum(each.cores_ms for each in rows) / MS,
+        share_seconds=sum(row.share_ms for row in rows) / MS,
+        gpu_seconds_asked=sum(row.cores_ms for row in rows) / MS,
         gpu_seconds_used=sum(used) / MS if used else None,
-        mib_hours=sum(each.mib_ms for each in rows) / HOUR_MS,
-        waiting_seconds=sum(each.waited_ms for each in rows) / MS,
-        bound=int(sum(each.bound for each in rows)),
+        mib_hours=sum(row.mib_ms for row in rows) / HOUR_MS,
+        waiting_seconds=sum(row.waited_ms for row in rows) / MS,
+        bound=int(sum(row.bound for row in rows)),
         cost=sum(known) if len(known) == len(costs) else None,
     )
 

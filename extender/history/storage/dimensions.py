@@ -24,7 +24,7 @@ def workload_digest(decision: Decision) -> bytes:
 
 def workload_ids(connection: Connection, decisions: Iterable[Decision]) -> Mapping[bytes, int]:
     """Return the ID of each decision's workload, by digest; insert those that are new."""
-    wanted = {workload_digest(each): each for each in decisions}
+    wanted = {workload_digest(decision): decision for decision in decisions}
     found = _workloads(connection, wanted)
     new = [_workload(digest, each) for digest, each in wanted.items() if digest not in found]
     statements.insert_new(connection, WorkloadRow, new)

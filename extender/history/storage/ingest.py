@@ -60,9 +60,9 @@ def _watched(connection: Connection, marks: Sequence[Any]) -> None:
 
 
 def _used(connection: Connection, samples: Sequence[Any]) -> None:
-    rows = [_used_row(each) for each in samples]
+    rows = [_used_row(sample) for sample in samples]
     statements.replace(connection, UsedRow.__table__, rows, "key", keep="until_ms")
-    progress.roll_up_again(connection, min(each.from_ms for each in samples))
+    progress.roll_up_again(connection, min(sample.from_ms for sample in samples))
 
 
 def _used_row(used: Used) -> Row:
@@ -106,7 +106,7 @@ def _store(connection: Connection, pods: Sequence[PodUsage]) -> None:
 
 def _replace_holdings(connection: Connection, uids: Sequence[str], new: Held) -> None:
     stored = connection.execute(select(*HoldingRow.__table__.columns).where(HoldingRow.pod_uid.in_(uids)))
-    old = {_key(row): row for row in (dict(each) for each in stored.mappings())}
+    old = {_key(row): row for row in (dict(mapping) for mapping in stored.mappings())}
     differing = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]
     stale = old.keys() - new.keys()
     if stale:

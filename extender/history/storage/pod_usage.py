@@ -47,18 +47,18 @@ def derive(events: Sequence[Event]) -> PodUsage | None:
 
     An end that is an interval counts at its beginning: usage is what is proved.
     """
-    decision = next((each for each in events if isinstance(each, Decision)), None)
+    decision = next((event for event in events if isinstance(event, Decision)), None)
     if decision is None:
         return None
-    end = next((each for each in events if isinstance(each, End) and not each.container), None)
+    end = next((event for event in events if isinstance(event, End) and not event.container), None)
     until = max(end.after_ms, decision.at_ms) if end else OPEN
-    resizes = sorted((each for each in events if isinstance(each, Resize)), key=lambda each: each.at_ms)
+    resizes = sorted((event for event in events if isinstance(event, Resize)), key=lambda each: each.at_ms)
     return PodUsage(decision, end, tuple(_taken(decision, resizes, until)))
 
 
 def _taken(decision: Decision, resizes: Sequence[Resize], until: int) -> Iterator[TakenPeriod]:
     for number, card in enumerate(sorted(decision.cards, key=lambda each: each.gpu)):
-        own = [(each.at_ms, each.card) for each in resizes if each.card.gpu == card.gpu]
+        own = [(resize.at_ms, resize.card) for resize in resizes if resize.card.gpu == card.gpu]
         steps = [(decision.at_ms, card), *(step for step in own if decision.at_ms < step[0] < until), (until, card)]
         is_first = number == 0
         for (begin, state), (stop, _) in pairwise(steps):

@@ -102,11 +102,11 @@ def usage_in(windows: Sequence[RollupWindow]) -> Select[Any]:
 def _windows(windows: Sequence[RollupWindow]) -> CTE:
     rows = [
         select(
-            literal(each.number, Integer).label("number"),
-            literal(each.from_ms, BigInteger).label("from_ms"),
-            literal(each.until_ms, BigInteger).label("until_ms"),
+            literal(window.number, Integer).label("number"),
+            literal(window.from_ms, BigInteger).label("from_ms"),
+            literal(window.until_ms, BigInteger).label("until_ms"),
         )
-        for each in windows
+        for window in windows
     ]
     return union_all(*rows).cte(f"windows_{windows[0].from_ms}")
 

@@ -62,12 +62,12 @@ def news(before: ByPod, after: ByPod) -> Iterator[ContainerUse]:
     for uid, uses in after.items():
         known = before.get(uid)
         if known != uses:
-            yield from (each for each in uses if known is None or each not in known)
+            yield from (use for use in uses if known is None or use not in known)
 
 
 def now(uses: tuple[ContainerUse, ...], container: str, gpu: str) -> ContainerUse | None:
     """Return the latest entry about a container on a card."""
-    own = (each for each in uses if each.container == container and each.gpu == gpu)
+    own = (use for use in uses if use.container == container and use.gpu == gpu)
     return max(own, key=lambda each: each.until_ms, default=None)
 
 

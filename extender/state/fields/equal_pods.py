@@ -107,7 +107,7 @@ def _key(pod: Json) -> _Key | None:
         tuple(map(_container, containers)),
         tuple(map(_container, inits)),
         _amounts(spec.get("overhead")),
-        tuple([each for each in annotations.items() if each[0] in _ANNOTATIONS]),
+        tuple([annotation for annotation in annotations.items() if annotation[0] in _ANNOTATIONS]),
         (spec.get(names.SCHEDULING_GROUP) or {}).get("podGroupName"),
         labels.get(names.POD_GROUP_LABEL),
     )

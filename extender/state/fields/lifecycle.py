@@ -63,17 +63,17 @@ def decode(pod: Json) -> Lifecycle:
 
 
 def _scheduled(conditions: Iterable[Json]) -> object:
-    for each in conditions:
-        if each.get("type") == "PodScheduled":
-            return each.get("lastTransitionTime")
+    for condition in conditions:
+        if condition.get("type") == "PodScheduled":
+            return condition.get("lastTransitionTime")
     return None
 
 
 def _owner(metadata: Json) -> tuple[str, str]:
     """Return the pod's controller; a Deployment for the ReplicaSet of one, whose name ends with the pod's label."""
-    for each in metadata.get("ownerReferences") or ():
-        if each.get("controller"):
-            kind, name = each.get("kind", ""), each.get("name", "")
+    for owner_reference in metadata.get("ownerReferences") or ():
+        if owner_reference.get("controller"):
+            kind, name = owner_reference.get("kind", ""), owner_reference.get("name", "")
             template = (metadata.get("labels") or {}).get(_HASH_LABEL, "")
             if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
                 return "Deployment", _clean(name.removesuffix(f"-{template}"), MAX_NAME)

@@ -96,7 +96,7 @@ async def test_each_caller_sees_what_the_callers_rights_are_for(opened: Opened, 
         assert len((await admin.http.get("/api/v1/pods", headers=bearer("ann"))).json()["items"]) == 1
         refused = await admin.http.post("/api/v1/gpus/GPU-n1-0/cordon", headers=bearer("ann"))
         assert refused.json()["detail"] == "ann may not patch gpunodes.vgpu.io n1"
-        assert [(each.user, each.outcome) for each in admin.actions][-1] == ("ann", refused.json()["detail"])
+        assert [(action.user, action.outcome) for action in admin.actions][-1] == ("ann", refused.json()["detail"])
 
 
 async def test_pods_of_a_card_are_shown_to_those_who_may_see_their_namespaces(
@@ -110,8 +110,8 @@ async def test_pods_of_a_card_are_shown_to_those_who_may_see_their_namespaces(
         await admin.fresh()
         for token, names_of in (("admin", ["pod-1"]), ("bob", [])):
             (gpu,) = [
-                each for each in (await admin.http.get("/api/v1/gpus", headers=bearer(token))).json()["items"]
-                if each["podCount"]
+                item for item in (await admin.http.get("/api/v1/gpus", headers=bearer(token))).json()["items"]
+                if item["podCount"]
             ]  # fmt: skip
             assert [each["pod"] for each in gpu["pods"]] == names_of
 
@@ -206,4 +206,4 @@ async def test_on_loopback_a_form_of_another_site_changes_nothing(admin: Admin) 
     for origin, status in (("https://evil.example", 403), ("null", 403), ("http://localhost:9871", 404)):
         answer = await admin.http.post("/api/v1/gpus/GPU-none/cordon", headers={"Origin": origin})
         assert answer.status_code == status, origin
-    assert [each.outcome for each in admin.actions] == ["card GPU-none does not exist, or you may not see it"]
+    assert [action.outcome for action in admin.actions] == ["card GPU-none does not exist, or you may not see it"]

@@ -30,11 +30,11 @@ async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytes
     pod = await admin.world.create_pod(gpu_mem=256)
     assert "CardCordoned" in json.dumps(await admin.world.filter(pod, "n1"))
     await admin.fresh()
-    assert [each["uuid"] for each in (await admin.get("/gpus", cordoned=True))["items"]] == ["GPU-n1-0"]
+    assert [item["uuid"] for item in (await admin.get("/gpus", cordoned=True))["items"]] == ["GPU-n1-0"]
     await admin.post("/gpus/GPU-n1-0/cordon")
     await admin.post("/gpus/GPU-n1-0/uncordon")
     assert await spec_of(admin, "n1") == {"cards": [other, {"uuid": "GPU-n1-0", "cordoned": False}]}
-    said = [(each.action, each.outcome, each.user, each.node) for each in admin.actions]
+    said = [(action.action, action.outcome, action.user, action.node) for action in admin.actions]
     assert said == [
         ("cordon", "done", "local", "n1"), ("cordon", "unchanged", "local", "n1"), ("uncordon", "done", "local", "n1"),
     ]  # fmt: skip
@@ -43,7 +43,7 @@ async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytes
 
 async def test_a_card_that_does_not_exist_is_404_and_recorded(admin: Admin) -> None:
     await admin.post("/gpus/GPU-none/cordon", status=404)
-    assert [each.action for each in admin.actions] == ["cordon"]
+    assert [action.action for action in admin.actions] == ["cordon"]
 
 
 class Contested:
@@ -72,7 +72,7 @@ class Contested:
 async def test_a_concurrent_change_of_another_card_is_not_lost() -> None:
     node = Contested(2)
     assert await CardSettings(node).cordon("n1", "mine", cordoned=True)
-    assert [each["uuid"] for each in node.cards] == ["other-2", "other-3", "mine"]
+    assert [card["uuid"] for card in node.cards] == ["other-2", "other-3", "mine"]
 
 
 async def test_a_node_that_changes_all_the_time_is_a_conflict() -> None:

@@ -139,9 +139,9 @@ async def test_what_containers_should_ask_for(opened: Opened) -> None:
 
 async def test_the_worst_come_first_and_only_those_that_leave_time_unused(opened: Opened) -> None:
     async with opened(reports=Worst()) as admin:
-        assert [each["owner"] for each in (await admin.get("/rightsize"))["items"]] == ["a", "b", "c"]
+        assert [item["owner"] for item in (await admin.get("/rightsize"))["items"]] == ["a", "b", "c"]
         found = await admin.get("/rightsize", worst="true")
-        assert [(each["owner"], each["unusedGpuSeconds"]) for each in found["items"]] == [("b", 3060.0), ("a", 1500.0)]
+        assert [(item["owner"], item["unusedGpuSeconds"]) for item in found["items"]] == [("b", 3060.0), ("a", 1500.0)]
 
 
 async def test_without_a_history_it_is_said_how_to_keep_one(admin: Admin) -> None:

@@ -78,7 +78,7 @@ async def test_what_cannot_be_read_is_a_problem_that_names_the_parameter(admin: 
         assert answer.status_code == 422
         assert answer.headers["content-type"] == "application/problem+json"
         problem = answer.json()
-        assert [each["field"] for each in problem["errors"]] == [field]
+        assert [error["field"] for error in problem["errors"]] == [field]
         assert (problem["status"], problem["instance"]) == (422, "/api/v1/pods")
 
 

@@ -67,7 +67,7 @@ async def test_a_waiting_pod_has_the_last_decision_and_since_when_it_waits(admin
         await admin.world.filter(pod, "n1", "n2")
     await admin.fresh()
     last = (await admin.get(f"/pods/default/{name}/explain"))["lastDecision"]
-    assert (last["attempts"], [(each["reason"], each["nodes"]) for each in last["reasons"]]) == (
+    assert (last["attempts"], [(reason["reason"], reason["nodes"]) for reason in last["reasons"]]) == (
         3, [("CardInsufficientMemory", 2)],
     )  # fmt: skip
     (waiting,) = (await admin.get("/pending"))["items"]
@@ -84,14 +84,14 @@ async def test_affinity_to_pods_on_cards_is_explained_and_simulated(admin: Admin
     await admin.world.create_pod(metadata={"name": "waits", "annotations": annotations}, gpu_mem=256)
     await admin.fresh()
     found = await admin.get("/pods/default/waits/explain")
-    assert [(each["reason"], each["nodes"]) for each in found["reasons"]] == [("CardAffinity", 3)]
+    assert [(reason["reason"], reason["nodes"]) for reason in found["reasons"]] == [("CardAffinity", 3)]
     assert found["nodes"][0]["cards"][0]["detail"] == "no pod on it has the labels of the pod's gpu-affinity"
     (waiting,) = (await admin.get("/pending"))["items"]
     assert waiting["reasons"] == found["reasons"]
     client = manifest("client", gpu_mem=256)
     client["metadata"]["annotations"] = {names.GPU_AFFINITY: "app=server"}
     simulated = await admin.post("/simulate", {"pods": [{"pod": client}]})
-    assert [each["node"] for each in simulated["pods"]] == ["n2"]
+    assert [pod["node"] for pod in simulated["pods"]] == ["n2"]
     client["metadata"]["namespace"] = "other"
     assert (await admin.post("/simulate", {"pods": [{"pod": client}]}))["notPlaced"] == 1
 
@@ -163,7 +163,9 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
 
 async def test_a_name_that_the_api_server_would_refuse_is_refused(admin: Admin) -> None:
     schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
-    pattern = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"]["name"]["pattern"]
+    pattern = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"]["name"][
+        "pattern"
+    ]
     for name in ("train", "train-1.x", "x" * 253):
         await admin.post("/simulate", {"pods": [{"pod": named(name)}]})
         assert re.search(pattern, name)
@@ -180,7 +182,9 @@ async def test_a_namespace_that_the_api_server_would_refuse_is_refused(admin: Ad
         assert error["field"] == "pods[1].pod.metadata.namespace"
         assert error["detail"] == "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a"
     schemas = (await admin.get("/openapi.json"))["components"]["schemas"]
-    described = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"]["namespace"]
+    described = schemas["SimulatedEntrySchema"]["properties"]["pod"]["properties"]["metadata"]["properties"][
+        "namespace"
+    ]
     for name, is_valid in (("team-7", True), ("x" * 63, True), ("A_b", False), ("x" * 64, False)):
         assert bool(re.search(described["pattern"], name)) == is_valid
         await admin.post("/simulate", {"pods": [{"pod": in_namespace(name)}]}, 200 if is_valid else 422)
@@ -271,7 +275,7 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
         found["message"]
         == "gang train of 3 pods: 2 exist; waits for 1 more pod of its namespace with vgpu.io/gang: train"
     )
-    assert [each["reason"] for each in found["reasons"]] == ["GangIncomplete"]
+    assert [reason["reason"] for reason in found["reasons"]] == ["GangIncomplete"]
     assert found["advice"][0]["text"] == "create the missing pods of the gang, or give it a smaller size"
     lone = await world.create_pod(gpu=2)
     assert await world.bind(lone) == ""

@@ -140,7 +140,7 @@ async def test_a_port_in_use_ends_nothing_and_is_tried_again(world: World, kubec
 
 async def _until_a_child_but(known: int | None) -> int:
     while True:
-        found: list[Any] = [each for each in children() if each != known]
+        found: list[Any] = [child for child in children() if child != known]
         if found:
             return int(found[0])
         await asyncio.sleep(0.02)

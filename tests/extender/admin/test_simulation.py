@@ -116,7 +116,7 @@ def test_an_answer_has_the_packing_before_and_after_and_changes_nothing() -> Non
     question = Simulate([wanted(gpu_mem=1536), small], learned([wanted(gpu_mem=1024)]))
     for _ in range(2):
         found = question.answer(fleet, lambda: None)
-        assert [each["node"] for each in found["pods"]] == ["n0", "n0"]
+        assert [pod["node"] for pod in found["pods"]] == ["n0", "n0"]
         assert found["before"] == {"gpus": 2, "emptyGpus": 2, "allocatedPercent": 0.0, "fragmentedPercent": 0.0}
         assert found["after"] == {"gpus": 2, "emptyGpus": 1, "allocatedPercent": 50.0, "fragmentedPercent": 0.0}
     alone = Simulate([wanted(gpu_mem=1536)], question.defaults).answer(fleet, lambda: None)["after"]

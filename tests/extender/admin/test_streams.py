@@ -24,7 +24,8 @@ def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = N
 
 def said(before: ClusterSnapshot, after: ClusterSnapshot) -> list[tuple[str, str]]:
     return [
-        (each.kind, each.frame.decode().split('"type":"')[1].split('"')[0]) for each in streams.changes(before, after)
+        (change.kind, change.frame.decode().split('"type":"')[1].split('"')[0])
+        for change in streams.changes(before, after)
     ]
 
 

@@ -60,7 +60,7 @@ async def woken(world: World) -> set[str]:
     return {
         pod["metadata"]["name"]
         for pod in pods
-        if any(each["type"] == waker.CONDITION for each in pod["status"].get("conditions") or ())
+        if any(condition["type"] == waker.CONDITION for condition in pod["status"].get("conditions") or ())
     }
 
 

@@ -55,8 +55,8 @@ class Stream:
 
     def gang(self, name: str) -> list[WatchedPod]:
         members = [self.pod(name, gpu=1) for _ in range(CARDS)]
-        for each in members:
-            self.extender.cluster.upsert_pod(each)
+        for member in members:
+            self.extender.cluster.upsert_pod(member)
         return members
 
     def ask(self, pod: WatchedPod) -> str:
@@ -165,8 +165,8 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
     stream = Stream(random.Random(4))
     stream.step()
     members = [stream.pod("huge", gpu=2) for _ in range(CARDS)]
-    for each in members:
-        stream.extender.cluster.upsert_pod(each)
+    for member in members:
+        stream.extender.cluster.upsert_pod(member)
     assert stream.placed_after(members, int(HOLD_AFTER_S) + 5) is None
     assert stream.extender.holding.cards == 0
     assert stream.extender.holding.outcomes["impossible"] == 1

@@ -73,7 +73,7 @@ class Gangs(RuleBasedStateMachine):
         held = self.extender.cluster.holds.now
         assert held is None or self.extender.book.records.group(held.key).waiting
         known = {posted.pod.uid for posted in self.unknown}
-        assert {each.uid for each in self.extender.cluster._reservations} <= known
+        assert {reservation.uid for reservation in self.extender.cluster._reservations} <= known
         gate.WAIT_S, slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
         self.loop.close()
 

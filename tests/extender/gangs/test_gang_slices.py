@@ -39,8 +39,8 @@ def planned(extender: Extender, members: list[WatchedPod], step: int, change: An
         if count == step:
             change()
 
-    for each in members:
-        extender.cluster.upsert_pod(each)
+    for member in members:
+        extender.cluster.upsert_pod(member)
     answer = asyncio.run(extender.filter.judge(members[0], NODES, pause))
     assert count >= step, "the change happened"
     fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
@@ -91,8 +91,8 @@ def test_a_plan_that_is_completed_in_part_is_given_up_when_the_member_asked_abou
         if count > 8 and extender.cluster.count_reservations():  # in the second round
             extender.cluster.delete_pod(members[0])
 
-    for each in members:
-        extender.cluster.upsert_pod(each)
+    for member in members:
+        extender.cluster.upsert_pod(member)
     answer = asyncio.run(extender.filter.judge(members[0], NODES, pause))
     assert not answer.fits
     assert members[0].uid not in extender.cluster.objects.pods

@@ -142,7 +142,7 @@ async def test_a_plan_that_misses_its_deadline_frees_its_cards_and_is_made_again
     world.clock.seconds += DEADLINE_S + deadlines.TICK_S
     await world.until(lambda: reserved(world) == 0)
     assert await reason(world, pods[0]) == "GangWaits"
-    messages = [each["message"] for each in await world.events(count=6) if each["reason"] == "GangNotStarted"]
+    messages = [event["message"] for event in await world.events(count=6) if event["reason"] == "GangNotStarted"]
     assert f"within {DEADLINE_S:.0f} s 1 of 6 pods can be bound; waits for: " in messages[0]
     assert messages[0].endswith("its cards are free again")
 
@@ -164,7 +164,7 @@ async def test_a_part_that_is_bound_is_evicted_at_the_deadline(world: World) -> 
     assert not any(pod.scheduling.is_terminating for pod in world.cluster.objects.pods.values())
     world.clock.seconds += 2
     await world.until(lambda: not world.cluster.objects.gangs.keys or _all_leave(world))
-    evicted = [each for each in await world.events(count=1) if each["reason"] == "GangEvicted"]
+    evicted = [event for event in await world.events(count=1) if event["reason"] == "GangEvicted"]
     assert "only 2 of them could be bound; no other pod exists; evicted after 30 s" in evicted[0]["message"]
 
 
@@ -343,7 +343,7 @@ async def test_a_pod_group_says_how_long_its_plan_lasts(world: World) -> None:
     world.clock.seconds += 7 + deadlines.TICK_S
     await world.until(lambda: reserved(world) == 0)
     events = await world.events(count=3)
-    messages = [each["message"] for each in events if each["reason"] == "GangNotStarted"]
+    messages = [event["message"] for event in events if event["reason"] == "GangNotStarted"]
     assert "within 7 s 0 of 2 pods can be bound" in messages[0]
 
 

@@ -48,8 +48,8 @@ class Pipeline:
         return Drain(engine, reader, KEPT, state, time.monotonic, lambda: self.now, lambda _: True)
 
     def record(self, *records: Record) -> None:
-        for each in records:
-            self.recorder.record(each)
+        for record in records:
+            self.recorder.record(record)
         self.recorder.start()
         assert self.recorder.stop(10)
 
@@ -59,7 +59,7 @@ class Pipeline:
 
     def events(self) -> list[Event]:
         page = SqlReports(self.engine, Prices(), lambda: self.now).history(limit=1000)
-        return [each.event for each in reversed(page.entries)]
+        return [entry.event for entry in reversed(page.entries)]
 
     @property
     def lag(self) -> int:
@@ -165,8 +165,8 @@ def test_pods_that_a_first_list_lacks_ended_in_an_interval(pipeline: Pipeline) -
         Listed("replica", MONDAY + 5 * HOUR, MONDAY + 6 * HOUR, frozenset({"uid-2"})),
     )
     pipeline.drain_all()
-    ends = [each for each in pipeline.events() if isinstance(each, End)]
-    assert [(each.pod.uid, each.after_ms, each.at_ms) for each in ends] == [("uid-1", MONDAY + HOUR, MONDAY + 6 * HOUR)]
+    ends = [event for event in pipeline.events() if isinstance(event, End)]
+    assert [(end.pod.uid, end.after_ms, end.at_ms) for end in ends] == [("uid-1", MONDAY + HOUR, MONDAY + 6 * HOUR)]
 
 
 def test_old_events_go_and_their_usage_stays(pipeline: Pipeline) -> None:

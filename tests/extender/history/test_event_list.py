@@ -32,7 +32,7 @@ def reports(engine: Engine) -> SqlReports:
 
 def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
     """Return the positions in EVENTS of what is listed, oldest first."""
-    return [EVENTS.index(each.event) for each in reversed(reports.history(filters).entries)]
+    return [EVENTS.index(entry.event) for entry in reversed(reports.history(filters).entries)]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_pages_continue_where_the_last_one_ended_also_when_events_arrive(reports
         ingest.ingest(connection, [Start(make.pod(9), "n1", "main", MONDAY + 2 * HOUR)])
     second = reports.history(cursor=first.cursor, limit=3)
     third = reports.history(cursor=second.cursor, limit=3)
-    found = [each.event for page in (first, second, third) for each in page.entries]
+    found = [entry.event for page in (first, second, third) for entry in page.entries]
     assert found == EVENTS[::-1]
     assert third.cursor == ""
 

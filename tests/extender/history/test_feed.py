@@ -110,7 +110,7 @@ async def test_refusals_are_summed_up_until_the_pod_is_gone(world: World) -> Non
     for _ in range(3):
         await world.filter(pod)
     await world.delete_pod(pod)
-    (refusals,) = (each for each in world.history.records if isinstance(each, Refusals))
+    (refusals,) = (record for record in world.history.records if isinstance(record, Refusals))
     assert (refusals.attempts, refusals.reasons) == (3, {"CardTooSmall": 3})
 
 
@@ -150,6 +150,6 @@ async def test_changes_of_a_card(world: World) -> None:
     status = gpu_node("n1")["status"]
     status["cards"][0] |= {"healthy": False, "reason": "XID 79"}
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
-    await world.until(lambda: any(isinstance(each, CardEvent) for each in world.history.records))
-    (event,) = (each for each in world.history.records if isinstance(each, CardEvent))
+    await world.until(lambda: any(isinstance(record, CardEvent) for record in world.history.records))
+    (event,) = (record for record in world.history.records if isinstance(record, CardEvent))
     assert (event.gpu, event.change, event.detail) == ("GPU-n1-0", CardChange.UNHEALTHY, "XID 79")

@@ -67,7 +67,7 @@ def stored(url: str) -> list[int]:
     found, cursor = [], ""
     while True:
         page = SqlReports(engine, Prices(), lambda: 0).history(cursor=cursor, limit=1000)
-        found += [each.event.at_ms for each in page.entries if isinstance(each.event, Start)]
+        found += [entry.event.at_ms for entry in page.entries if isinstance(entry.event, Start)]
         cursor = page.cursor
         if not cursor:
             engine.dispose()

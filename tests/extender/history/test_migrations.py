@@ -16,7 +16,10 @@ from vgpu.domain.errors import HistoryUnavailable
 def revisions() -> list[str]:
     settings = config.Config()
     settings.set_main_option("script_location", database.MIGRATIONS)
-    return [each.revision for each in reversed(list(script.ScriptDirectory.from_config(settings).walk_revisions()))]
+    return [
+        walk_revision.revision
+        for walk_revision in reversed(list(script.ScriptDirectory.from_config(settings).walk_revisions()))
+    ]
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def a_row(metadata: MetaData, table: str) -> dict[str, Any]:
     """Return a row with a value of the right type in every column."""
     columns = metadata.tables[table].columns
     values = {int: 1, str: "{}", bytes: b"1", float: 1.0, object: {}}
-    return {each.name: values[each.type.python_type] for each in columns}
+    return {column.name: values[column.type.python_type] for column in columns}
 
 
 @pytest.mark.parametrize("revision", revisions())
@@ -71,10 +74,10 @@ def test_replicas_that_start_at_once_wait_for_each_other(url: str) -> None:
             errors.append(error)
 
     threads = [threading.Thread(target=migrate, args=[each]) for each in engines]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert errors == []
     assert inspect(engines[0]).has_table("progress")
     for engine in engines:

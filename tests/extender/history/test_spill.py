@@ -16,11 +16,11 @@ from vgpu.domain.errors import MalformedEvent, SpillFull, UnusableSetting
 
 
 def marks(*times: int) -> list[Watched]:
-    return [Watched("r", each) for each in times]
+    return [Watched("r", time) for time in times]
 
 
 def write(spill: Spill, *times: int) -> None:
-    spill.append([lines.encode(each) for each in marks(*times)])
+    spill.append([lines.encode(mark) for mark in marks(*times)])
 
 
 _open: list[Spill] = []

@@ -22,11 +22,13 @@ ENDED = {"terminated": {"startedAt": STARTED, "finishedAt": STARTED, "exitCode":
 
 
 def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
-    made = strategies.pod(*(strategies.container(each, gpu_mem=256) for each in containers))
-    granted = Assignment({each: (Grant(f"GPU-{each}", 256),) for each in containers})
+    made = strategies.pod(*(strategies.container(container, gpu_mem=256) for container in containers))
+    granted = Assignment({container: (Grant(f"GPU-{container}", 256),) for container in containers})
     made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(granted)}
     made["metadata"]["uid"], made["spec"]["nodeName"] = "uid", "n1"
-    made["status"] = {"containerStatuses": [{"name": each, "state": states.get(each, RUNNING)} for each in containers]}
+    made["status"] = {
+        "containerStatuses": [{"name": container, "state": states.get(container, RUNNING)} for container in containers]
+    }
     return objects.any_pod(msgspec.json.encode(made))
 
 

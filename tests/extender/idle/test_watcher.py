@@ -79,7 +79,7 @@ class Idle:
 
     def has_seen(self, uid: str, now: int) -> bool:
         uses = self.world.cluster.objects.gpunodes["n1"].usage.get(uid, ())
-        return any(each.until_ms == now for each in uses)
+        return any(use.until_ms == now for use in uses)
 
     async def idle(self, minutes: int, *pods: Json) -> None:
         """Let minutes pass in which these pods use nothing: a report every ten minutes, and then every minute."""
@@ -98,12 +98,14 @@ class Idle:
 
     async def is_warned(self, pod: Json) -> bool:
         conditions = (await self.world.read(pod))["status"].get("conditions", [])
-        return any(each["type"] == names.IDLE_CONDITION and each["status"] == "True" for each in conditions)
+        return any(
+            condition["type"] == names.IDLE_CONDITION and condition["status"] == "True" for condition in conditions
+        )
 
     async def reasons(self, kind: str = "Pod") -> set[str]:
         await self.world.until(lambda: not self.world.seen.recorder.waiting)
         events = json.loads(await self.world.client.get("/api/v1/namespaces/default/events"))["items"]
-        return {each["reason"] for each in events if each["involvedObject"]["kind"] == kind}
+        return {event["reason"] for event in events if event["involvedObject"]["kind"] == kind}
 
 
 @pytest.fixture
@@ -152,7 +154,7 @@ async def test_the_warning_says_what_counts_as_use(
     pod = await idle.run_pod(EVICT, labels=labels)
     await idle.idle(30, pod)
     conditions = (await idle.world.read(pod))["status"]["conditions"]
-    (message,) = (each["message"] for each in conditions if each["type"] == names.IDLE_CONDITION)
+    (message,) = (condition["message"] for condition in conditions if condition["type"] == names.IDLE_CONDITION)
     assert message.startswith(begins)
     assert ("unless a kernel runs" in message) == unless
 
@@ -282,7 +284,7 @@ async def test_a_deployment_is_scaled_to_zero_once_all_its_pods_are_idle_and_its
     kept = json.loads(await idle.world.client.get(f"{MAPS}/{sizes.NAME}"))["data"]
     (size,) = (json.loads(each) for each in kept.values())
     assert (size["kind"], size["name"], size["replicas"]) == ("Deployment", deployment["metadata"]["name"], 2)
-    assert not any([await idle.is_leaving(each) for each in pods])  # that is the Deployment's controller's work
+    assert not any([await idle.is_leaving(pod) for pod in pods])  # that is the Deployment's controller's work
 
 
 async def test_a_statefulset_is_scaled_to_zero(idle: Idle) -> None:
@@ -304,7 +306,7 @@ async def test_nobody_scales_an_owner_by_a_pod_alone(idle: Idle) -> None:
     ]
     await idle.idle(40, *pods)
     assert [await replicas_of(idle, each) for each in (plain, asking)] == [1, 1]
-    found = [await owners.find(idle.world.client, idle.known(each)) for each in pods]
+    found = [await owners.find(idle.world.client, idle.known(pod)) for pod in pods]
     assert [each and each.name for each in found] == [plain["metadata"]["name"], None, None]
     assert "IdleActionFailed" in await idle.reasons()
 

@@ -104,7 +104,7 @@ class Site:
         return BindArgs(self.pods[pod]["metadata"]["name"], "default", self.pods[pod]["metadata"]["uid"], "n1")
 
     def bound(self) -> list[str]:
-        return [each["metadata"]["name"] for each in self.api.store.objects("pods") if each["spec"].get("nodeName")]
+        return [obj["metadata"]["name"] for obj in self.api.store.objects("pods") if obj["spec"].get("nodeName")]
 
     def holder(self) -> str:
         lease_object = self.api.store.get("leases.coordination.k8s.io", (names.NAMESPACE, "vgpu-extender"))

@@ -288,12 +288,12 @@ class Replicas(RuleBasedStateMachine):
             self.watch(which, len(self.log))
             counted = {uid: node for node in NODES for uid in replica.cluster.objects.pods_on(node)}
             assert counted == {pod.uid: pod.node for pod in self.truth.values() if pod.node}
-            assert [each.uid for each in replica.cluster._reservations] == []
+            assert [reservation.uid for reservation in replica.cluster._reservations] == []
             for name in NODES:
                 state = replica.cluster.state(name)
                 held = [(pod.parsed.request, pod.assignment) for pod in self.truth.values() if pod.node == name]
                 known = [(one, two) for one, two in held if one is not None and isinstance(two, Assignment)]
-                assert {each.card.uuid: each.usage for each in state.cards if each.usage.slices} == usage.on_node(
+                assert {card.card.uuid: card.usage for card in state.cards if card.usage.slices} == usage.on_node(
                     Node(name, 256, CARDS[name]), known
                 )
 

@@ -114,7 +114,7 @@ limits = st.dictionaries(st.sampled_from(["vgpu.io/gpu-mem", "vgpu.io/slice", "c
 @given(annotation, st.lists(limits, max_size=3))
 def test_any_pod_is_decoded_for_the_watch(annotations: dict[str, str], amounts: list[dict[str, str]]) -> None:
     containers: list[dict[str, Any]] = [
-        {"name": f"c{n}", "resources": {"limits": each}} for n, each in enumerate(amounts)
+        {"name": f"c{n}", "resources": {"limits": amount}} for n, amount in enumerate(amounts)
     ]
     decoded = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
     assert decoded.uid == "u"

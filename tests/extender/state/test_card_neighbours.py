@@ -32,8 +32,8 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
 
 def chosen(asking: WatchedPod, *others: WatchedPod, binding: tuple[WatchedPod, ...] = ()) -> CardSelector:
     kept = CardNeighbours()
-    for each in others:
-        kept.put(each)
+    for other in others:
+        kept.put(other)
     in_flight = [(each, each.assignment) for each in binding if isinstance(each.assignment, Assignment)]
     found = kept.request(asking, in_flight)
     assert found is not None

@@ -202,7 +202,7 @@ class Accounting(RuleBasedStateMachine):
             return
         running = {uid for uid, pod in self.truth.items() if pod.node and not pod.is_terminal}
         assert set(self.cluster.objects.pods_on(NODE)) == running
-        assert [each.uid for each in self.cluster._reservations] == []
+        assert [reservation.uid for reservation in self.cluster._reservations] == []
 
 
 TestAccounting = Accounting.TestCase

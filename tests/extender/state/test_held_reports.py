@@ -43,7 +43,9 @@ def report(held: int, version: int) -> GpuNode:
     return GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z", version)
 
 
-@pytest.mark.parametrize("order", [each for each in itertools.permutations([OLD, NEW, START, END]) if in_order(each)])
+@pytest.mark.parametrize(
+    "order", [permutation for permutation in itertools.permutations([OLD, NEW, START, END]) if in_order(permutation)]
+)
 @pytest.mark.parametrize("listed_after", [None, 0, 1, 2, 3])
 def test_a_report_that_is_newer_than_an_end_counts_in_full(order: tuple[str, ...], listed_after: int | None) -> None:
     """A pod held the whole card, ended, and an unknown holder took the card: in any order it is full."""

@@ -24,5 +24,5 @@ def test_an_object_that_is_made_where_another_one_was_is_not_taken_for_it() -> N
 def test_the_oldest_is_forgotten_first() -> None:
     cache = IdentityCache[list[int], int](sum, max_kept=2)
     lists = [[number] for number in range(3)]
-    assert [cache.of(each) for each in lists] == [0, 1, 2]
+    assert [cache.of(listing) for listing in lists] == [0, 1, 2]
     assert [known[0] for known in cache._known.values()] == lists[1:]

@@ -42,7 +42,7 @@ async def test_eight_quarters_of_a_card_need_two_template_nodes(world: World) ->
     for _ in range(8):
         for name in (f"template-{n}" for n in range(8)):
             node = template(name, SLICES - used.get(name, 0))
-            if [each["metadata"]["name"] for each in (await ask(world, quarter(), node))["Nodes"]["items"]]:
+            if [item["metadata"]["name"] for item in (await ask(world, quarter(), node))["Nodes"]["items"]]:
                 used[name] = used.get(name, 0) + SLICES // 4
                 break
     assert used == {"template-0": SLICES, "template-1": SLICES}

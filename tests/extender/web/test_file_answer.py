@@ -37,10 +37,10 @@ def test_no_file_names_another_site(name: str) -> None:
 def test_every_file_that_is_referred_to_exists_and_every_address_is_relative(name: str) -> None:
     imports = re.findall(r'from "\./([^"]+)"', TEXTS[name])
     links = re.findall(r'(?:src|href)="([^"#][^"]*)"', TEXTS[name]) if name == routes.INDEX else []
-    assert all(each in TEXTS for each in imports)
-    for each in links:
-        assert not each.startswith("/"), "an absolute path does not work behind the API server's proxy"
-        assert not each.startswith("web/") or each.removeprefix("web/") in TEXTS
+    assert all(imported in TEXTS for imported in imports)
+    for link in links:
+        assert not link.startswith("/"), "an absolute path does not work behind the API server's proxy"
+        assert not link.startswith("web/") or link.removeprefix("web/") in TEXTS
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.endswith(".js")])

@@ -55,7 +55,7 @@ async def test_clients_at_once_cause_one_reading() -> None:
     source = Source()
     app = MetricsApp(source.registry, lambda: 0.0, blocks=True)
     answers = await asyncio.gather(*(get(app) for _ in range(20)))
-    assert {each.status_code for each in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}
     assert source.reads == 1
     assert threading.get_ident() not in source.threads
 

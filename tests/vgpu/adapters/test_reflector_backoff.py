@@ -70,7 +70,7 @@ class World:
     async def until_watching(self, count: int) -> list[str]:
         """Wait until so many watches were asked for, and return all requests."""
         async with asyncio.timeout(5):
-            while sum(each.startswith("watch") for each in self.server.requests) < count:
+            while sum(request.startswith("watch") for request in self.server.requests) < count:
                 await asyncio.sleep(0.005)
         return self.server.requests
 

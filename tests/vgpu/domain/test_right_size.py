@@ -13,8 +13,8 @@ HOUR_MS = 3_600_000
 
 def minutes(*percents: int) -> list[int]:
     levels = [0] * measured_use.LEVELS
-    for each in percents:
-        levels[measured_use.level_of(each)] += 1
+    for percent in percents:
+        levels[measured_use.level_of(percent)] += 1
     return levels
 
 

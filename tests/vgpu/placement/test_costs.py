@@ -44,12 +44,12 @@ demands = st.builds(
 def columns(many: list[NodeRoom]) -> NodeRoom:
     """Return rooms of nodes as one room of arrays."""
     of_cards = [[room.cards[n] for room in many] for n in range(len(many[0].cards))]
-    arrays = [CardRoom(*(array(each, field.name) for field in fields(CardRoom))) for each in of_cards]
+    arrays = [CardRoom(*(array(of_card, field.name) for field in fields(CardRoom))) for of_card in of_cards]
     return NodeRoom(array(many, "cpu_milli"), array(many, "memory_mib"), arrays)
 
 
 def array(values: list[Any], name: str) -> Any:
-    return np.array([getattr(each, name) for each in values], np.int64)
+    return np.array([getattr(value, name) for value in values], np.int64)
 
 
 def has_room(room: NodeRoom, ask: PodAsk) -> bool:

@@ -46,11 +46,11 @@ def test_verdicts_are_those_of_placement(free: list[list[int]], data: st.DataObj
     wanted = asked(gpu_mem=data.draw(st.sampled_from([256, 700, 2048])), gpu=1)
     found = explain.explain(wanted, views, PACK)
     expected = {each.name: each.place(wanted, PACK) for each in views}
-    assert {each.node for each in found.nodes} == expected.keys()
-    for each in found.nodes:
-        placed = expected[each.node]
-        assert each.assignment == (placed if isinstance(placed, Assignment) else None)
-        assert each.reason == (placed.reason if isinstance(placed, NodeRefusal) else None)
+    assert {node.node for node in found.nodes} == expected.keys()
+    for node in found.nodes:
+        placed = expected[node.node]
+        assert node.assignment == (placed if isinstance(placed, Assignment) else None)
+        assert node.reason == (placed.reason if isinstance(placed, NodeRefusal) else None)
     assert sum(found.counts.values()) == len([each for each in expected.values() if isinstance(each, NodeRefusal)])
     assert (found.nearest is None) or not found.fitting
 

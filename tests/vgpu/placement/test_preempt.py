@@ -40,14 +40,14 @@ def node(candidates: Sequence[EvictionCandidate], *, cards: int = 1, others: int
     states = []
     for n in range(cards):
         card = strategies.card(n, 8 * SLICE)
-        taken = sum((each.usage.get(card.uuid, Usage()) for each in (*candidates, held)), Usage())
+        taken = sum((candidate.usage.get(card.uuid, Usage()) for candidate in (*candidates, held)), Usage())
         states.append(CardState(replace(card, held_slices=taken.slices), SLICE, taken))
-    devices = {names.SLICE: sum(each.devices.get(names.SLICE, 0) for each in candidates)}
+    devices = {names.SLICE: sum(candidate.devices.get(names.SLICE, 0) for candidate in candidates)}
     return NodeState("n1", SLICE, tuple(states), devices)
 
 
 def evicted(found: Eviction | None) -> list[str] | None:
-    return None if found is None else [each.uid for each in found.victims]
+    return None if found is None else [victim.uid for victim in found.victims]
 
 
 def search(asked: PodRequest, candidates: Sequence[EvictionCandidate], **layout: int) -> Eviction | None:
@@ -122,7 +122,7 @@ def brute_force(
 ) -> Any:
     """The cheapest cost over all subsets; None where no subset helps."""
     subsets = itertools.chain.from_iterable(itertools.combinations(pods, n) for n in range(len(pods) + 1))
-    return min((preempt.eviction(each, allowed).cost for each in subsets if fits(each)), default=None)
+    return min((preempt.eviction(subset, allowed).cost for subset in subsets if fits(subset)), default=None)
 
 
 @given(candidates(), st.integers(1, 8), st.sampled_from((1, 2)), st.fixed_dictionaries({"x": st.integers(0, 2)}))

@@ -41,11 +41,11 @@ AMOUNTS = st.sampled_from(
 
 @given(st.lists(AMOUNTS, max_size=12))
 def test_it_agrees_with_one_placement_after_the_other(pods: list[dict[str, int]]) -> None:
-    requests, views = [asked(**each) for each in pods], {each.name: each for each in fleet()}
+    requests, views = [asked(**pod) for pod in pods], {each.name: each for each in fleet()}
     outcome = simulate(map(Wanted, requests), fleet(), DefaultPolicies())
     found = outcome.landings
     for wanted, landing in zip(requests, found, strict=True):
-        placed = {name: each.place(wanted, PackingPolicy.BINPACK) for name, each in views.items()}
+        placed = {name: view.place(wanted, PackingPolicy.BINPACK) for name, view in views.items()}
         fitting = {name: each for name, each in placed.items() if isinstance(each, Assignment)}
         if not fitting:
             assert landing.assignment is None
@@ -97,8 +97,8 @@ def test_a_gang_is_placed_as_a_whole() -> None:
 def test_a_gang_that_does_not_fit_is_placed_nowhere_and_leaves_the_room_to_others() -> None:
     pods = [*gang("train", None, 5, gpu=1), Wanted(asked(gpu=2))]
     *members, other = simulate(pods, fleet(), DefaultPolicies()).landings
-    assert {(each.node, each.gang) for each in members} == {("", GangLanding("train", 5, 4))}
-    assert {reason for each in members for reason in each.counts} == {Reason.GANG_INSUFFICIENT_CARDS}
+    assert {(member.node, member.gang) for member in members} == {("", GangLanding("train", 5, 4))}
+    assert {reason for member in members for reason in member.counts} == {Reason.GANG_INSUFFICIENT_CARDS}
     assert other.node
 
 
@@ -109,7 +109,9 @@ def test_of_a_gang_with_more_pods_than_its_size_the_others_are_placed_alone() ->
 
 
 def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_fit_nowhere_says_why() -> None:
-    (incomplete,) = {each.gang: each for each in simulate(gang("a", 4, 2, gpu=1), fleet(), DefaultPolicies()).landings}
+    (incomplete,) = {
+        landing.gang: landing for landing in simulate(gang("a", 4, 2, gpu=1), fleet(), DefaultPolicies()).landings
+    }
     assert incomplete == GangLanding("a", 4, 0)
     large = simulate(gang("b", 2, 2, gpu_mem=9999), fleet(), DefaultPolicies()).landings
     assert [dict(each.counts) for each in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2

@@ -29,7 +29,7 @@ def cards(linked: Pairs, count: int = 8, numa_nodes: int = 2) -> list[CardState]
 
 
 def best_score(weights: topology.Weights, count: int) -> int:
-    return max(topology.score(weights, each) for each in combinations(range(len(weights)), count))
+    return max(topology.score(weights, combination) for combination in combinations(range(len(weights)), count))
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -74,9 +74,9 @@ def test_other_weights_have_the_set_of_brute_force(
 
 
 def test_one_card_is_the_one_with_the_fewest_connections() -> None:
-    assert [each.card.index for each in topology.best_cards(cards([(0, 1), (1, 2), (0, 2)], 4), 1, links.DEFAULTS)] == [
-        3
-    ]
+    assert [
+        best_card.card.index for best_card in topology.best_cards(cards([(0, 1), (1, 2), (0, 2)], 4), 1, links.DEFAULTS)
+    ] == [3]
 
 
 @pytest.mark.slow

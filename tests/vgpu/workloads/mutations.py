@@ -42,7 +42,7 @@ def of(*valid: bytes) -> st.SearchStrategy[bytes]:
 
 
 def _edited(data: bytes, edits: list[Edit]) -> bytes:
-    for each in edits:
-        begin = round(each.at * len(data))
-        data = data[:begin] + each.piece * each.times + data[begin + each.length :]
+    for edit in edits:
+        begin = round(edit.at * len(data))
+        data = data[:begin] + edit.piece * edit.times + data[begin + edit.length :]
     return data

@@ -68,8 +68,8 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for each in self._counters:
-            _is_done(partial(pynvml.nvmlGpmSampleFree, each))
+        for counter in self._counters:
+            _is_done(partial(pynvml.nvmlGpmSampleFree, counter))
 
     def sample(self) -> None:
         """Take a sample of utilization and clock."""
@@ -82,14 +82,14 @@ class Watch:
 
     def activity(self) -> CardActivity:
         """Return what the card has done since `__enter__`."""
-        reasons = [each[2] for each in self._samples]
-        kernels, *others = self._counted() or (_mean([each[0] for each in self._samples]),)
+        reasons = [sample[2] for sample in self._samples]
+        kernels, *others = self._counted() or (_mean([sample[0] for sample in self._samples]),)
         multiprocessors, sent, received = others or (None, None, None)
         return CardActivity(
             kernels,
             multiprocessors,
             None if sent is None or received is None else (sent + received) * 100 * MIB,
-            _mean([each[1] for each in self._samples]),
+            _mean([sample[1] for sample in self._samples]),
             _share(reasons, _POWER),
             _share(reasons, _HEAT),
         )
@@ -130,9 +130,9 @@ def _is_done(work: Callable[[], object]) -> bool:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [each for each in values if each is not None]
+    known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def _share(reasons: Sequence[int], bits: int) -> float:
-    return sum(bool(each & bits) for each in reasons) / len(reasons) if reasons else 0.0
+    return sum(bool(reason & bits) for reason in reasons) / len(reasons) if reasons else 0.0

@@ -75,7 +75,7 @@ class Nvml:
         """Return every card that answers, by index. Raises NvmlError where the driver does not answer."""
         ask_each = self._questions.of_indices
         handles = ask_each("handle", {index: partial(cards.handle_at, index) for index in range(self._count())})
-        gpus = ask_each("card", {index: partial(cards.read, index, each) for index, (each, _) in handles.items()})
+        gpus = ask_each("card", {index: partial(cards.read, index, handle) for index, (handle, _) in handles.items()})
         found = {index: handles[index] for index in gpus}
         peers = ask_each("peers", {index: partial(cards.linked, index, found) for index in found})
         return tuple(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))

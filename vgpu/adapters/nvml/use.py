@@ -53,8 +53,11 @@ def busy_samples(gpu: str, since_us: int) -> BusySamples:
     of_processes = _process_samples(handle, since_us)
     return BusySamples(
         tuple((int(each.timeStamp), each.sampleValue.uiVal / 100) for each in of_card or ()),
-        tuple((int(each.pid), int(each.timeStamp), each.smUtil / 100) for each in of_processes or ()),
-        _last_ends(each for each in of_processes or () if _is_busy(each)),
+        tuple(
+            (int(of_process.pid), int(of_process.timeStamp), of_process.smUtil / 100)
+            for of_process in of_processes or ()
+        ),
+        _last_ends(of_process for of_process in of_processes or () if _is_busy(of_process)),
         names_processes=of_processes is not None,
     )
 
@@ -77,8 +80,8 @@ def _is_busy(sample: Any) -> bool:
 
 def _last_ends(samples: Iterable[Any]) -> dict[int, int]:
     ends: dict[int, int] = {}
-    for each in samples:
-        ends[int(each.pid)] = max(int(each.timeStamp), ends.get(int(each.pid), 0))
+    for sample in samples:
+        ends[int(sample.pid)] = max(int(sample.timeStamp), ends.get(int(sample.pid), 0))
     return ends
 
 

@@ -227,8 +227,8 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
         chosen: ServerChoice,
     ) -> None:
         session = opened(verb, chosen)
-        for each in gpus:
-            row = outcome.or_fail(verb, partial(_cordon, session, each, verb))
+        for gpu in gpus:
+            row = outcome.or_fail(verb, partial(_cordon, session, gpu, verb))
             typer.echo(f"gpu/{row['uuid']} ({row['node']}/{row['index']}) {verb}ed")
 
 
@@ -255,7 +255,7 @@ def _add_doctor(app: typer.Typer, opened: Opened) -> None:
             people = f"{describing.summary(found)}\n{listed if found['findings'] else 'nothing is wrong'}"
             text = listed if is_for_programs else f"{people.rstrip()}\n"
         typer.echo(text, nl=False)
-        if any(each["severity"] == "error" for each in found["findings"]):
+        if any(finding["severity"] == "error" for finding in found["findings"]):
             raise typer.Exit(ANSWER_IS_NO)
 
 

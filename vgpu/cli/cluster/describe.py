@@ -70,10 +70,10 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("Node", row["node"]),
         )
     )
-    problems = "".join(f"Problem:  {printable(each)}\n" for each in row["problems"])
+    problems = "".join(f"Problem:  {printable(problem)}\n" for problem in row["problems"])
     cells = [[each["container"], str(each["index"]), _share(each), _used(each), each["uuid"]] for each in row["gpus"]]
     cards = _indented(lines(["CONTAINER", "GPU", "SHARE", "USED", "UUID"], cells))
-    sizes = "".join(_right_size(each) for each in right_sizes)
+    sizes = "".join(_right_size(right_size) for right_size in right_sizes)
     return head + problems + "Cards:\n" + cards + (f"Used in 7 days:\n{sizes}" if sizes else "")
 
 

@@ -12,12 +12,12 @@ RULE = "-" * 86
 def overview(gpus: Sequence[Row]) -> str:
     """Return allocated and total memory of each card in GiB, and of the cluster."""
     nodes: dict[str, list[Row]] = {}
-    for each in gpus:
-        nodes.setdefault(each["node"], []).append(each)
-    most = max((len(each) for each in nodes.values()), default=0)
+    for gpu in gpus:
+        nodes.setdefault(gpu["node"], []).append(gpu)
+    most = max((len(node) for node in nodes.values()), default=0)
     heads = ["NAME", *(f"GPU{n}(Allocated/Total)" for n in range(most)), "GPU Memory(GiB)"]
     cells = [
-        [name, *(_pair([each]) for each in cards), *[""] * (most - len(cards)), _pair(cards)]
+        [name, *(_pair([card]) for card in cards), *[""] * (most - len(cards)), _pair(cards)]
         for name, cards in nodes.items()
     ]
     return lines(heads, cells) + _total(gpus)
@@ -26,8 +26,8 @@ def overview(gpus: Sequence[Row]) -> str:
 def details(gpus: Sequence[Row]) -> str:
     """Return, for each node, the pods on its cards with their memory in GiB."""
     nodes: dict[str, list[Row]] = {}
-    for each in gpus:
-        nodes.setdefault(each["node"], []).append(each)
+    for gpu in gpus:
+        nodes.setdefault(gpu["node"], []).append(gpu)
     return "".join(_node(name, cards) for name, cards in nodes.items()) + _total(gpus)
 
 
@@ -48,13 +48,13 @@ def _node(name: str, cards: Sequence[Row]) -> str:
 
 
 def _total(gpus: Sequence[Row]) -> str:
-    allocated, total = (sum(each[key] for each in gpus) for key in ("allocatedMiB", "memoryMiB"))
+    allocated, total = (sum(gpu[key] for gpu in gpus) for key in ("allocatedMiB", "memoryMiB"))
     share = _percent(allocated, total)
     return f"{RULE}\nAllocated/Total GPU Memory In Cluster:\n{_gib(allocated)}/{_gib(total)} ({share})\n"
 
 
 def _pair(cards: Sequence[Row]) -> str:
-    return f"{_gib(sum(each['allocatedMiB'] for each in cards))}/{_gib(sum(each['memoryMiB'] for each in cards))}"
+    return f"{_gib(sum(card['allocatedMiB'] for card in cards))}/{_gib(sum(card['memoryMiB'] for card in cards))}"
 
 
 def _gib(mib: int) -> str:

@@ -47,7 +47,7 @@ def _documents(path: Path) -> Iterator[Json]:
 
 def _listed(document: Json) -> Iterator[Json]:
     if document.get("kind") == "List":
-        yield from (each for each in document.get("items") or () if isinstance(each, dict))
+        yield from (item for item in document.get("items") or () if isinstance(item, dict))
     else:
         yield document
 

@@ -117,7 +117,7 @@ def which_cluster(*only: str) -> Callable[[Command], Command]:
             said = {name: given.pop(name) for name in shared}
             command(**given, chosen=ServerChoice(**said))
 
-        own = [each for each in inspect.signature(command).parameters.values() if each.name != "chosen"]
+        own = [parameter for parameter in inspect.signature(command).parameters.values() if parameter.name != "chosen"]
         defaults = ServerChoice()
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind)

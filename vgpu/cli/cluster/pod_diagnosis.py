@@ -99,6 +99,6 @@ def kubectl_command(context: str | None, kubeconfig: Path | None) -> list[str]:
 
 def _last_line(text: str) -> str:
     """Return the message on stderr: that of `vgpu` before kubectl's own, without the name of the command."""
-    lines = [each.strip() for each in text.splitlines() if each.strip()]
-    own = [each for each in lines if each.startswith("vgpu ")]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    own = [line for line in lines if line.startswith("vgpu ")]
     return (own or lines or [""])[-1].removeprefix("vgpu diagnose: ")[:500]

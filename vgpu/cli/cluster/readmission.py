@@ -65,13 +65,17 @@ def is_unadmitted(pod: Pod) -> bool:
 def _resources(spec: Mapping[str, Any]) -> set[str]:
     containers = [*spec["containers"], *(spec.get("initContainers") or ())]
     resources = (container.get("resources") or {} for container in containers)
-    return {name for each in resources for kind in ("limits", "requests") for name in each.get(kind) or ()}
+    return {name for resource in resources for kind in ("limits", "requests") for name in resource.get(kind) or ()}
 
 
 def controller(pod: Pod) -> str:
     """Return the pod's controller as KIND/NAME, empty where the pod has none."""
-    owners = (each for each in pod["metadata"].get("ownerReferences") or () if each.get("controller"))
-    return next((f"{each['kind']}/{each['name']}" for each in owners), "")
+    owners = (
+        owner_reference
+        for owner_reference in pod["metadata"].get("ownerReferences") or ()
+        if owner_reference.get("controller")
+    )
+    return next((f"{owner['kind']}/{owner['name']}" for owner in owners), "")
 
 
 def manifest(pod: Pod) -> Pod:

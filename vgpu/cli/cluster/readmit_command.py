@@ -35,7 +35,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], home: Path) -> None:
         pods = outcome.or_fail("readmit", lambda: readmission.waiting(api, place))
         if not pods:
             typer.echo("no pod waits for the webhook", err=True)
-        failed = [each for each in pods if not _one(api, each, dry_run=dry_run)]
+        failed = [pod for pod in pods if not _one(api, pod, dry_run=dry_run)]
         if failed:
             raise typer.Exit(ANSWER_IS_NO)
 

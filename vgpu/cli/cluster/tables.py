@@ -29,23 +29,23 @@ def gpu_status(row: Row) -> str:
 
 def tenants(row: Row) -> list[str]:
     """Return the pods on a card that the caller may see."""
-    return list(dict.fromkeys(f"{each['namespace']}/{each['pod']}" for each in row.get("pods") or ()))
+    return list(dict.fromkeys(f"{pod['namespace']}/{pod['pod']}" for pod in row.get("pods") or ()))
 
 
 def cards(grants: Iterable[Mapping[str, Any]]) -> str:
     """Return the cards of a pod with what it has of them: `0: 8Gi 30%, 1: whole`."""
     found: dict[int, list[Mapping[str, Any]]] = {}
-    for each in grants:
-        found.setdefault(each["index"], []).append(each)
+    for grant in grants:
+        found.setdefault(grant["index"], []).append(grant)
     return ", ".join(f"{index}: {_amount(each)}" for index, each in sorted(found.items()))
 
 
 def used(grants: Iterable[Mapping[str, Any]]) -> str:
     """Return what a pod uses of its cards: `0: 5.1Gi 22%, 1: 0 0%`; empty where its node reported nothing."""
     found: dict[int, list[Mapping[str, Any]]] = {}
-    for each in grants:
-        if each["usedMiB"] is not None:
-            found.setdefault(each["index"], []).append(each)
+    for grant in grants:
+        if grant["usedMiB"] is not None:
+            found.setdefault(grant["index"], []).append(grant)
     return ", ".join(
         f"{index}: {size(sum(each['usedMiB'] for each in own))} {sum(each['usedCores'] for each in own)}%"
         for index, own in sorted(found.items())
@@ -58,15 +58,15 @@ def idle_time(seconds: int | None) -> str:
 
 
 def _amount(grants: list[Mapping[str, Any]]) -> str:
-    if any(each["whole"] for each in grants):
+    if any(grant["whole"] for grant in grants):
         return "whole"
-    cores = sum(each["cores"] for each in grants)
-    return size(sum(each["memoryMiB"] for each in grants)) + (f" {cores}%" if cores else "")
+    cores = sum(grant["cores"] for grant in grants)
+    return size(sum(grant["memoryMiB"] for grant in grants)) + (f" {cores}%" if cores else "")
 
 
 def first_reason(row: Row) -> str:
     """Return the most common reason, with `+N` for more."""
-    listed = [each["reason"] for each in row["reasons"]]
+    listed = [reason["reason"] for reason in row["reasons"]]
     return f"{listed[0]}{f' +{len(listed) - 1}' if len(listed) > 1 else ''}" if listed else ""
 
 
@@ -166,7 +166,7 @@ PODS: Final = OutputTable(
         ),
         TextColumn("PRIORITY", lambda row: str(row["priority"]), is_wide=True, is_number=True),
         TextColumn("POLICY", lambda row: row["computePolicy"], is_wide=True),
-        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(gpu["uuid"] for gpu in row["gpus"])), is_wide=True),
         TextColumn("PROBLEMS", lambda row: "; ".join(row["problems"]), is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
@@ -198,7 +198,7 @@ LANDINGS: Final = OutputTable(
         TextColumn("GPUS", lambda row: cards(row["gpus"])),
         TextColumn("WHY NOT", why_not),
         TextColumn("NAMESPACE", lambda row: row["namespace"], is_wide=True),
-        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(each["uuid"] for each in row["gpus"])), is_wide=True),
+        TextColumn("UUIDS", lambda row: ",".join(dict.fromkeys(gpu["uuid"] for gpu in row["gpus"])), is_wide=True),
     ),
     lambda row: f"{row['namespace']}/{row['name']}",
 )

@@ -56,7 +56,7 @@ def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]
 def read_all(directory: Path) -> list[MachineAllocation]:
     """Read every allocation below a state directory, ordered by name."""
     try:
-        folders = [each for each in (directory / local_state.ALLOCATIONS).iterdir() if (each / "limits").exists()]
+        folders = [path for path in (directory / local_state.ALLOCATIONS).iterdir() if (path / "limits").exists()]
     except OSError:
         return []
     return sorted(map(_allocation, folders), key=lambda each: (each.name, each.folder.name))

@@ -37,12 +37,12 @@ def warning(found: LocalCards, limits: Iterable[CardLimit]) -> str:
     """Return what is wrong with limits that a command was started with; empty where they fit."""
     if found.problem:
         return f"no GPU can be used on this machine ({found.problem}); the limits hold as soon as one can"
-    return next(filter(None, (beyond(found, each) for each in limits)), "")
+    return next(filter(None, (beyond(found, limit) for limit in limits)), "")
 
 
 def beyond(found: LocalCards, limit: CardLimit) -> str:
     """Return why a limit of memory is more than its card has, or the largest card where it is for all; empty if not."""
-    cards = [each for each in found.cards if limit.gpu in {ANY_GPU, each.uuid}]
+    cards = [card for card in found.cards if limit.gpu in {ANY_GPU, card.uuid}]
     largest = max(cards, key=lambda each: each.memory_mib, default=None)
     if largest is None or limit.memory_bytes is None or limit.memory_bytes <= largest.memory_mib * MIB:
         return ""

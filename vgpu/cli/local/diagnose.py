@@ -73,12 +73,12 @@ def show(made: ProgramDiagnosis, output: Output, console: Console) -> None:
 def _lines(made: ProgramDiagnosis) -> Iterator[str]:
     if not made.findings:
         yield f"{made.subject}: no findings"
-    for each in made.findings:
-        where = f"{made.subject}:{each.lines[0]}" if each.lines else made.subject
-        more = f" (also lines {', '.join(map(str, each.lines[1:]))})" if len(each.lines) > 1 else ""
-        advice = each.advice
-        yield f"{where}: {each.code}: {each.seen}{more}"
-        yield f"  why:  {advice.why}\n  cure: {advice.cure}\n  gain: {_bound(each)}{advice.gain}"
+    for finding in made.findings:
+        where = f"{made.subject}:{finding.lines[0]}" if finding.lines else made.subject
+        more = f" (also lines {', '.join(map(str, finding.lines[1:]))})" if len(finding.lines) > 1 else ""
+        advice = finding.advice
+        yield f"{where}: {finding.code}: {finding.seen}{more}"
+        yield f"  why:  {advice.why}\n  cure: {advice.cure}\n  gain: {_bound(finding)}{advice.gain}"
     if made.sharing:
         yield f"{made.subject}: sharing: {made.sharing}"
 

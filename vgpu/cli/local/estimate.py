@@ -68,17 +68,17 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
     console.print(
         f"{report.model.name}: {report.model.parameters:,} parameters on each GPU", highlight=False, markup=False
     )
-    for each in report.model.assumptions:
-        console.print(f"assumed: {each}", highlight=False, markup=False)
+    for assumption in report.model.assumptions:
+        console.print(f"assumed: {assumption}", highlight=False, markup=False)
     console.print(_memory_table(report, measured), _card_table(report))
     console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
 
 
 def _widths(text: str) -> list[int]:
     parts = [each.strip() for each in text.split(",", _MAX_LAYERS)]
-    if len(parts) == 1 or not all(each.isdecimal() and len(each) < 10 and 0 < int(each) <= MAX_WIDTH for each in parts):  # noqa: PLR2004 - digits
+    if len(parts) == 1 or not all(part.isdecimal() and len(part) < 10 and 0 < int(part) <= MAX_WIDTH for part in parts):  # noqa: PLR2004 - digits
         raise ValueError(f"--mlp: {text[:40]!r} is not a list of at least two widths, such as 784,4096,10")
-    return [int(each) for each in parts]
+    return [int(part) for part in parts]
 
 
 def _sizes(given: Sequence[str]) -> Mapping[str, int]:
@@ -122,8 +122,8 @@ def _card_table(report: EstimateReport) -> Table:
     table = Table("CARD", "MiB", "FITS", _time_title(report.plan), box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
-    for each in report.fits():
-        table.add_row(each.card.name, f"{each.card.memory_mib:,}", "yes" if each.fits else "no", _time(each))
+    for fit in report.fits():
+        table.add_row(fit.card.name, f"{fit.card.memory_mib:,}", "yes" if fit.fits else "no", _time(fit))
     return table
 
 

@@ -64,17 +64,17 @@ class NvmlSensors:
 
     def _turns_of_others(self) -> int:
         cards = allocations.read_cards(self._region)
-        return sum(each.activity.handovers + each.activity.turn.count for each in cards if each.gpu == self._gpu)
+        return sum(card.activity.handovers + card.activity.turn.count for card in cards if card.gpu == self._gpu)
 
 
 def chosen(nvml: Nvml, asked: Sequence[str]) -> list[str]:
     """Return the UUIDs of the cards that are asked for by index or UUID; all cards without. Raises CommandFailed."""
     gpus = nvml.gpus()
-    names = {str(each.card.index): each.card.uuid for each in gpus} | {each.card.uuid: each.card.uuid for each in gpus}
+    names = {str(gpu.card.index): gpu.card.uuid for gpu in gpus} | {gpu.card.uuid: gpu.card.uuid for gpu in gpus}
     unknown = [each for each in asked if each not in names]
     if unknown or not gpus:
         raise CommandFailed(f"--gpu: no card {', '.join(unknown) or 'at all'}; see nvidia-smi -L", NOT_FOUND)
-    return list(dict.fromkeys(names[each] for each in asked)) or [each.card.uuid for each in gpus]
+    return list(dict.fromkeys(names[each] for each in asked)) or [gpu.card.uuid for gpu in gpus]
 
 
 def _nvml() -> Nvml:
@@ -141,8 +141,8 @@ def _hold(
     begun_ns = host.monotonic_ns()
     while not stopping.wait(SAMPLE_S):
         now_ns = host.monotonic_ns()
-        for each in sessions:
-            each.sample(now_ns)
+        for session in sessions:
+            session.sample(now_ns)
         for load in loads:
             load.check()
         if duration_s is not None and now_ns - begun_ns >= duration_s * _NS:
@@ -220,7 +220,7 @@ def _serve_metrics(listening: socket.socket, sessions: Sequence[HoldSession], ho
 
     def families() -> list[MetricFamily]:
         now_ns = host.monotonic_ns()
-        known = [((each.gpu, "true"), each) for each in sessions]
+        known = [((session.gpu, "true"), session) for session in sessions]
         return [
             MetricFamily(target, [(labels, each.target(now_ns)) for labels, each in known]),
             MetricFamily(

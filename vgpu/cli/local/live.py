@@ -61,8 +61,8 @@ class _Driver:
         self.busy = {}
 
     def sample(self, *, with_processes: bool) -> None:
-        for each in self._watches.values():
-            each.sample()
+        for watch in self._watches.values():
+            watch.sample()
         if with_processes:
             self._add_samples()
 
@@ -189,7 +189,7 @@ def _host_use(folder: Path) -> dict[int, process_use.HostUse]:
         processes = region.decode(allocations.read_region(folder)).processes
     except (OSError, MalformedError):
         return {}
-    return process_use.of_trees(process_use.pids_here({(each.pid, each.pid_namespace) for each in processes}))
+    return process_use.of_trees(process_use.pids_here({(process.pid, process.pid_namespace) for process in processes}))
 
 
 def _cores(allocation: MachineAllocation, card: CardUse) -> int:

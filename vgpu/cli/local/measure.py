@@ -28,7 +28,7 @@ def peak_bytes(command: Sequence[str], environment: Mapping[str, str], host: Hos
         cards = allocations.read_cards(Path(limited[launch.LIMITS_ENV]).parent)
     if code:
         raise CannotMeasure(f"--measure: {command[0]} ended with exit code {code}")
-    peak = max((each.peak_bytes for each in cards), default=0)
+    peak = max((card.peak_bytes for card in cards), default=0)
     if not peak:
         raise CannotMeasure(f"--measure: {command[0]} used no GPU memory")
     return peak

@@ -42,7 +42,10 @@ class LimitsChange:
 def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
     """Return the directory of the one allocation whose ID begins with `wanted`. Raises CannotSetLimits."""
     every = [
-        each for path in directories for each in _allocation_folders(path) if wanted and each.name.startswith(wanted)
+        allocation_folder
+        for path in directories
+        for allocation_folder in _allocation_folders(path)
+        if wanted and allocation_folder.name.startswith(wanted)
     ]
     found = [each for each in every if each.name == wanted] or every
     if len(found) != 1:
@@ -97,7 +100,7 @@ def set_limits(folder: Path, change: LimitsChange, found: LocalCards = cards.UNK
 
 
 def _refuse_beyond(found: LocalCards, wanted: Limits) -> None:
-    if problem := next(filter(None, (cards.beyond(found, each) for each in wanted.cards)), ""):
+    if problem := next(filter(None, (cards.beyond(found, card) for card in wanted.cards)), ""):
         raise ValueError(f"--gpu-mem: {problem}")
 
 

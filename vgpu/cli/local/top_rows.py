@@ -51,13 +51,22 @@ class WaitSample:
 
 def make_rows(allocations: Iterable[MachineAllocation], before: WaitSample, now_ns: int) -> list[TopRow]:
     """Make the rows of allocations that were read at `now_ns`."""
-    return [_row(each, card, before, now_ns) for each in allocations for card in each.cards or (_unused(),)]
+    return [
+        _row(allocation, card, before, now_ns)
+        for allocation in allocations
+        for card in allocation.cards or (_unused(),)
+    ]
 
 
 def sample(allocations: Iterable[MachineAllocation], now_ns: int) -> WaitSample:
     """Return what the next rows are compared with."""
     return WaitSample(
-        now_ns, {(each.folder.name, card.gpu): card.throttled_ns for each in allocations for card in each.cards or ()}
+        now_ns,
+        {
+            (allocation.folder.name, card.gpu): card.throttled_ns
+            for allocation in allocations
+            for card in allocation.cards or ()
+        },
     )
 
 
@@ -89,7 +98,7 @@ def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_n
 
 def _limit_of(limits: Limits, gpu: str) -> CardLimit:
     """Return the card's own limit, else the one for every card, else a limit of 0; before any use the first limit."""
-    by_gpu = {each.gpu: each for each in limits.cards}
+    by_gpu = {card.gpu: card for card in limits.cards}
     if gpu == ANY_GPU and limits.cards:
         return limits.cards[0]
     return by_gpu.get(gpu) or by_gpu.get(ANY_GPU) or CardLimit(gpu, 0, 0)

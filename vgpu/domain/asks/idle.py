@@ -136,6 +136,6 @@ def seconds_of(text: str) -> int | None:
     if text == NEVER:
         return 0
     match = _DURATION.fullmatch(text) if text else None
-    hours, minutes, seconds = (int(each or 0) for each in match.groups()) if match else (0, 0, 0)
+    hours, minutes, seconds = (int(group or 0) for group in match.groups()) if match else (0, 0, 0)
     total = hours * 3600 + minutes * 60 + seconds
     return total if _LEAST_S <= total <= _MOST_S else None

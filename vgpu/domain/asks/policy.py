@@ -198,7 +198,7 @@ def _labels(name: str, annotations: Mapping[str, str], problems: list[Problem]) 
     if value is None:
         return frozenset()
     matches = [_LABEL.fullmatch(word.strip()) for word in value.split(",", MAX_LABELS)]
-    found = [(each[1], each[2]) for each in matches if each]
+    found = [(match[1], match[2]) for match in matches if match]
     if len(found) < len(matches) or len(found) > MAX_LABELS:
         why = f"must be labels of pods as KEY=VALUE, at most {MAX_LABELS} of them separated by commas"
         problems.append(Problem(_field(name), clipped(value), why))

@@ -24,7 +24,7 @@ class HeldDevices:
 
     def slices_of(self, gpu: str) -> int:
         """Return how many slices of a card are held."""
-        return sum(device_ids.gpu_of(each) == gpu for each in self.slices)
+        return sum(device_ids.gpu_of(slice_id) == gpu for slice_id in self.slices)
 
 
 NOTHING_HELD: Final = HeldDevices()

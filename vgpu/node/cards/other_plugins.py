@@ -28,7 +28,7 @@ def faults(offers: Offers, cards: Iterable[Card]) -> dict[str, str]:
     """Return the fault of each card that is offered by another plugin, by UUID."""
     known = tuple(cards)
     theirs = [(resource, ids) for resource, ids in offers.items() if resource not in names.KUBELET_RESOURCES]
-    found = {uuid for resource, ids in theirs for each in ids for uuid in _cards_of(resource, each, known)}
+    found = {uuid for resource, ids in theirs for device_id in ids for uuid in _cards_of(resource, device_id, known)}
     return dict.fromkeys(sorted(found), FAULT)
 
 

@@ -49,7 +49,7 @@ def decode(raw: bytes) -> dict[str, Watermark]:
 def encode(default: Watermark, cards: Mapping[str, Watermark]) -> str:
     """Return the content of the arbiter's file."""
     lines = {ANY_GPU: default, **dict(sorted(cards.items()))}
-    return "".join(f"{gpu} {each.high} {each.low}\n" for gpu, each in lines.items())
+    return "".join(f"{gpu} {line.high} {line.low}\n" for gpu, line in lines.items())
 
 
 class Watermarks:

@@ -203,7 +203,9 @@ def decode(data: bytes) -> Allocation:
 def live(allocations: Iterable[Allocation], pods: Iterable[BoundPod]) -> tuple[Allocation, ...]:
     """Return the allocations whose holder is a pod of this node that is not terminal."""
     running = {pod.uid for pod in pods if not pod.is_terminal}
-    return tuple(each for each in allocations if each.holder is not None and each.holder.uid in running)
+    return tuple(
+        allocation for allocation in allocations if allocation.holder is not None and allocation.holder.uid in running
+    )
 
 
 def _read(directory: Path) -> Allocation:

@@ -60,7 +60,7 @@ class NodeApi:
     async def other_nodes(self) -> list[dict[str, Any]]:
         """Return every other GPUNode."""
         listed = msgspec.json.decode(await self._api.get(names.GPUNODES_PATH, {"resourceVersion": "0"}))
-        return [each for each in listed["items"] if each["metadata"]["name"] != self._node]
+        return [item for item in listed["items"] if item["metadata"]["name"] != self._node]
 
     async def _gpunode(self) -> dict[str, Any]:
         node = msgspec.json.decode(await self._api.get(f"/api/v1/nodes/{self._node}"))

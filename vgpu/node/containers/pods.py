@@ -125,9 +125,9 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
 
 
 def _idle_warning(status: Mapping[str, Any]) -> str:
-    for each in status.get("conditions") or ():
-        if each.get("type") == names.IDLE_CONDITION and each.get("status") == "True":
-            return (each.get("message") or "")[:_MAX_WARNING]
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == names.IDLE_CONDITION and condition.get("status") == "True":
+            return (condition.get("message") or "")[:_MAX_WARNING]
     return ""
 
 

@@ -46,7 +46,7 @@ def remove(state: Path, used: Mapping[str, int]) -> dict[str, int]:
     if not state.exists():
         return {}
     files = StateFiles(state)
-    here = {each.name for each in files.allocations.iterdir()}
+    here = {path.name for path in files.allocations.iterdir()}
     for allocation in here - used.keys():
         files.remove(allocation)
     staying = {allocation: used[allocation] for allocation in here & used.keys()}

@@ -166,8 +166,8 @@ class GpuNodePublisher:
             due = max(0.0, min(self._conflicts_due, self._count_due) - self._clock())
             await asyncio.wait(changes, timeout=due, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in changes:
-                each.cancel()
+            for change in changes:
+                change.cancel()
         await asyncio.sleep(_DEBOUNCE_S)
 
     async def _count_nodes(self) -> None:

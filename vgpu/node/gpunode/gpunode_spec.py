@@ -36,9 +36,9 @@ _NOTHING: Final = GpuNodeSpec()
 def decode(raw: bytes) -> GpuNodeSpec:
     """Read a GPUNode's spec; what is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
-    found = {str(each.get("uuid")): each.get("acknowledgedFault") for each in cards}
+    found = {str(card.get("uuid")): card.get("acknowledgedFault") for card in cards}
     acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
-    cordoned = frozenset(str(each.get("uuid")) for each in cards if each.get("cordoned") is True)
+    cordoned = frozenset(str(card.get("uuid")) for card in cards if card.get("cordoned") is True)
     return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
 
 
@@ -59,7 +59,7 @@ class SpecHandler:
     def replace(self, objects: list[GpuNodeSpec], version: str) -> None:
         """Take the list: one GPUNode, or none yet."""
         if self._marks is not None:
-            self._marks.replace([each.watermarks for each in objects], version)
+            self._marks.replace([obj.watermarks for obj in objects], version)
         self._take(objects[0] if objects else _NOTHING)
 
     def upsert(self, obj: GpuNodeSpec) -> None:

@@ -103,7 +103,7 @@ def conditions_of(state: InventoryState, conflicts: Sequence[str], *, is_registe
 def stamped(conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
     """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
     known = {each.get("type"): each for each in before}
-    return [_stamped(each, known.get(each.kind) or {}, now) for each in conditions]
+    return [_stamped(condition, known.get(condition.kind) or {}, now) for condition in conditions]
 
 
 def _stamped(condition: NodeCondition, before: Mapping[str, Any], now: datetime) -> Json:

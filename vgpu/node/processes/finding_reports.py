@@ -28,9 +28,9 @@ Index = Callable[[str], str]  # from a card's UUID to its index, for people
 def reports(findings: Iterable[ProcessFinding], index: Index, *, evicts: Collection[str]) -> list[Json]:
     """Return an entry for each reason and each pod that the API has; `evicts` are the reasons that evict pods."""
     grouped: dict[tuple[str, str], list[ProcessFinding]] = {}
-    for each in findings:
-        if each.pod is not None:
-            grouped.setdefault((each.pod.uid, each.kind.reason), []).append(each)
+    for finding in findings:
+        if finding.pod is not None:
+            grouped.setdefault((finding.pod.uid, finding.kind.reason), []).append(finding)
     return [
         _report(pod, reason, found, index, evicts=reason in evicts)
         for (_, reason), found in grouped.items()
@@ -62,7 +62,7 @@ def _condition(
 ) -> NodeCondition:
     if not findings and problem is not None:
         return NodeCondition(kind, None, *problem)
-    texts = [f"card {index(each.gpu)}: {each.subject}{_explained(each)}" for each in findings]
+    texts = [f"card {index(finding.gpu)}: {finding.subject}{_explained(finding)}" for finding in findings]
     tail = [f"and {more} more"] if more else []
     return NodeCondition(kind, False, next(iter(findings)).kind.reason, "; ".join([*texts, *tail]))
 

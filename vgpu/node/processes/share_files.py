@@ -40,14 +40,18 @@ def read_around(
     allocations: Collection[Allocation], files: StateFiles, ask: Callable[[], T]
 ) -> tuple[T, dict[Holder, Share]]:
     """Call `ask`, and return its answer with the shares of proven allocations as they are at that time. Blocks."""
-    judged = [each for each in allocations if each.holder is not None and _is_current(each, files)]
+    judged = [
+        allocation for allocation in allocations if allocation.holder is not None and _is_current(allocation, files)
+    ]
     before = {each.id: read_account(files.region(each.id)) for each in judged}
     answer = ask()
     shares: dict[Holder, Share] = {}
-    for each in sorted(allocations, key=lambda each: each.sequence):
-        if each.holder is not None:
-            accounts = (before[each.id], read_account(files.region(each.id))) if each.id in before else None
-            shares[each.holder.uid, each.holder.container] = _share(each, files, accounts)
+    for allocation in sorted(allocations, key=lambda each: each.sequence):
+        if allocation.holder is not None:
+            accounts = (
+                (before[allocation.id], read_account(files.region(allocation.id))) if allocation.id in before else None
+            )
+            shares[allocation.holder.uid, allocation.holder.container] = _share(allocation, files, accounts)
     return answer, shares
 
 
@@ -64,7 +68,7 @@ def read_account(path: Path) -> RegionAccount:
 
 def charged(before: RegionAccount, after: RegionAccount) -> dict[str, int]:
     """Return the most that a region may have said of each card between two readings, in bytes."""
-    is_quiet = before.calls == after.calls and not any(each & _UNDER_WAY for each in after.calls)
+    is_quiet = before.calls == after.calls and not any(call & _UNDER_WAY for call in after.calls)
     found: dict[str, int] = {}
     for card in (*before.cards.values(), *after.cards.values()):
         said = card.used_bytes if is_quiet else max(card.used_bytes, card.peak_bytes)

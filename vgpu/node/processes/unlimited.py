@@ -61,7 +61,7 @@ class ProcessGroup:
     @property
     def memory_bytes(self) -> int:
         """Memory that NVML counts for the processes."""
-        return sum(each.memory_bytes or 0 for each in self.uses)
+        return sum(use.memory_bytes or 0 for use in self.uses)
 
     @property
     def largest(self) -> ListedProcess:

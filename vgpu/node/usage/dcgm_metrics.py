@@ -58,7 +58,7 @@ def families(state: NodeReading) -> list[MetricFamily]:
 
 
 def _parts(card: CardReading, state: NodeReading) -> list[ContainerState] | list[None]:
-    return [each for each in state.containers if each.gpu == card.gpu.card.uuid] or [None]
+    return [container for container in state.containers if container.gpu == card.gpu.card.uuid] or [None]
 
 
 def _utilization(card: CardReading, part: ContainerState | None) -> float | None:

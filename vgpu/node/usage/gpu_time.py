@@ -128,12 +128,12 @@ class GpuTime:
             accounted: the seconds in turns that each container's region says; a container without an entry has none.
             now_us: the time of the call.
         """
-        for gpu, each in samples.items():
+        for gpu, sample in samples.items():
             sampled_before = self._asked.get(gpu) or self._read_at.get(gpu, now_us)
-            by_pid = self._by_pid(gpu, each)
+            by_pid = self._by_pid(gpu, sample)
             busy: float | None = None
-            if each.card:
-                busy = self._of_card(gpu, each)
+            if sample.card:
+                busy = self._of_card(gpu, sample)
             elif not self._has_samples_of_card(gpu, now_us):
                 busy = busy_by_processes(by_pid.values(), self._asked[gpu] - sampled_before)
             self.card[gpu] = self.card.get(gpu, 0.0) + (busy or 0.0)
@@ -144,7 +144,7 @@ class GpuTime:
     def forget(self, held: Collection[tuple[str, str]]) -> None:
         """Forget containers that are gone: all but these, each a pod's UID and a name."""
         for sums in (self.containers, self.sampled, self._turns):
-            for use in [each for each in sums if each[:2] not in held]:
+            for use in [total for total in sums if total[:2] not in held]:
                 del sums[use]
 
     def _has_samples_of_card(self, gpu: str, now_us: int) -> bool:
@@ -225,4 +225,4 @@ def _reduced(seconds: Mapping[_Key, float], excess_s: float) -> Mapping[_Key, fl
     """Return seconds with `excess_s` taken off in proportion, down to 0; unchanged without an excess."""
     total = sum(seconds.values())
     kept = 1 - min(max(excess_s / total, 0.0), 1.0) if total > 0 else 1.0
-    return {key: each * kept for key, each in seconds.items()}
+    return {key: second * kept for key, second in seconds.items()}

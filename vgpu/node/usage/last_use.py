@@ -94,7 +94,7 @@ class ActiveProcesses:
 
     def take(self, samples: Mapping[str, BusySamples]) -> frozenset[Process]:
         """Return the processes with a sample that is later than their last one: drivers may return one twice."""
-        ends = {(gpu, pid): end for gpu, each in samples.items() for pid, end in each.active.items()}
+        ends = {(gpu, pid): end for gpu, sample in samples.items() for pid, end in sample.active.items()}
         found = frozenset(each for each, end in ends.items() if end > self._ends_us.get(each, 0))
         newest = max(ends.values(), default=0)
         kept = {each: end for each, end in self._ends_us.items() if newest - end < _REMEMBERED_US}

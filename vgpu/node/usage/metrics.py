@@ -267,15 +267,15 @@ CATALOGUE: Final = (
 
 def families(state: NodeReading) -> list[MetricFamily]:
     """Return the values of all metrics."""
-    cards = {each.gpu.card.uuid: _labels(state.node, each.gpu) for each in state.cards}
-    containers = [(_container_labels(cards, state.node, each), each) for each in state.containers]
+    cards = {card.gpu.card.uuid: _labels(state.node, card.gpu) for card in state.cards}
+    containers = [(_container_labels(cards, state.node, container), container) for container in state.containers]
     return [
         *(_family(row, containers) for row in CONTAINER_ROWS),
         MetricFamily(
             WAITS, [((*labels, cause), value) for labels, each in containers for cause, value in _waits(each)]
         ),
-        *(_family(row, [(cards[each.gpu.card.uuid], each) for each in state.cards]) for row in CARD_ROWS),
-        MetricFamily(FAULTS, [((*cards[each.gpu.card.uuid], each.fault), 1) for each in state.cards if each.fault]),
+        *(_family(row, [(cards[card.gpu.card.uuid], card) for card in state.cards]) for row in CARD_ROWS),
+        MetricFamily(FAULTS, [((*cards[card.gpu.card.uuid], card.fault), 1) for card in state.cards if card.fault]),
         MetricFamily(
             XIDS, [((*cards[c.gpu.card.uuid], xid), count) for c in state.cards for xid, count in c.xids.items()]
         ),

@@ -152,7 +152,7 @@ class MetricsReader:
             known.findings,
             known.arbiter_runs,
             known.is_registered,
-            sum(bool(each.problem) for each in accounts.values()),
+            sum(bool(account.problem) for account in accounts.values()),
             known.refusals,
         )
 
@@ -188,7 +188,7 @@ class MetricsReader:
         NVML lists fewer processes than it has samples of: not those that hold no memory, or began since the last look.
         """
         listed = {(key[2], use.pid): key for key, group in known.groups.items() for use in group.uses}
-        sampled = {(gpu, pid) for gpu, each in samples.items() for pid in each.pids}
+        sampled = {(gpu, pid) for gpu, sample in samples.items() for pid in sample.pids}
         found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
         return {each: use if use and use[:2] in known.held else None for each, use in found.items()}
 
@@ -217,7 +217,9 @@ class MetricsReader:
         )
 
     def _containers(self, allocation: Allocation, account: RegionAccount, known: _Known) -> list[ContainerState]:
-        granted = {each.gpu: each for each in share_files.read_limits(self._files.limits(allocation.id))}
+        granted = {
+            read_limit.gpu: read_limit for read_limit in share_files.read_limits(self._files.limits(allocation.id))
+        }
         used = account.cards
         holder = allocation.holder
         if holder is None:
@@ -252,8 +254,12 @@ class MetricsReader:
 def _known(sources: NodeSources) -> _Known:
     return _Known(
         sources.cards(),
-        {(holder.uid, holder.container): each for each in sources.allocations() if (holder := each.holder)},
-        {(each.pod.uid, each.container, each.gpu): each for each in sources.groups()},
+        {
+            (holder.uid, holder.container): allocation
+            for allocation in sources.allocations()
+            if (holder := allocation.holder)
+        },
+        {(group.pod.uid, group.container, group.gpu): group for group in sources.groups()},
         uninvited.by_kubelet_uid(sources.pods()),
         _counts(sources.findings()),
         {gpu: dict(counts) for gpu, counts in sources.xids().items()},
@@ -273,5 +279,5 @@ def _memory(known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, M
 
 
 def _counts(findings: Collection[ProcessFinding]) -> dict[str, int]:
-    reasons = [each.kind.reason for each in findings]
+    reasons = [finding.kind.reason for finding in findings]
     return {reason: reasons.count(reason) for reason in sorted(set(reasons))}

@@ -102,7 +102,7 @@ class UsageMeter:
     def report(self) -> list[MeasuredUse]:
         """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
         periods = sorted((*self._open.values(), *self._ended), key=lambda each: -each.until_ms)
-        return [_entry(each) for each in periods[:MAX_ENTRIES] if each.until_ms > each.from_ms]
+        return [_entry(period) for period in periods[:MAX_ENTRIES] if period.until_ms > period.from_ms]
 
     def _begin(self, use: Use, from_ms: int, last: _MeterPeriod | None) -> _MeterPeriod:
         percent = last.percent if last else None

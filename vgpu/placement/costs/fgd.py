@@ -17,7 +17,7 @@ STEP: Final = CARD // 25 * MILLION
 
 def cost(room: NodeRoom, question: Question) -> Ints:
     """Return the growth of the expected fragmentation, in steps of a 25th of a card."""
-    return priced([growth(room, question.ask, each) for each in question.demand.asks], question.demand)
+    return priced([growth(room, question.ask, ask) for ask in question.demand.asks], question.demand)
 
 
 def growth(room: NodeRoom, ask: PodAsk, typical: PodAsk) -> Ints:

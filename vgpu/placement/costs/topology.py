@@ -41,7 +41,7 @@ def lacking(cards: Sequence[CardState], count: int, links: LinkWeights) -> int:
 def node_cost(state: NodeState, question: Question) -> int:
     """Return the cost of a node by what the best set of its free cards lacks; above any number of free slices."""
     ask = question.ask
-    free = [each for each in state.cards if fits(card_room(each, question.models), ask)] if ask.gpus > 1 else []
+    free = [card for card in state.cards if fits(card_room(card, question.models), ask)] if ask.gpus > 1 else []
     return lacking(free, ask.gpus, state.links) * _ABOVE_SLICES if len(free) >= ask.gpus else 0
 
 

@@ -63,7 +63,7 @@ class _Api:
 
     async def openapi(self, request: Request) -> Response:
         group, version = request.path_params.get("group", ""), request.path_params["version"]
-        crds = {each["metadata"]["name"]: each for each in self._cluster.store.objects(resources.CRDS.name)}
+        crds = {obj["metadata"]["name"]: obj for obj in self._cluster.store.objects(resources.CRDS.name)}
         return _json(openapi.document(group, version, (*resources.BUILTIN, *self.custom()), crds))
 
     async def read(self, request: Request) -> Response:

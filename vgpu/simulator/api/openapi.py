@@ -16,7 +16,7 @@ _GVK: Final = "x-kubernetes-group-version-kind"
 
 def index(resources: Iterable[Resource]) -> Json:
     """Return the answer to `/openapi/v3`: where the document of each group and version is."""
-    paths = sorted({_prefix(each.group, each.version) for each in resources})
+    paths = sorted({_prefix(resource.group, resource.version) for resource in resources})
     return {"paths": {path.lstrip("/"): {"serverRelativeURL": f"/openapi/v3{path}"} for path in paths}}
 
 
@@ -26,7 +26,9 @@ def document(group: str, version: str, resources: Iterable[Resource], crds: Mapp
     Raises:
         KubernetesError: 404, there is no such group and version.
     """
-    own = {each.plural: each for each in resources if (each.group, each.version) == (group, version)}
+    own = {
+        resource.plural: resource for resource in resources if (resource.group, resource.version) == (group, version)
+    }
     if not own:
         raise KubernetesError(404, "NotFound", "the server could not find the requested resource")
     paths: Json = {}

@@ -80,7 +80,9 @@ def _since(path: str) -> Cell:
 
 
 def _node_status(node: Json, _: datetime) -> str:
-    conditions = {each.get("type"): each.get("status") for each in node.get("status", {}).get("conditions") or ()}
+    conditions = {
+        condition.get("type"): condition.get("status") for condition in node.get("status", {}).get("conditions") or ()
+    }
     ready = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown")
     return f"{ready},SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ready
 

@@ -52,15 +52,18 @@ class ProgramDiagnosis:
 
     def as_json(self) -> dict[str, object]:
         """Return it for `-o json`."""
-        found: dict[str, object] = {"subject": self.subject, "findings": [each.as_json() for each in self.findings]}
+        found: dict[str, object] = {
+            "subject": self.subject,
+            "findings": [finding.as_json() for finding in self.findings],
+        }
         return found | ({"sharing": self.sharing} if self.sharing else {})
 
 
 def merged(sightings: Iterable[ProgramFinding]) -> list[ProgramFinding]:
     """Return one finding for each code, with all its lines, in the order of the catalogue."""
     by_code: dict[FindingCode, list[ProgramFinding]] = {}
-    for each in sightings:
-        by_code.setdefault(each.code, []).append(each)
+    for sighting in sightings:
+        by_code.setdefault(sighting.code, []).append(sighting)
     return [_joined(code, by_code[code]) for code in catalogue.ADVICE if code in by_code]
 
 

@@ -53,8 +53,8 @@ def _objects(data: bytes) -> Iterator[tuple[str, str, object]]:
         raise MalformedError(f"not JSON: {error}") from error
     if not isinstance(items, list):
         raise MalformedError("items: missing; write the file by `kubectl get pods,nodes -A -o json`")
-    for each in items:
-        yield str(_at(each, "kind")), str(_at(each, "metadata", "name")), each
+    for item in items:
+        yield str(_at(item, "kind")), str(_at(item, "metadata", "name")), item
 
 
 def _job(pod: object) -> str:

@@ -48,7 +48,7 @@ def build(shape: ResNet, plan: EstimatePlan) -> StagedModel:
     pooled = plan.batch * shape.stem * (-(-side // 2)) ** 2
     first = ModelStage("image", saved=plan.batch * shape.channels * shape.image**2)
     pool = ModelStage("pool", saved=pooled, saved_bytes=pooled * _INDEX_BYTES, backward=2 * pooled)
-    blocks = [_stage(each, plan) for each in _convolutions(shape, -(-side // 2))]
+    blocks = [_stage(convolution, plan) for convolution in _convolutions(shape, -(-side // 2))]
     last = shape.widths[-1]
     linear = ModelStage(
         "linear",

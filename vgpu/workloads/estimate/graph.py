@@ -31,7 +31,7 @@ def build(graph: Graph, plan: EstimatePlan, name: str, given: Mapping[str, int])
     counted: set[str] = set()
     owners: set[str] = set()
     stages = [_stage(node, graph, known, counted, owners) for node in graph.nodes]
-    left = graph.parameters - sum(each.parameters for each in stages)
+    left = graph.parameters - sum(stage.parameters for stage in stages)
     rest = [ModelStage("other weights", parameters=left)] if left else []
     return StagedModel(name, [*stages, *rest], 0, _assumed(known))
 

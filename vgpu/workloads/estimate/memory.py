@@ -93,7 +93,7 @@ def estimate(model: StagedModel, plan: EstimatePlan) -> MemoryEstimate:
         weights=weights,
         gradients=gradients,
         optimizer=states,
-        activations=sum(_kept(each, plan) + each.held_bytes for each in model.stages) if plan.training else 0,
+        activations=sum(_kept(stage, plan) + stage.held_bytes for stage in model.stages) if plan.training else 0,
         kv_cache=cache,
         moment=highest.extra,
         peak=peak,

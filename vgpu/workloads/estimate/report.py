@@ -80,12 +80,12 @@ class EstimateReport:
             "manifest": self.manifest,
             "cards": [
                 {
-                    "card": each.card.name,
-                    "fits": each.fits,
-                    "seconds": each.seconds,
-                    "token_seconds": each.token_seconds,
+                    "card": fit.card.name,
+                    "fits": fit.fits,
+                    "seconds": fit.seconds,
+                    "token_seconds": fit.token_seconds,
                 }
-                for each in self.fits()
+                for fit in self.fits()
             ],
             "assumptions": list(self.model.assumptions),
         }

@@ -68,8 +68,8 @@ class ModelSource:
 def _with_parameters(model: StagedModel, total: int) -> StagedModel:
     """Return a model whose parameters are exactly these; the difference is spread over the stages."""
     own = model.parameters
-    stages = [replace(each, parameters=each.parameters * total // own) for each in model.stages]
-    left = total - sum(each.parameters for each in stages)
+    stages = [replace(stage, parameters=stage.parameters * total // own) for stage in model.stages]
+    left = total - sum(stage.parameters for stage in stages)
     return replace(model, stages=[ModelStage("rounding", parameters=left), *stages])
 
 
@@ -103,7 +103,7 @@ def _folder_of(name: str, config: Path, files: Sequence[Path]) -> ModelSource:
     base = replace(_config(config), name=name) if config.exists() else ModelSource(name)
     if not files:
         return base
-    found = [_weights(each) for each in files]
+    found = [_weights(file) for file in files]
     weights = StoredWeights(sum(each.parameters for each in found), found[0].dtype)
     return replace(base, weights=weights, dtype=weights.dtype)
 

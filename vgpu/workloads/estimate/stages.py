@@ -53,9 +53,9 @@ class StagedModel:
     @property
     def parameters(self) -> int:
         """Trained elements on one GPU."""
-        return sum(each.parameters for each in self.stages)
+        return sum(stage.parameters for stage in self.stages)
 
     @property
     def forward_flops(self) -> int:
         """FLOPs of a forward pass on one GPU."""
-        return sum(each.flops for each in self.stages)
+        return sum(stage.flops for stage in self.stages)

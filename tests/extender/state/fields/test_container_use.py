@@ -54,7 +54,7 @@ def test_a_list_that_is_none_says_nothing(listed: Any) -> None:
 def test_news_are_entries_that_have_grown() -> None:
     before = container_use.decode({"usage": [ENTRY, ENTRY | {"fromMs": 0}]})
     after = container_use.decode({"usage": [ENTRY | {"untilMs": 62_000}, ENTRY | {"fromMs": 0}]})
-    assert [each.until_ms for each in container_use.news(before, after)] == [62_000]
+    assert [new.until_ms for new in container_use.news(before, after)] == [62_000]
     assert list(container_use.news(after, after)) == []
 
 
@@ -67,4 +67,4 @@ async def test_a_report_of_used_time_leaves_the_state_of_the_node_as_it_is(world
     await world.until(lambda: "uid-1" in world.cluster.objects.gpunodes["n1"].usage)
     after = world.cluster.objects.gpunodes["n1"]
     assert (after.version, world.cluster.state("n1") is state) == (before.version, True)
-    assert [each.pod_uid for each in world.history.records if isinstance(each, Used)] == ["uid-1"]
+    assert [record.pod_uid for record in world.history.records if isinstance(record, Used)] == ["uid-1"]

@@ -179,7 +179,7 @@ def test_a_list_of_many_pages_is_read_whole(server: Server) -> None:
 
     server.answers = Paged()
     assert run("get", "nodes", "-o", "name", "--server", server.url)[1] == "node/node-1\n" * 2
-    assert [each[2].get("cursor") for each in server.requests] == [None, ["c"]]
+    assert [request[2].get("cursor") for request in server.requests] == [None, ["c"]]
 
 
 def test_names_are_accepted_as_they_are_written_by_output_name(server: Server) -> None:
@@ -199,7 +199,7 @@ def test_top_of_kubectls_plugin_is_about_the_cluster(server: Server) -> None:
 
 def test_top_of_one_namespace(server: Server) -> None:
     assert run("top", "pods", "-n", "team", "--once", "--server", server.url)[0] == 0
-    assert [each[2]["namespace"] for each in server.requests if each[1] == "/api/v1/pods"] == [["team"]]
+    assert [request[2]["namespace"] for request in server.requests if request[1] == "/api/v1/pods"] == [["team"]]
     for command in (("top", "gpus"), ("top",)):
         code, output = run(*command, "-n", "team", "--once", "--server", server.url)
         assert (code, "belong to no namespace" in output) == (2, True), output

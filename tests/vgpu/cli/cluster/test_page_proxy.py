@@ -69,7 +69,7 @@ def test_an_expired_token_is_replaced_once(serve: Callable[..., str], server: Se
     server.answers["GET /api/v1/gpus"] = (401, {"detail": "expired"})
     url = serve(lambda: RestEndpoint(f"{server.url}/api/v1", {"X-Vgpu-Token": next(tokens)}, None, "the REST"))
     assert httpx.get(f"{url}api/v1/gpus").status_code == 401
-    assert [each[3]["X-Vgpu-Token"] for each in server.requests] == ["expired", "fresh"]
+    assert [request[3]["X-Vgpu-Token"] for request in server.requests] == ["expired", "fresh"]
 
 
 def test_where_nothing_answers_the_page_is_told_so(serve: Callable[..., str]) -> None:

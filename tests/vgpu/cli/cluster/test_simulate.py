@@ -22,7 +22,7 @@ def node(name: str, cpu: str = "8") -> list[dict[str, Any]]:
     """A Node with its GPUNode: two cards of 2 GiB."""
     allocatable = {names.SLICE: "16", names.CARD: "2", "cpu": cpu, "memory": "8Gi"}
     cards = [Card(f"GPU-{name}-{n}", n, "NVIDIA H100 80GB HBM3", 2048) for n in range(2)]
-    status = {"sliceMiB": 256, "cards": [card_status.card_status(each, mig_enabled=False) for each in cards]}
+    status = {"sliceMiB": 256, "cards": [card_status.card_status(card, mig_enabled=False) for card in cards]}
     return [
         {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}},
         {"kind": "GPUNode", "metadata": {"name": name}, "status": status},

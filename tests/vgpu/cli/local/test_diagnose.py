@@ -43,8 +43,8 @@ def test_findings_as_json_of_two_subjects(script: Path, tmp_path: Path) -> None:
     code, output = run("--script", str(script), "--nccl-log", str(tmp_path / "log"), "-o", "json")
     first, second = map(json.loads, output.splitlines())
     assert code == 1
-    assert [each["code"] for each in first["findings"]] == ["sync-each-step", "print-each-step"]
-    assert [(each["code"], each["lines"]) for each in second["findings"]] == [("nccl-old", [2])]
+    assert [finding["code"] for finding in first["findings"]] == ["sync-each-step", "print-each-step"]
+    assert [(finding["code"], finding["lines"]) for finding in second["findings"]] == [("nccl-old", [2])]
 
 
 def test_nothing_found(tmp_path: Path) -> None:

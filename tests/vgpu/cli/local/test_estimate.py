@@ -48,7 +48,7 @@ def test_a_file_as_json(tmp_path: Path) -> None:
     assert found["parameters"] == 124_439_808
     assert found["plan"]["dtype"] == "fp16"
     assert found["memory"]["kv_cache"] == 2 * 12 * 768 * 2 * 512
-    assert {each["card"] for each in found["cards"] if each["fits"]} >= {"T4", "H200"}
+    assert {card["card"] for card in found["cards"] if card["fits"]} >= {"T4", "H200"}
     assert found["measured"] is None
 
 

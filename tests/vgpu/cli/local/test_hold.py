@@ -24,7 +24,7 @@ from vgpu.cli.local.top import Output
 from vgpu.workloads.hold.control import Mode
 from vgpu.workloads.hold.session import HoldReport
 
-CARDS = [replace(each, context_mib=500) for each in state_directory.make_cards(2)]
+CARDS = [replace(make_card, context_mib=500) for make_card in state_directory.make_cards(2)]
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 
 
@@ -60,14 +60,14 @@ def test_it_raises_the_load_sleeps_while_others_work_and_ends_at_sigterm(
     log, (first, second) = tmp_path / "log", (each.uuid for each in CARDS)
 
     def of(gpu: str) -> list[dict[str, Any]]:
-        return [each for each in entries(log) if each["gpu"] == gpu]
+        return [entry for entry in entries(log) if entry["gpu"] == gpu]
 
     def is_raised(gpu: str) -> bool:
         return any(each["message"] == "Adjusted speed: boost" for each in of(gpu))
 
     with holding(environment, "--target=60", "--return-after=2", f"--log={log}", "-o", "json") as running:
         until(lambda: is_raised(first) and is_raised(second), 20)
-        assert all(each["synthetic"] for each in entries(log))
+        assert all(entry["synthetic"] for entry in entries(log))
         probe = [str(build.ensure() / "gpuprobe"), "spin", "500"]
         with subprocess.Popen(probe, env=environment, stdout=subprocess.DEVNULL) as other:
             until(lambda: of(first)[-1]["mode"] == Mode.SLEEP, 5)
@@ -106,8 +106,8 @@ def test_the_log_has_three_files_of_3_mb(tmp_path: Path) -> None:
     for _ in range(120):
         logger.info(line)
     files = sorted(tmp_path.iterdir())
-    assert [each.name for each in files] == ["log", "log.1", "log.2"]
-    assert all(each.stat().st_size <= hold.LOG_BYTES for each in files)
+    assert [file.name for file in files] == ["log", "log.1", "log.2"]
+    assert all(file.stat().st_size <= hold.LOG_BYTES for file in files)
     logger.handlers[0].close()
 
 

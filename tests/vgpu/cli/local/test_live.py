@@ -24,7 +24,7 @@ from vgpu.domain.formats.region import Activity
 from vgpu.workloads.diagnose.period import CardSeen, Period
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
-CARDS = [replace(each, context_mib=500) for each in state_directory.make_cards(1)]
+CARDS = [replace(make_card, context_mib=500) for make_card in state_directory.make_cards(1)]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_program_with_more_work_than_its_share(environment: dict[str, str]) ->
         code, output = diagnosed(environment, "gpuprobe")
     found = json.loads(output)
     assert code == 1
-    assert [each["code"] for each in found["findings"]] == ["share-used-up"]
+    assert [finding["code"] for finding in found["findings"]] == ["share-used-up"]
     assert "own share of 30 %" in found["findings"][0]["seen"]
 
 
@@ -71,7 +71,7 @@ def test_a_program_that_has_stopped_to_use_its_card(environment: dict[str, str])
         subprocess.run(["sleep", "4"], check=True)
         code, output = diagnosed(environment, "sleep 100")
     assert code == 1
-    assert [each["code"] for each in json.loads(output)["findings"]] == ["idle"]
+    assert [finding["code"] for finding in json.loads(output)["findings"]] == ["idle"]
 
 
 class Driver:

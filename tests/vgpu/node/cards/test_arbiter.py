@@ -74,7 +74,7 @@ async def test_an_ended_arbiter_is_started_again(start: Start, caplog: pytest.Lo
 async def test_the_arbiter_is_ended_on_cancellation(start: Start, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr(arbiter, "_END_S", 0.2)
     (pid,) = await wait_for_starts(start(script))
-    (task,) = [each for each in asyncio.all_tasks() if "Arbiter.run" in repr(each)]
+    (task,) = [all_task for all_task in asyncio.all_tasks() if "Arbiter.run" in repr(all_task)]
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

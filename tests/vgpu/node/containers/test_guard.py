@@ -45,7 +45,7 @@ def test_accepted_shares_always_fit_the_cards(arrivals: list[Usages]) -> None:
 
 @given(st.lists(pods, max_size=6), pods)
 def test_a_share_that_fits_is_never_refused(arrivals: list[Usages], wanted: Usages) -> None:
-    running = [each for each in arrivals if all(not need.wholes for need in each.values())]
+    running = [arrival for arrival in arrivals if all(not need.wholes for need in arrival.values())]
     after = usage.total([*running, wanted])
     fits = all(
         after[card].slices <= 8

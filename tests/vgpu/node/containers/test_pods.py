@@ -20,7 +20,10 @@ def test_a_pod_is_read_with_its_devices() -> None:
     pod["metadata"]["ownerReferences"] = [{"controller": True}]
     read = pods.decode(text(pod))
     assert (read.uid, read.node, read.is_admitted, read.has_controller) == ("u1", "n1", True, True)
-    assert [(each.container, each.resource, each.amount) for each in read.device_requests] == [("main", names.SLICE, 4)]
+    assert [
+        (device_request.container, device_request.resource, device_request.amount)
+        for device_request in read.device_requests
+    ] == [("main", names.SLICE, 4)]
 
 
 def test_a_pod_with_a_field_of_a_wrong_type_is_known_and_refused_at_its_start() -> None:

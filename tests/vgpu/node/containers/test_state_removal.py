@@ -31,7 +31,7 @@ def test_an_allocation_is_in_use_by_the_processes_that_have_its_limits_mounted()
 
 def test_what_a_container_uses_stays(state: Path) -> None:
     assert state_removal.remove(state, {"used": 5, "of another": 6}) == {"used": 5}
-    assert [each.name for each in (state / "allocations").iterdir()] == ["used"]
+    assert [path.name for path in (state / "allocations").iterdir()] == ["used"]
     assert not state_removal.remove(state, {})
     assert not state.exists()
 

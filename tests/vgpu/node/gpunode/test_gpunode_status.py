@@ -29,7 +29,7 @@ def handler(inventory: Inventory) -> gpunode_spec.SpecHandler:
 
 def settings_known(inventory: Inventory) -> gpunode_status.NodeCondition:
     conditions = gpunode_status.conditions_of(inventory.state, (), is_registered=True)
-    return next(each for each in conditions if each.kind == gpunode_status.SETTINGS_KNOWN)
+    return next(condition for condition in conditions if condition.kind == gpunode_status.SETTINGS_KNOWN)
 
 
 def test_a_uuid_that_no_card_has_is_reported_until_it_is_corrected(inventory: Inventory) -> None:

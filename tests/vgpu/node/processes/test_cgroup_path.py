@@ -40,7 +40,7 @@ def v2(path: str) -> str:
 
 def v1(path: str, systemd: str = "") -> str:
     controllers = ["name=systemd", "pids", "cpu,cpuacct", "memory", "devices"]
-    lines = [f"{n}:{each}:{path}" for n, each in enumerate(controllers, 1)]
+    lines = [f"{n}:{controller}:{path}" for n, controller in enumerate(controllers, 1)]
     return "\n".join([*lines, f"0::{systemd or path}", ""])
 
 

@@ -78,7 +78,7 @@ def test_a_static_pod_is_named_by_its_mirror_pod() -> None:
 def test_a_pod_that_claims_to_be_the_mirror_of_another_takes_no_finding_over() -> None:
     liar = replace(plain("liar"), kubelet_uid=PLAIN.uid, is_mirror=True)
     for pods in ((liar, PLAIN), (PLAIN, liar)):
-        assert [each.pod for each in findings(use(PLAIN.uid), pods=pods)] == [PLAIN]
+        assert [finding.pod for finding in findings(use(PLAIN.uid), pods=pods)] == [PLAIN]
 
 
 def test_a_host_process_is_a_finding_unless_its_command_is_allowed() -> None:
@@ -108,7 +108,7 @@ def test_processes_of_one_container_are_one_finding() -> None:
 def test_exactly_the_uses_without_a_share_are_found(uses: list[tuple[str, bool, int]]) -> None:
     made = [use(pod, gpu=CARD if first else OTHER_CARD, pid=pid) for pod, first, pid in uses]
     wanted = {(gpu, pod) for pod, first, _ in uses if (pod, gpu := CARD if first else OTHER_CARD) != (HOLDER.uid, CARD)}
-    assert {(each.gpu, each.pod_uid) for each in findings(*made)} == wanted
+    assert {(finding.gpu, finding.pod_uid) for finding in findings(*made)} == wanted
 
 
 def seen(*numbers: int, pid: int = 1, kind: FindingKind = FindingKind.NO_SHARE) -> dict[Key, ProcessFinding]:

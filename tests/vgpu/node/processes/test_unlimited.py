@@ -38,7 +38,7 @@ def findings(*uses: ListedProcess, share: Share = SHARE, holder: str = "main") -
 
 
 def kinds(*uses: ListedProcess, share: Share = SHARE) -> list[FindingKind]:
-    return [each.kind for each in findings(*uses, share=share)]
+    return [finding.kind for finding in findings(*uses, share=share)]
 
 
 def test_a_process_with_the_containers_limiter_limits_and_region_is_no_finding() -> None:

@@ -42,7 +42,7 @@ STATE = NodeReading(
 
 
 def values(families: list[MetricFamily]) -> dict[str, list[float]]:
-    return {each.metric.name: [value for _, value in each.samples] for each in families}
+    return {family.metric.name: [value for _, value in family.samples] for family in families}
 
 
 def text(state: NodeReading) -> str:
@@ -74,7 +74,7 @@ def test_every_value_is_in_the_catalogue_and_every_metric_of_the_catalogue_has_a
 
 def test_only_a_synthetic_load_has_a_series_that_says_so() -> None:
     state = replace(STATE, containers=(PART, replace(PART, holder=LOAD, is_synthetic=True)))
-    (synthetic,) = (each for each in metrics.families(state) if each.metric.name == "vgpu_container_synthetic")
+    (synthetic,) = (family for family in metrics.families(state) if family.metric.name == "vgpu_container_synthetic")
     assert [(labels[-3:], value) for labels, value in synthetic.samples] == [(("team", "hold-x", "hold"), 1)]
 
 
@@ -94,17 +94,17 @@ def test_eight_cards_with_32_containers_each_stay_below_6000_series() -> None:
         for each in range(32)
     )
     state = replace(STATE, cards=cards, containers=parts)
-    assert sum(len(each.samples) for each in metrics.families(state)) < 6000
-    assert sum(len(each.samples) for each in dcgm_metrics.families(state)) < 900
+    assert sum(len(family.samples) for family in metrics.families(state)) < 6000
+    assert sum(len(family.samples) for family in dcgm_metrics.families(state)) < 900
 
 
 def test_the_names_of_dcgm_have_each_containers_own_figure() -> None:
-    found = {each.metric.name: each.samples for each in dcgm_metrics.families(STATE)}
+    found = {family.metric.name: family.samples for family in dcgm_metrics.families(STATE)}
     (utilization,) = found["DCGM_FI_DEV_GPU_UTIL"]
     assert utilization == (("0", uuid(0), "nvidia0", "NVIDIA H100", "n1", "main", "team", "train-0"), 25.0)
     assert [value for _, value in found["DCGM_FI_DEV_FB_USED"]] == [20.0]
     assert [value for _, value in found["DCGM_FI_DEV_FB_FREE"]] == [30.0]
-    alone = {each.metric.name: each.samples for each in dcgm_metrics.families(replace(STATE, containers=()))}
+    alone = {family.metric.name: family.samples for family in dcgm_metrics.families(replace(STATE, containers=()))}
     assert alone["DCGM_FI_DEV_GPU_UTIL"] == [(("0", uuid(0), "nvidia0", "NVIDIA H100", "n1", "", "", ""), 50.0)]
     assert [value for _, value in alone["DCGM_FI_DEV_FB_USED"]] == [60.0]
 

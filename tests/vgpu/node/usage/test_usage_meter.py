@@ -88,8 +88,8 @@ def test_no_time_is_lost_and_no_two_periods_of_a_container_begin_at_once(steps: 
         seconds = {use: seconds.get(use, 0.0) + ms / 1000 for use, ms in zip(uses, used, strict=False)}
         meter.add(seconds, {}, now)
     entries = meter.report()
-    assert len({(each.pod_uid, each.from_ms) for each in entries}) == len(entries)
-    assert abs(sum(each.gpu_ms for each in entries) - sum(map(sum, steps))) <= len(entries)
+    assert len({(entry.pod_uid, entry.from_ms) for entry in entries}) == len(entries)
+    assert abs(sum(entry.gpu_ms for entry in entries) - sum(map(sum, steps))) <= len(entries)
 
 
 @given(st.lists(st.integers(0, 5), max_size=measured_use.LEVELS), st.floats(0.01, 1.0))

@@ -17,7 +17,9 @@ def shown(table: dict[str, Any]) -> dict[str, Any]:
     """The cells of a Table's only row by the names of its columns."""
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     (row,) = table["rows"]
-    return dict(zip([each["name"] for each in table["columnDefinitions"]], row["cells"], strict=True))
+    return dict(
+        zip([column_definition["name"] for column_definition in table["columnDefinitions"]], row["cells"], strict=True)
+    )
 
 
 @pytest.fixture
@@ -80,7 +82,7 @@ async def test_openapi_says_that_the_server_checks_fields_and_describes_gpunodes
     paths = (await with_crd.get("/openapi/v3")).json()["paths"]
     core = (await with_crd.get(paths["api/v1"]["serverRelativeURL"])).json()
     patch = core["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
-    assert [each["name"] for each in patch["parameters"]] == ["fieldValidation"]
+    assert [parameter["name"] for parameter in patch["parameters"]] == ["fieldValidation"]
     ours = (await with_crd.get(paths["apis/vgpu.io/v1alpha1"]["serverRelativeURL"])).json()
     schema = ours["components"]["schemas"]["vgpu.io.v1alpha1.GPUNode"]
     assert "device plugin" in schema["properties"]["status"]["description"]

@@ -24,7 +24,9 @@ def data(field: int, value: bytes | str) -> bytes:
 
 
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:
-    return data(1, b"".join([*(data(1, each) for each in inputs), *(data(2, each) for each in outputs), data(4, op)]))
+    return data(
+        1, b"".join([*(data(1, source) for source in inputs), *(data(2, output) for output in outputs), data(4, op)])
+    )
 
 
 def weight(name: str, shape: Sequence[int], kind: int = FLOAT, raw: bytes = b"") -> bytes:

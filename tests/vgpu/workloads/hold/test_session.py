@@ -52,7 +52,7 @@ def test_the_target_is_reached_and_reported() -> None:
     first = world.reports[0]
     assert (first.gpu, first.mode, first.target, first.load) == ("GPU-a", Mode.RUN, 50, 10.0)
     assert first.message == "Run for 3s with load 10 and multiplier 1000"
-    assert "Adjusted speed: boost" in [each.message for each in world.reports]
+    assert "Adjusted speed: boost" in [report.message for report in world.reports]
 
 
 def test_no_load_is_made_within_a_second_of_others() -> None:

@@ -16,7 +16,7 @@ Keywords = Mapping[str, ast.expr]
 def dotted(node: ast.AST) -> str:
     """Return the names of an expression, joined by dots; calls and subscripts are left out."""
     links = _links(node)
-    parts = [each.attr for each in links if isinstance(each, ast.Attribute)]
+    parts = [link.attr for link in links if isinstance(link, ast.Attribute)]
     first = [links[-1].id] if isinstance(links[-1], ast.Name) else []
     return ".".join([*first, *reversed(parts)])
 
@@ -95,10 +95,10 @@ class Names:
     def keywords(self, call: ast.Call) -> Keywords | None:
         """Return a call's named arguments, those of `**name` too; None where a dictionary cannot be followed."""
         found: dict[str, ast.expr] = {}
-        for each in call.keywords:
-            if each.arg is not None:
-                found[each.arg] = each.value
-            elif (merged := self._dictionary(each.value, set())) is not None:
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                found[keyword.arg] = keyword.value
+            elif (merged := self._dictionary(keyword.value, set())) is not None:
                 found.update(merged)
             else:
                 return None
@@ -114,7 +114,7 @@ class Names:
                 texts = [key.value if isinstance(key, ast.Constant) else None for key in keys]
                 return {str(key): value for key, value in zip(texts, values, strict=True) if key is not None}
             case ast.Call(func=ast.Name(id="dict"), args=[]):
-                return {each.arg: each.value for each in node.keywords if each.arg}
+                return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
             case ast.IfExp(body=body, orelse=other) if hops < _MAX_HOPS:
                 both = [self._dictionary(body, seen, hops + 1), self._dictionary(other, seen, hops + 1)]
                 return max((each for each in both if each is not None), key=len, default=None)
@@ -126,8 +126,8 @@ class Names:
     def _merged(self, parts: list[ast.expr], seen: set[str], hops: int) -> dict[str, ast.expr] | None:
         """Return the entries of several dictionaries, of which later ones count; None where one is none."""
         merged: dict[str, ast.expr] = {}
-        for each in parts:
-            found = self._dictionary(each, seen, hops)
+        for part in parts:
+            found = self._dictionary(part, seen, hops)
             if found is None:
                 return None
             merged |= found
@@ -161,18 +161,18 @@ def _options(tree: ast.Module) -> dict[str, object]:
     found: dict[str, object] = {}
     for call in calls(tree):
         if last(call) == "add_argument":
-            given = {each.arg: each.value for each in call.keywords}
+            given = {keyword.arg: keyword.value for keyword in call.keywords}
             for name in _option_names(call, given):
                 found[name] = _default(given)
         elif last(call) == "set_defaults":
-            found |= {each.arg: _constant(each.value) for each in call.keywords if each.arg}
+            found |= {keyword.arg: _constant(keyword.value) for keyword in call.keywords if keyword.arg}
     return found
 
 
 def _option_names(call: ast.Call, given: Mapping[str | None, ast.expr]) -> list[str]:
     if "dest" in given:
         return [str(_constant(given["dest"]))]
-    texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    texts = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
     return [text.lstrip("-").replace("-", "_") for text in texts]
 
 

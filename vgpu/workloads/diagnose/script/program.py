@@ -73,14 +73,14 @@ def is_loader(node: ast.AST) -> bool:
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for each in node.names:
+            for name in node.names:
                 yield (
-                    each.asname or each.name.partition(".")[0],
-                    each.name if each.asname else each.name.partition(".")[0],
+                    name.asname or name.name.partition(".")[0],
+                    name.name if name.asname else name.name.partition(".")[0],
                 )
         elif isinstance(node, ast.ImportFrom):
-            for each in node.names:
-                yield each.asname or each.name, f"{node.module or ''}.{each.name}"
+            for name in node.names:
+                yield name.asname or name.name, f"{node.module or ''}.{name.name}"
 
 
 def _names_card(node: ast.AST) -> bool:

@@ -56,11 +56,11 @@ def find(tree: ast.Module, loaders: frozenset[str]) -> list[StepBody]:
     inner = {id(loop): loop for loop in _loops(tree) if _is_inner(loop, loaders)}
     counted = _counted(tree)
     bodies = [_of_loop(loop, inner.keys(), counted.get(id(loop), ())) for loop in inner.values()]
-    functions = {id(each): each for each in _step_functions(tree, inner.keys())}
+    functions = {id(step_function): step_function for step_function in _step_functions(tree, inner.keys())}
     return [
         *bodies,
         *map(_of_method, _framework_methods(tree)),
-        *(_of_function(each, functions) for each in functions.values()),
+        *(_of_function(function, functions) for function in functions.values()),
     ]
 
 
@@ -116,8 +116,8 @@ def _counted(tree: ast.Module) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
     for node, loops in _within(tree, _LOOPS):
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            for each in loops:
-                found.setdefault(id(each), set()).add(node.target.id)
+            for loop in loops:
+                found.setdefault(id(loop), set()).add(node.target.id)
     return found
 
 
@@ -128,7 +128,7 @@ def _within(tree: ast.AST, kinds: tuple[type[ast.AST], ...]) -> Iterator[tuple[a
         node, around = waiting.pop()
         yield node, around
         inside = (*around, node) if isinstance(node, kinds) else around
-        waiting += ((each, inside) for each in ast.iter_child_nodes(node))
+        waiting += ((iter_child_node, inside) for iter_child_node in ast.iter_child_nodes(node))
 
 
 def _is_inner(loop: Loop, loaders: frozenset[str]) -> bool:
@@ -161,8 +161,8 @@ def _of_loop(loop: Loop, inner: Iterable[int], counted: Iterable[str]) -> StepBo
 
 
 def _of_method(method: Function) -> StepBody:
-    parameters = frozenset(each.arg for each in method.args.args[1:2])
-    nodes = tuple(_each_step(method.body, frozenset(each.arg for each in method.args.args[2:3]), frozenset()))
+    parameters = frozenset(arg.arg for arg in method.args.args[1:2])
+    nodes = tuple(_each_step(method.body, frozenset(arg.arg for arg in method.args.args[2:3]), frozenset()))
     return StepBody(method.lineno, _derived(parameters, nodes), nodes)
 
 

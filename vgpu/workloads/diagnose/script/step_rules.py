@@ -88,7 +88,7 @@ def _shown(call: ast.Call) -> Iterator[ast.expr]:
     """Yield what a call prints: its arguments, and what these format."""
     waiting: list[ast.expr] = [*call.args]
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant):
-        waiting += [each.value for each in call.keywords]
+        waiting += [keyword.value for keyword in call.keywords]
     while waiting:
         match waiting.pop():
             case ast.JoinedStr(values=values) | ast.Tuple(elts=values):
@@ -98,7 +98,7 @@ def _shown(call: ast.Call) -> Iterator[ast.expr]:
             case ast.BinOp(op=ast.Mod(), right=right):
                 waiting.append(right)
             case ast.Call(func=ast.Attribute(attr="format"), args=args, keywords=keywords):
-                waiting += [*args, *(each.value for each in keywords)]
+                waiting += [*args, *(keyword.value for keyword in keywords)]
             case ast.expr() as other:
                 yield other
 
@@ -125,7 +125,7 @@ def _copies(program: ScriptProgram, call: ast.Call) -> bool:
     owner = names.dotted(call.func.value)
     if MODEL.search(owner) or names.root(call.func.value) in program.imported:
         return False
-    given = [*call.args, *(each.value for each in call.keywords if each.arg == "device")]
+    given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
     if call.func.attr == "cuda":
         return True
     if call.func.attr == "type" and len(given) == 1:

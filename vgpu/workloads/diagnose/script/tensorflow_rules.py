@@ -43,7 +43,7 @@ def _is_serial_map(call: ast.Call) -> bool:
     receiver = call.func.value
     if isinstance(receiver, ast.Subscript) or not isinstance(call.args[0], (ast.Lambda, ast.Name, ast.Attribute)):
         return False
-    return not {each.arg for each in call.keywords} & {"num_parallel_calls", "batched", None}
+    return not {keyword.arg for keyword in call.keywords} & {"num_parallel_calls", "batched", None}
 
 
 def _saves_each_batch(program: ScriptProgram, call: ast.Call) -> bool:
