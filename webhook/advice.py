@@ -2,7 +2,8 @@
 
 from vgpu.domain import names
 from vgpu.domain.asks import manifest, request
-from vgpu.domain.asks.request import ContainerRequest, Json
+from vgpu.domain.asks.request import ContainerRequest
+from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 from vgpu.domain.quantity import GIB_IN_MIB, SMALLEST_PLAIN_MIB
 

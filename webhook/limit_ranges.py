@@ -10,7 +10,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, manifest, request, translate
-from vgpu.domain.asks.request import Json
+from vgpu.domain.json_types import Json
 
 ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _SET: Final = re.compile(r"(?:^LimitRanger plugin set: |; )([^;]+?) (?:request|limit) for (?:init )?container ([^;]+)")

@@ -8,7 +8,8 @@ from typing import Any
 
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, manifest, policy, request, translate
-from vgpu.domain.asks.request import ContainerRequest, Json, PodRequest
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.json_types import Json
 from webhook import limit_ranges, pods
 from webhook.rules import AdmissionSettings
 from webhook.wire import Operation

@@ -3,7 +3,7 @@
 from typing import Final
 
 from vgpu.domain.asks import manifest
-from vgpu.domain.asks.request import Json
+from vgpu.domain.json_types import Json
 
 MIRROR: Final = "kubernetes.io/config.mirror"
 VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"

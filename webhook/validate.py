@@ -9,8 +9,8 @@ from typing import Final
 
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import foreign_annotations, gang, idle, manifest, request, translate
-from vgpu.domain.asks.request import Json
 from vgpu.domain.formats import container_paths
+from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 from webhook import pods
 from webhook.rules import AdmissionSettings

@@ -5,19 +5,19 @@ https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-con
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from vgpu.adapters.kubernetes.pod_json import PodJson
 from vgpu.domain.errors import MalformedError
+from vgpu.domain.json_types import Json
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 INVALID: Final = 422
 
-Json = Mapping[str, Any]
 Operation = dict[str, Any]  # one step of a JSON patch, RFC 6902
 
 

@@ -23,10 +23,10 @@ from extender.state.objects import WatchedLease
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
+from vgpu.domain.json_types import JsonObject
 from vgpu.placement.models import ALL
 from vgpu.placement.room import CARD, PodAsk
 
-Json = dict[str, Any]
 MODELS: Final = 8  # models of a trace
 
 
@@ -34,9 +34,9 @@ class AcceptingServer:
     """Stands for the API server: keeps the last Binding."""
 
     def __init__(self) -> None:
-        self.bound: Json = {}
+        self.bound: JsonObject = {}
 
-    async def post(self, path: str, body: Json, *, timeout: float = 30) -> bytes:  # noqa: ARG002 - as the client's
+    async def post(self, path: str, body: JsonObject, *, timeout: float = 30) -> bytes:  # noqa: ARG002 - as the client's
         """Accept a Binding."""
         self.bound = body
         return b"{}"
@@ -54,7 +54,7 @@ class VerbsFleet:
         self._seen = assembly.observers(client, settings, clocks, lambda: 0.0)
         self._verbs = assembly.actors(self._seen, leader).verbs
         self._free = {machine.name: [machine.cpu_milli, machine.memory_mib] for machine in machines}
-        self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[Json]] = {}
+        self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[JsonObject]] = {}
         for machine in machines:
             self._add(machine)
 
@@ -92,14 +92,14 @@ class VerbsFleet:
         self._free[node][0] += ask.cpu_milli
         self._free[node][1] += ask.memory_mib
 
-    async def _best(self, pod: Json, fitting: Sequence[str]) -> str | None:
+    async def _best(self, pod: JsonObject, fitting: Sequence[str]) -> str | None:
         """Return the node with the highest score."""
         if not fitting:
             return None
         scores = json.loads(await self._verbs.prioritize(_bytes({"Pod": pod, "NodeNames": list(fitting)})))
         return str(max(scores, key=lambda each: each["Score"])["Host"])
 
-    def _watch(self, pod: Json) -> None:
+    def _watch(self, pod: JsonObject) -> None:
         self._seen.watches.pods.handler.upsert(objects.watched_pod(_bytes(pod)))
 
     def _add(self, machine: TraceNode) -> None:
@@ -114,7 +114,7 @@ class VerbsFleet:
         self._seen.cluster.leases.put(WatchedLease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
 
 
-def manifest(ask: PodAsk) -> Json:
+def manifest(ask: PodAsk) -> JsonObject:
     """Return the pod of a class, as the webhook leaves it."""
     asked = {names.GPU: ask.gpus} if ask.whole else {names.GPU_MEM: ask.gpus * ask.slices, names.GPU: ask.gpus}
     kubelet = {names.CARD: ask.gpus} if ask.whole else {names.SLICE: ask.gpus * ask.slices}
@@ -133,7 +133,7 @@ def manifest(ask: PodAsk) -> Json:
     }
 
 
-def _bytes(value: Json) -> bytes:
+def _bytes(value: JsonObject) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 

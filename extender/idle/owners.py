@@ -5,9 +5,8 @@ server and must have the UID of the reference; and it counts only what the owner
 pods, so that the right to create a pod is not enough to stop an owner.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +18,6 @@ from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import NOTHING_SET, Setting
 from vgpu.domain.errors import KubernetesError
 
-Json = Mapping[str, Any]
 _NOT_FOUND: Final = 404
 
 PLURALS: Final = {

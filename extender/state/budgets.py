@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from extender.state.objects import WatchedPod
+from vgpu.domain.json_types import Json
 
 PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

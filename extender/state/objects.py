@@ -26,10 +26,10 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
+from vgpu.domain.json_types import JsonObject
 from vgpu.domain.problem import Problem
 from vgpu.placement import fit
 
-Json = dict[str, Any]
 _OURS, _GROUP_LABEL = f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode()
 _GROUP = f'"{names.SCHEDULING_GROUP}"'.encode()
 UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
@@ -257,7 +257,7 @@ def _unreadable(data: bytes, why: str) -> WatchedPod:
 
 def node(raw: bytes) -> KubeNode:
     """Read a Node."""
-    obj: Json = msgspec.json.decode(raw)
+    obj: JsonObject = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
     amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
     rack = (obj["metadata"].get("labels") or {}).get(names.RACK, "")
@@ -269,7 +269,7 @@ def gpunode(raw: bytes) -> GpuNode:
 
     Raises ValueError where cards are reported without the size of a slice: what is taken of them cannot be counted.
     """
-    obj: Json = msgspec.json.decode(raw)
+    obj: JsonObject = msgspec.json.decode(raw)
     metadata, status = obj["metadata"], obj.get("status") or {}
     return GpuNode(
         node=card_status.node(obj),
@@ -283,7 +283,7 @@ def gpunode(raw: bytes) -> GpuNode:
 
 def lease(raw: bytes) -> WatchedLease:
     """Read a Lease."""
-    obj: Json = msgspec.json.decode(raw)
+    obj: JsonObject = msgspec.json.decode(raw)
     spec = obj.get("spec") or {}
     return WatchedLease(
         obj["metadata"]["name"],

@@ -4,16 +4,15 @@ Sources: https://github.com/kubernetes-sigs/scheduler-plugins/blob/master/apis/s
 `PodGroupSpec` of k8s.io/api/scheduling/v1alpha2.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from extender.state.gang_members import GangKey
 from vgpu.domain.asks.gang import MAX_SIZE, GangSource
-
-Json = Mapping[str, Any]
+from vgpu.domain.json_types import Json
 
 MAX_TIMEOUT_S: Final = 3600  # the longest --gang-deadline-s
 

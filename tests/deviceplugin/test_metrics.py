@@ -4,7 +4,6 @@ import asyncio
 import socket
 import subprocess
 import time
-from typing import Any
 
 import httpx
 import pytest
@@ -16,9 +15,8 @@ from tests.strategies import container
 from tests.vgpu.node.builders import uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import MIB
-
-Json = dict[str, Any]
 
 
 @pytest.fixture
@@ -98,7 +96,7 @@ async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_
     await idle_world.until(lambda: has_not(served, "vgpu_container_synthetic{"))
 
 
-async def labelled(idle_world: World, pod: Json, value: str | None) -> None:
+async def labelled(idle_world: World, pod: JsonObject, value: str | None) -> None:
     path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
     await idle_world.client.patch(path, {"metadata": {"labels": {names.SYNTHETIC: value}}})
 

@@ -9,21 +9,21 @@ from tests.strategies import container
 from tests.vgpu.node.builders import NODE, gpu, uuid
 from vgpu.adapters.procfs import HostProcess
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 
 ID, SIDE = "0123456789abcdef" * 4, "fedcba9876543210" * 4
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
-Json = dict[str, Any]
 
 
-async def plain_pod(world: World, name: str = "plain", **metadata: Any) -> Json:
+async def plain_pod(world: World, name: str = "plain", **metadata: Any) -> JsonObject:
     """A running pod of this node that asks for no GPU."""
     spec = {"nodeName": NODE, "containers": [{"name": "main"}]}
     await world.client.post(PODS, {"metadata": {"name": name, **metadata}, "spec": spec})
     return await with_status(world, name, main=ID)
 
 
-async def with_status(world: World, name: str, **containers: str) -> Json:
-    pod: Json = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
+async def with_status(world: World, name: str, **containers: str) -> JsonObject:
+    pod: JsonObject = msgspec.json.decode(await world.client.get(f"{PODS}/{name}"))
     listed = [
         {"name": name, "containerID": f"containerd://{container_id}"} for name, container_id in containers.items()
     ]
@@ -31,20 +31,22 @@ async def with_status(world: World, name: str, **containers: str) -> Json:
     return pod
 
 
-def use(world: World, card: int, pod: Json | None = None, pid: int = 4711, container: str = ID, **more: str) -> None:
+def use(
+    world: World, card: int, pod: JsonObject | None = None, pid: int = 4711, container: str = ID, **more: str
+) -> None:
     """Let a process of a container, or of the host, use a card."""
     path = f"/kubepods/burstable/pod{pod['metadata']['uid']}/{container}" if pod else "/system.slice/x.service"
     world.processes[pid] = HostProcess(more.get("command", "python3"), f"0::{path}\n")
     world.driver.users.setdefault(uuid(card), set()).add(pid)
 
 
-async def condition(world: World) -> Json:
+async def condition(world: World) -> JsonObject:
     listed = (await world.gpunode()).get("status", {}).get("conditions", [])
     return next((each for each in listed if each["type"] == "NoUninvitedProcesses"), {})
 
 
-async def reports(world: World) -> list[Json]:
-    found: list[Json] = (await world.gpunode())["status"]["refusals"]
+async def reports(world: World) -> list[JsonObject]:
+    found: list[JsonObject] = (await world.gpunode())["status"]["refusals"]
     return found
 
 

@@ -9,13 +9,13 @@ from tests.vgpu.node.builders import uuid
 from vgpu.adapters import procfs
 from vgpu.adapters.procfs import FileId
 from vgpu.domain.formats import region
+from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import MIB
 
-Json = dict[str, Any]
 PID = 4711
 
 
-async def sharing_pod(world: World, name: str = "p", **more: Any) -> Json:
+async def sharing_pod(world: World, name: str = "p", **more: Any) -> JsonObject:
     """A running pod with a share of 512 MiB, whose process uses its card by the rules, 100 MiB of it."""
     pod = await world.run(name, container("main", gpu_mem=512), **more)
     await with_status(world, name, main=ID)
@@ -24,13 +24,13 @@ async def sharing_pod(world: World, name: str = "p", **more: Any) -> Json:
     return pod
 
 
-def files_of(world: World, pod: Json) -> frozenset[FileId]:
+def files_of(world: World, pod: JsonObject) -> frozenset[FileId]:
     """What the limiter maps: itself, the limits and the region."""
     paths = ("/usr/local/vgpu/libvgpushare.so", "/run/vgpu/limits", "/run/vgpu/region")
     return frozenset(procfs.file_id(world.kubelet.mount(pod, path)) for path in paths)
 
 
-async def condition(world: World) -> Json:
+async def condition(world: World) -> JsonObject:
     listed = (await world.gpunode()).get("status", {}).get("conditions", [])
     return next((each for each in listed if each["type"] == "LimitsEnforced"), {})
 

@@ -2,22 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import yaml
+
+from vgpu.domain.json_types import JsonObject
 
 FOLDER = Path(__file__).parents[2] / "manifests" / "examples"
 FILES = sorted(FOLDER.glob("*.yaml"))
 
-Json = dict[str, Any]
 
-
-def documents(path: Path) -> list[Json]:
+def documents(path: Path) -> list[JsonObject]:
     """The objects of a file."""
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def pods(document: Json) -> Iterator[Json]:
+def pods(document: JsonObject) -> Iterator[JsonObject]:
     """The pod that an object is, or makes."""
     if document["kind"] == "Pod":
         yield document

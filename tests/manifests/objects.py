@@ -2,17 +2,16 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
+from vgpu.domain.json_types import JsonObject
 
-Json = dict[str, Any]
+MANIFESTS = Path(__file__).parents[2] / "manifests"
 
 
 @cache
-def all_objects() -> tuple[Json, ...]:
+def all_objects() -> tuple[JsonObject, ...]:
     """Every object of every manifest; kustomizations have no name and are left out."""
     read = (each for path in sorted(MANIFESTS.rglob("*.yaml")) for each in yaml.safe_load_all(path.read_text()))
     return tuple(each for each in read if each and "name" in each.get("metadata", {}))

@@ -22,6 +22,7 @@ from images import parts
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, idle
 from vgpu.domain.formats import container_paths
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.gpunode import card_reports, gpunode_status, refusal_reporter
@@ -33,10 +34,8 @@ BASE = ROOT / "manifests" / "base"
 CLEANUP = ROOT / "manifests" / "cleanup" / "cleanup.yaml"
 PROBES = ("livenessProbe", "readinessProbe")
 
-Json = dict[str, Any]
 
-
-def documents() -> list[Json]:
+def documents() -> list[JsonObject]:
     listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
     return [document for name in listed for document in yaml.safe_load_all((BASE / name).read_text())]
 
@@ -44,7 +43,7 @@ def documents() -> list[Json]:
 ALL = documents()
 
 
-def one(kind: str, name: str) -> Json:
+def one(kind: str, name: str) -> JsonObject:
     (found,) = [d for d in ALL if (d["kind"], d["metadata"]["name"]) == (kind, name)]
     return found
 
@@ -66,7 +65,7 @@ def _strings(value: Any, key: str) -> Iterator[str]:
             yield from _strings(child, key)
 
 
-def containers() -> Iterator[tuple[str, Json]]:
+def containers() -> Iterator[tuple[str, JsonObject]]:
     for document in ALL:
         if document["kind"] in ("Deployment", "DaemonSet"):
             for container in document["spec"]["template"]["spec"]["containers"]:
@@ -214,7 +213,7 @@ def test_no_container_of_ours_needs_a_shell() -> None:
 
 
 @pytest.mark.parametrize(("owner", "container"), list(containers()))
-def test_only_the_device_plugin_has_privileges(owner: str, container: Json) -> None:
+def test_only_the_device_plugin_has_privileges(owner: str, container: JsonObject) -> None:
     security = container["securityContext"]
     if owner == "vgpu-deviceplugin":
         assert security == {"privileged": True}
@@ -234,7 +233,7 @@ def test_the_device_plugin_alone_sees_the_processes_of_its_host() -> None:
 
 
 @pytest.mark.parametrize(("owner", "container"), list(containers()))
-def test_every_container_has_both_probes(owner: str, container: Json) -> None:
+def test_every_container_has_both_probes(owner: str, container: JsonObject) -> None:
     assert set(PROBES) <= container.keys(), owner
 
 
@@ -269,7 +268,7 @@ def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
     assert strategy["rollingUpdate"]["maxSurge"] == 0
 
 
-def rules() -> Iterator[tuple[str, Json]]:
+def rules() -> Iterator[tuple[str, JsonObject]]:
     roles = [d for d in ALL if d["kind"] in ("Role", "ClusterRole")]
     for role in roles:
         for rule in role["rules"]:
@@ -277,7 +276,7 @@ def rules() -> Iterator[tuple[str, Json]]:
 
 
 @pytest.mark.parametrize(("role", "rule"), list(rules()))
-def test_no_role_has_wildcards_or_may_delete(role: str, rule: Json) -> None:
+def test_no_role_has_wildcards_or_may_delete(role: str, rule: JsonObject) -> None:
     granted = {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
     assert not granted & {"*", "delete", "deletecollection", "escalate", "impersonate"}, role
     if "secrets" in rule["resources"]:
@@ -317,7 +316,7 @@ def test_the_gpunode_schema_has_the_codes_fields_and_printer_columns() -> None:
             at = at["properties"][key]
 
 
-def fields(schema: Json, path: str = "GPUNode") -> Iterator[tuple[str, Json]]:
+def fields(schema: JsonObject, path: str = "GPUNode") -> Iterator[tuple[str, JsonObject]]:
     """Every field of a schema, with its path."""
     yield path, schema
     for name, child in schema.get("properties", {}).items():

@@ -12,10 +12,9 @@ from vgpu.adapters.metrics import Registry
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 from vgpu.domain.cards.device import Card
+from vgpu.domain.json_types import JsonObject
 from webhook.metrics import ReviewMetrics
 from webhook.rules import AdmissionSettings
-
-Json = dict[str, Any]
 
 H100 = Card("GPU-a", 0, "NVIDIA H100 80GB HBM3", 81559)
 A30 = Card("GPU-b", 1, "NVIDIA A30", 24576)
@@ -33,11 +32,11 @@ def kubeconfig(path: Path, server: str) -> Path:
     return path
 
 
-def container(name: str = "main", limits: Json | None = None, **more: Any) -> Json:
+def container(name: str = "main", limits: JsonObject | None = None, **more: Any) -> JsonObject:
     return {"name": name, "image": "x", **({"resources": {"limits": limits}} if limits else {}), **more}
 
 
-def pod(limits: Json | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
+def pod(limits: JsonObject | None = None, annotations: dict[str, str] | None = None, **spec: Any) -> JsonObject:
     return {
         "metadata": {"name": "p", **({"annotations": annotations} if annotations is not None else {})},
         "spec": {"containers": [container(limits=limits)], **spec},
@@ -46,8 +45,8 @@ def pod(limits: Json | None = None, annotations: dict[str, str] | None = None, *
 
 def review(
     operation: str,
-    obj: Json | None,
-    old: Json | None = None,
+    obj: JsonObject | None,
+    old: JsonObject | None = None,
     groups: tuple[str, ...] = (),
     sub_resource: str = "",
 ) -> bytes:
@@ -62,20 +61,20 @@ def review(
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
 
 
-def response(body: bytes) -> Json:
+def response(body: bytes) -> JsonObject:
     decoded = json.loads(body)
     assert (decoded["apiVersion"], decoded["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-    found: Json = decoded["response"]
+    found: JsonObject = decoded["response"]
     assert found["uid"] == "u1"
     return found
 
 
-def patch_of(body: bytes) -> list[Json]:
-    found: list[Json] = json.loads(base64.b64decode(response(body).get("patch", base64.b64encode(b"[]"))))
+def patch_of(body: bytes) -> list[JsonObject]:
+    found: list[JsonObject] = json.loads(base64.b64decode(response(body).get("patch", base64.b64encode(b"[]"))))
     return found
 
 
-def apply(patch: list[Json], obj: Json) -> Json:
+def apply(patch: list[JsonObject], obj: JsonObject) -> JsonObject:
     """Apply a JSON patch (RFC 6902), as the API server does."""
     result = copy.deepcopy(obj)
     for step in patch:
@@ -87,7 +86,7 @@ def apply(patch: list[Json], obj: Json) -> Json:
     return result
 
 
-def _apply_one(at: Any, last: str, step: Json) -> None:
+def _apply_one(at: Any, last: str, step: JsonObject) -> None:
     if step["op"] == "remove":
         del at[last]
     elif isinstance(at, list):
@@ -128,10 +127,10 @@ _VARIABLES = st.lists(
 
 
 @st.composite
-def containers(draw: st.DrawFn, prefix: str) -> list[Json]:
+def containers(draw: st.DrawFn, prefix: str) -> list[JsonObject]:
     found = []
     for index in range(draw(st.integers(0, 3))):
-        built: Json = {"name": f"{prefix}{index}"}
+        built: JsonObject = {"name": f"{prefix}{index}"}
         if draw(st.booleans()):
             limits = draw(_LIMITS)
             built["resources"] = {"limits": limits} | ({"requests": dict(limits)} if draw(st.booleans()) else {})
@@ -144,9 +143,9 @@ def containers(draw: st.DrawFn, prefix: str) -> list[Json]:
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> Json:
+def pods(draw: st.DrawFn) -> JsonObject:
     """Random pods, most of them invalid."""
-    metadata: Json = {"name": "p"}
+    metadata: JsonObject = {"name": "p"}
     if draw(st.booleans()):
         metadata["annotations"] = draw(
             st.dictionaries(
@@ -163,7 +162,7 @@ def pods(draw: st.DrawFn) -> Json:
                 max_size=3,
             )
         )
-    spec: Json = {"containers": draw(containers("c")), "initContainers": draw(containers("i"))}
+    spec: JsonObject = {"containers": draw(containers("c")), "initContainers": draw(containers("i"))}
     if draw(st.booleans()):
         spec["ephemeralContainers"] = draw(containers("e"))
     if draw(st.booleans()):

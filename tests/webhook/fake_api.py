@@ -2,28 +2,27 @@
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from tests.webhook import builders
+from vgpu.domain.json_types import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Json = dict[str, Any]
 
 
 class FakeApi:
     """Objects by path. `before` runs before each write, so that a test can write first and cause a conflict."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Json] = {}
+        self.objects: dict[str, JsonObject] = {}
         self.writes: list[str] = []
         self.before: Callable[[], None] = lambda: None
         self._version = 0
 
-    def put(self, path: str, obj: Json) -> None:
+    def put(self, path: str, obj: JsonObject) -> None:
         self._version += 1
         metadata = {**obj.get("metadata", {}), "resourceVersion": str(self._version)}
         self.objects[path] = {**obj, "metadata": metadata}
@@ -45,14 +44,14 @@ class FakeApi:
             return self._patch(request.path, body)
         return (self._create if request.method == "POST" else self._replace)(request.path, body)
 
-    def _create(self, path: str, body: Json) -> web.Response:
+    def _create(self, path: str, body: JsonObject) -> web.Response:
         path = f"{path}/{body['metadata']['name']}"
         if path in self.objects:
             return self._status(409, "AlreadyExists")
         self.put(path, body)
         return web.json_response(self.objects[path], status=201)
 
-    def _replace(self, path: str, body: Json) -> web.Response:
+    def _replace(self, path: str, body: JsonObject) -> web.Response:
         found = self.objects.get(path)
         if found is None:
             return self._status(404, "NotFound")
@@ -61,7 +60,7 @@ class FakeApi:
         self.put(path, body)
         return web.json_response(self.objects[path])
 
-    def _patch(self, path: str, body: list[Json]) -> web.Response:
+    def _patch(self, path: str, body: list[JsonObject]) -> web.Response:
         test, *steps = body
         if test != {
             "op": "test",

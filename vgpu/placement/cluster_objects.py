@@ -7,7 +7,7 @@ offers devices.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import host_request, request
@@ -19,6 +19,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import UNKNOWN_HOST, HostRoom, NodeState
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.json_types import Json
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.demand import Demand, TypicalPods
@@ -28,7 +29,6 @@ from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
 
-Json = Mapping[str, Any]
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 

@@ -1,13 +1,13 @@
 """Explanations and simulations as JSON documents, which the admin REST answers and the command line prints."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from vgpu.domain import quantity
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.demand import Demand
 from vgpu.placement.explain import CardVerdict, Explanation, NearestFit, NodeVerdict
@@ -16,10 +16,9 @@ from vgpu.placement.simulate import Landing
 from vgpu.placement.snapshot import NodeView
 
 Views = Mapping[str, NodeView]
-Json = dict[str, Any]
 
 
-def explanation(found: Explanation, views: Views, most: int) -> Json:
+def explanation(found: Explanation, views: Views, most: int) -> JsonObject:
     """Write an explanation: the nodes that fit first, then the nearest fit, then the others by name."""
     near = found.nearest.node if found.nearest else ""
     nodes = sorted(found.nodes, key=lambda each: (each.assignment is None, each.node != near, each.node))
@@ -37,7 +36,7 @@ def explanation(found: Explanation, views: Views, most: int) -> Json:
     }
 
 
-def packed(found: Packed, demand: Demand) -> Json:
+def packed(found: Packed, demand: Demand) -> JsonObject:
     """Write how well cards are packed; no part is fragmented or not before pods were seen."""
     knows = any(each.ask.gpus for each in demand.typical)
     return {
@@ -48,7 +47,7 @@ def packed(found: Packed, demand: Demand) -> Json:
     }
 
 
-def landing(found: Landing, views: Views) -> Json:
+def landing(found: Landing, views: Views) -> JsonObject:
     """Write where a pod would be placed."""
     return {
         "node": found.node,
@@ -72,7 +71,7 @@ def _asked(container: ContainerRequest) -> str:
     return f"{times}{quantity.human_mib(container.memory_mib)}{cores}"
 
 
-def counts(found: Mapping[Reason, int]) -> list[Json]:
+def counts(found: Mapping[Reason, int]) -> list[JsonObject]:
     """Write how many nodes refuse by each reason, in the order in which people need them."""
     return [
         {"reason": str(reason), "text": reasons.WORDS[reason], "nodes": count}
@@ -80,7 +79,7 @@ def counts(found: Mapping[Reason, int]) -> list[Json]:
     ]
 
 
-def _nearest(near: NearestFit | None, views: Views) -> Json | None:
+def _nearest(near: NearestFit | None, views: Views) -> JsonObject | None:
     if near is None:
         return None
     return {
@@ -92,7 +91,7 @@ def _nearest(near: NearestFit | None, views: Views) -> Json | None:
     }
 
 
-def _node(verdict: NodeVerdict, views: Views) -> Json:
+def _node(verdict: NodeVerdict, views: Views) -> JsonObject:
     return {
         "node": verdict.node,
         "fits": verdict.assignment is not None,
@@ -103,7 +102,7 @@ def _node(verdict: NodeVerdict, views: Views) -> Json:
     }
 
 
-def _card(verdict: CardVerdict) -> Json:
+def _card(verdict: CardVerdict) -> JsonObject:
     text = verdict.detail or (reasons.CARD_WORDS.get(verdict.reason, "") if verdict.reason else "")
     return {
         "uuid": verdict.uuid,
@@ -117,7 +116,7 @@ def _card(verdict: CardVerdict) -> Json:
     }
 
 
-def _grants(node: str, assignment: Assignment | None, views: Views) -> list[Json]:
+def _grants(node: str, assignment: Assignment | None, views: Views) -> list[JsonObject]:
     if assignment is None:
         return []
     return [

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 4.0
@@ -17,7 +17,7 @@ class BackoffQueue:
         self._until: dict[str, datetime] = {}
         self._pauses: dict[str, float] = {}
 
-    def due(self, pods: Iterable[Json], now: datetime) -> list[Json]:
+    def due(self, pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
         """Return the pods to try now, oldest first."""
         ready = [pod for pod in pods if self._until.get(pod["metadata"]["uid"], now) <= now]
         return sorted(ready, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))

@@ -10,10 +10,10 @@ from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 
 
-def granted(pod: Json) -> tuple[PodRequest, Assignment] | None:
+def granted(pod: JsonObject) -> tuple[PodRequest, Assignment] | None:
     """Return a pod's request and its assignment; None where it asks for no GPU, or its assignment is not trusted."""
     parsed = request.parse(pod)
     annotations = pod["metadata"].get("annotations") or {}
@@ -23,17 +23,17 @@ def granted(pod: Json) -> tuple[PodRequest, Assignment] | None:
     return parsed.request, assignment
 
 
-def gpus(pod: Json) -> frozenset[str]:
+def gpus(pod: JsonObject) -> frozenset[str]:
     """Return the UUIDs of the cards that a pod was assigned."""
     held = granted(pod)
     return held[1].gpus() if held else frozenset()
 
 
-def used(node: Node, pods: Iterable[Json]) -> dict[str, Usage]:
+def used(node: Node, pods: Iterable[JsonObject]) -> dict[str, Usage]:
     """Return what pods take of each card of a node."""
     return usage.on_node(node, filter(None, map(granted, pods)))
 
 
-def state(node: Node, pods: Iterable[Json]) -> NodeState:
+def state(node: Node, pods: Iterable[JsonObject]) -> NodeState:
     """Return a node's cards with what pods take of them."""
     return NodeState.of(node, used(node, pods), {})

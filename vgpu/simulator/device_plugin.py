@@ -7,10 +7,11 @@ from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import Json, Target
+from vgpu.simulator.api.resources import Target
 
 LEASE_S: Final = 1.0
 LEASE_DURATION_S: Final = 3
@@ -31,13 +32,13 @@ class DevicePlugin:
         await self.publish({}, [])
         await self._write_lease(self._node.name)
 
-    async def publish(self, used: dict[str, Usage], measured: list[Json]) -> None:
+    async def publish(self, used: dict[str, Usage], measured: list[JsonObject]) -> None:
         """Publish what is held of each card, and what containers use; writes only what has changed."""
         status = nodes.gpunode_status(self._node, used) | {"usage": measured}
         await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
         devices = nodes.devices(self._node, used)
 
-        def with_devices(old: Json) -> Json:
+        def with_devices(old: JsonObject) -> JsonObject:
             amounts = {key: {**old["status"][key], **more} for key, more in devices.items()}
             return {**old, "status": {**old["status"], **amounts}}
 

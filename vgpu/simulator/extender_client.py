@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from vgpu.domain.errors import OutsideError
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 
 
 class ExtenderError(OutsideError):
@@ -50,7 +50,7 @@ class ExtenderClient:
         self._url = url
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
 
-    async def filter(self, pod: Json, nodes: Sequence[str]) -> FilterAnswer:
+    async def filter(self, pod: JsonObject, nodes: Sequence[str]) -> FilterAnswer:
         """Ask which nodes fit.
 
         Raises:
@@ -65,7 +65,7 @@ class ExtenderClient:
         refused = (answer.failed_nodes or {}) | (answer.failed_and_unresolvable_nodes or {})
         return FilterAnswer(tuple(node for node in nodes if node in fitting), refused)
 
-    async def best(self, pod: Json, nodes: Sequence[str]) -> str:
+    async def best(self, pod: JsonObject, nodes: Sequence[str]) -> str:
         """Return the node with the best score, the first of equals; where prioritize fails, the first node."""
         try:
             scores = await self._ask("prioritize", {"Pod": pod, "NodeNames": list(nodes)}, list[_HostPriority])
@@ -74,7 +74,7 @@ class ExtenderClient:
         by_node = {entry.host: entry.score for entry in scores}
         return max(nodes, key=lambda node: by_node.get(node, 0))
 
-    async def bind(self, pod: Json, node: str) -> None:
+    async def bind(self, pod: JsonObject, node: str) -> None:
         """Ask the extender to bind a pod.
 
         Raises:
@@ -86,7 +86,7 @@ class ExtenderClient:
         if answer.error:
             raise ExtenderError(f"bind: {answer.error}")
 
-    async def _ask(self, verb: str, args: Json, answer: type[Any]) -> Any:
+    async def _ask(self, verb: str, args: JsonObject, answer: type[Any]) -> Any:
         body, headers = msgspec.json.encode(args), {"Content-Type": "application/json"}
         try:
             url = f"{self._url}/{verb}"

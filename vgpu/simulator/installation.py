@@ -7,9 +7,10 @@ from typing import Final
 import yaml
 
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import Json, Target
+from vgpu.simulator.api.resources import Target
 
 CA_OBJECT: Final = "vgpu-webhook-ca"  # empty: the webhook may not create Secrets, only write this one
 WEBHOOK: Final = "vgpu-webhook"  # name of both configurations; the webhook writes its CA into them
@@ -55,7 +56,7 @@ def write_kubeconfig(path: Path, server: str) -> None:
     path.write_text(json.dumps(config, indent=1))
 
 
-def _hook(name: str, url: str, operations: list[str]) -> Json:
+def _hook(name: str, url: str, operations: list[str]) -> JsonObject:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "resources": ["pods"]}
     elsewhere = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", names.NAMESPACE]}
     return {

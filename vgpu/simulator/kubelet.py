@@ -12,11 +12,12 @@ from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain.asks import request
 from vgpu.domain.cards.device import Node
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.placement import fit
 from vgpu.simulator import card_usage, measured, nodes
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.device_plugin import DevicePlugin
 
 ROUND_S: Final = 0.25
@@ -53,15 +54,15 @@ class Kubelet:
         await self.plugin.publish(card_usage.used(self._node, running), measured.entries(running, self._cluster.now()))
         await self.plugin.renew()
 
-    def _bound(self) -> list[Json]:
+    def _bound(self) -> list[JsonObject]:
         every = self._cluster.store.objects(PODS.name)
         return [pod for pod in every if pod["spec"].get("nodeName") == self._node.name]
 
-    def _running(self) -> list[Json]:
+    def _running(self) -> list[JsonObject]:
         """Return the pods that hold devices: from their admission until they are terminal."""
         return [pod for pod in self._bound() if pod["status"]["phase"] == "Running"]
 
-    async def _sync(self, pod: Json) -> None:
+    async def _sync(self, pod: JsonObject) -> None:
         now, phase = self._cluster.now(), pod["status"]["phase"]
         if "deletionTimestamp" in pod["metadata"]:
             await self._forget(pod)
@@ -71,7 +72,7 @@ class Kubelet:
             ended = _containers(pod, {"terminated": {"reason": "Completed", "exitCode": 0}})
             await self._write(pod, {**pod["status"], "phase": "Succeeded", **ended})
 
-    def _verdict(self, pod: Json) -> str:
+    def _verdict(self, pod: JsonObject) -> str:
         """Return the reason why the node does not run a pod; empty where it does."""
         if request.parse(pod).request is None:
             return ""
@@ -81,13 +82,13 @@ class Kubelet:
         asked, chosen = held
         return "" if fit.has_room_for(card_usage.state(self._node, self._running()), chosen, asked) else UNFIT
 
-    async def _forget(self, pod: Json) -> None:
+    async def _forget(self, pod: JsonObject) -> None:
         try:
             await self._cluster.delete(pods.target(pod), {"gracePeriodSeconds": 0})
         except KubernetesError:
             return  # another client was faster
 
-    async def _write(self, pod: Json, status: Json) -> None:
+    async def _write(self, pod: JsonObject, status: JsonObject) -> None:
         try:
             await self._cluster.update(
                 pods.target(pod, "status"), {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
@@ -96,7 +97,7 @@ class Kubelet:
             return  # the pod is gone or was recreated: the next round sees the change
 
 
-def started(pod: Json, refusal: str, now: datetime) -> Json:
+def started(pod: JsonObject, refusal: str, now: datetime) -> JsonObject:
     """Return the status of a pod that the node starts (no refusal), cannot start yet, or fails."""
     status = {**pod["status"], "startTime": pod["status"].get("startTime", timestamps.seconds(now))}
     if refusal == UNFIT:
@@ -113,7 +114,7 @@ def started(pod: Json, refusal: str, now: datetime) -> Json:
     return pods.with_condition(status, "Ready", "True", now=now)
 
 
-def has_finished(pod: Json, now: datetime) -> bool:
+def has_finished(pod: JsonObject, now: datetime) -> bool:
     """Whether a pod has run for the time of its annotation; without the annotation it never finishes."""
     seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
     if seconds is None:
@@ -121,7 +122,7 @@ def has_finished(pod: Json, now: datetime) -> bool:
     return now - datetime.fromisoformat(pod["status"]["startTime"]) >= timedelta(seconds=float(seconds))
 
 
-def _containers(pod: Json, state: Json) -> Json:
+def _containers(pod: JsonObject, state: JsonObject) -> JsonObject:
     ready = "running" in state
     named = [container["name"] for container in pod["spec"]["containers"]]
     return {"containerStatuses": [{"name": name, "ready": ready, "state": state} for name in named]}

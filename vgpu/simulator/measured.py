@@ -7,9 +7,9 @@ from typing import Final
 
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.simulator import card_usage
-from vgpu.simulator.api.resources import Json
 
 PERIOD_MS: Final = 10_000  # between two reports
 IDLE_CORES: Final = 10  # that a container without guaranteed time finds idle
@@ -17,14 +17,14 @@ _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 
 
-def entries(pods: Iterable[Json], now: datetime) -> list[Json]:
+def entries(pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
     """Return the entries of `status.usage` of a node with these running pods; they change every ten seconds."""
     until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
     found = [measured_use.as_json(use) for pod in pods for use in _uses(pod, until_ms)]
     return found[: measured_use.MAX_ENTRIES]
 
 
-def _uses(pod: Json, until_ms: int) -> Iterator[MeasuredUse]:
+def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
     held = card_usage.granted(pod)
     started_ms = int(datetime.fromisoformat(pod["status"]["startTime"]).timestamp() * 1000)
     from_ms = max(started_ms, until_ms // _HOUR_MS * _HOUR_MS)

@@ -11,8 +11,8 @@ from vgpu.domain.cards import summary
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
-from vgpu.simulator.api.resources import Json
 
 MODEL: Final = "NVIDIA H100 80GB HBM3"
 READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
@@ -24,7 +24,7 @@ def fleet(nodes: int, cards: int, memory_mib: int, slice_mib: int) -> tuple[Node
     return tuple(_node(f"node-{n + 1}", cards, memory_mib, slice_mib) for n in range(nodes))
 
 
-def node_object(node: Node) -> Json:
+def node_object(node: Node) -> JsonObject:
     """Return the Node as its kubelet registers it, before any device plugin."""
     return {
         "metadata": {"name": node.name, "labels": {"kubernetes.io/hostname": node.name}},
@@ -38,13 +38,13 @@ def node_object(node: Node) -> Json:
     }
 
 
-def gpunode_object(node: Node, owner_uid: str) -> Json:
+def gpunode_object(node: Node, owner_uid: str) -> JsonObject:
     """Return the GPUNode as the device plugin creates it, owned by its Node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": owner_uid}
     return {"metadata": {"name": node.name, "ownerReferences": [owner]}, "spec": {"cards": []}}
 
 
-def gpunode_status(node: Node, used: Mapping[str, Usage]) -> Json:
+def gpunode_status(node: Node, used: Mapping[str, Usage]) -> JsonObject:
     """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
     cards = [_held(card, used.get(card.uuid, NO_USAGE)) for card in node.cards]
     return {

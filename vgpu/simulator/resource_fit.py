@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 from vgpu.domain import quantity
 from vgpu.domain.asks import request
 from vgpu.domain.asks.request import ContainerKind
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api.pods import TERMINAL
-from vgpu.simulator.api.resources import Json
 
 
-def requested(pod: Json) -> dict[str, int]:
+def requested(pod: JsonObject) -> dict[str, int]:
     """Return what a pod requests of each extended resource: the larger of its init phase and its app phase."""
     sidecars: Counter[str] = Counter()
     apps: Counter[str] = Counter()
@@ -27,7 +27,7 @@ def requested(pod: Json) -> dict[str, int]:
     return {name: max(running[name], largest.get(name, 0)) for name in sorted(running.keys() | largest.keys())}
 
 
-def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
+def requested_on(pods: Iterable[JsonObject], node: str) -> dict[str, int]:
     """Return what the pods on a node that are not terminal request together."""
     total: Counter[str] = Counter()
     for pod in pods:
@@ -36,7 +36,7 @@ def requested_on(pods: Iterable[Json], node: str) -> dict[str, int]:
     return dict(total)
 
 
-def refusal(node: Json, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
+def refusal(node: JsonObject, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
     """Return why a node is ruled out, in kube-scheduler's words; empty where it is not."""
     if node["spec"].get("unschedulable"):
         return "node(s) were unschedulable"

@@ -12,10 +12,11 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import resource_fit, scheduling_status
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import PODS, Json
+from vgpu.simulator.api.resources import PODS
 from vgpu.simulator.backoff import BackoffQueue
 from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
 
@@ -38,7 +39,7 @@ class Profile:
     managed: AbstractSet[str] = frozenset()
     ignored: AbstractSet[str] = frozenset()
 
-    def extender_for(self, pod: Json) -> ExtenderClient | None:
+    def extender_for(self, pod: JsonObject) -> ExtenderClient | None:
         """Return the extender where the pod asks for a managed resource."""
         return self.extender if resource_fit.requested(pod).keys() & self.managed else None
 
@@ -76,7 +77,7 @@ class Scheduler:
                 await self._attempt(pod)
             await self._cluster.store.wait(PODS.name, version, ROUND_S)
 
-    def _is_waiting(self, pod: Json) -> bool:
+    def _is_waiting(self, pod: JsonObject) -> bool:
         return (
             pod["spec"]["schedulerName"] == self._profile.name
             and not pod["spec"].get("nodeName")
@@ -84,7 +85,7 @@ class Scheduler:
             and pod["metadata"]["uid"] not in self._assumed
         )
 
-    async def _attempt(self, pod: Json) -> None:
+    async def _attempt(self, pod: JsonObject) -> None:
         """Run one scheduling cycle."""
         try:
             chosen = await self._choose(pod)
@@ -98,7 +99,7 @@ class Scheduler:
         self._binding.add(task)
         task.add_done_callback(self._binding.discard)
 
-    async def _choose(self, pod: Json) -> str | Unschedulable:
+    async def _choose(self, pod: JsonObject) -> str | Unschedulable:
         refusals = self._filter(pod)
         fitting = [node for node, why in refusals.items() if not why]
         extender = self._profile.extender_for(pod)
@@ -110,7 +111,7 @@ class Scheduler:
             return Unschedulable(resource_fit.failure_message(refusals))
         return await extender.best(pod, fitting) if extender is not None and len(fitting) > 1 else fitting[0]
 
-    def _filter(self, pod: Json) -> dict[str, str]:
+    def _filter(self, pod: JsonObject) -> dict[str, str]:
         """Return why each node is ruled out by extended resources; empty for the nodes that are not."""
         wanted, placed = (
             resource_fit.requested(pod),
@@ -123,11 +124,11 @@ class Scheduler:
             refusals[name] = resource_fit.refusal(node, wanted, taken, self._profile.ignored)
         return refusals
 
-    def _as_assumed(self, pod: Json) -> Json:
+    def _as_assumed(self, pod: JsonObject) -> JsonObject:
         node = self._assumed.get(pod["metadata"]["uid"])
         return {**pod, "spec": {**pod["spec"], "nodeName": node}} if node else pod
 
-    async def _bind(self, pod: Json, node: str) -> None:
+    async def _bind(self, pod: JsonObject, node: str) -> None:
         extender, metadata = self._profile.extender_for(pod), pod["metadata"]
         try:
             if extender is not None:
@@ -140,6 +141,6 @@ class Scheduler:
         finally:
             del self._assumed[metadata["uid"]]
 
-    async def _give_up(self, pod: Json, why: str) -> None:
+    async def _give_up(self, pod: JsonObject, why: str) -> None:
         self._queue.pause(pod["metadata"]["uid"], self._cluster.now())
         await scheduling_status.mark_unschedulable(self._cluster, pod, why, component=self._profile.name)

@@ -2,12 +2,13 @@
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import EVENTS, Json, Target
+from vgpu.simulator.api.resources import EVENTS, Target
 
 
-async def mark_unschedulable(cluster: InMemoryCluster, pod: Json, why: str, *, component: str) -> None:
+async def mark_unschedulable(cluster: InMemoryCluster, pod: JsonObject, why: str, *, component: str) -> None:
     """Write the condition and the Event, unless the pod is gone, is bound by now, or has this reason already."""
     current = cluster.find(pods.target(pod))
     if current is None or current["spec"].get("nodeName") or why == last_reason(current):
@@ -23,14 +24,14 @@ async def mark_unschedulable(cluster: InMemoryCluster, pod: Json, why: str, *, c
         return  # the pod was deleted meanwhile
 
 
-def last_reason(pod: Json) -> str:
+def last_reason(pod: JsonObject) -> str:
     """Return the scheduler's last message about why a pod has no node; empty where there is none."""
     conditions = pod["status"].get("conditions") or ()
     found = next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)
     return str(found.get("message", "")) if found else ""
 
 
-def _event(cluster: InMemoryCluster, pod: Json, why: str, component: str) -> Json:
+def _event(cluster: InMemoryCluster, pod: JsonObject, why: str, component: str) -> JsonObject:
     time = timestamps.seconds(cluster.now())
     about = {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
     return {

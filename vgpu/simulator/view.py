@@ -8,9 +8,10 @@ from vgpu.domain import quantity
 from vgpu.domain.asks import request
 from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.cards.device import Node
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import card_usage, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
-from vgpu.simulator.api.resources import EVENTS, PODS, Json
+from vgpu.simulator.api.resources import EVENTS, PODS
 from vgpu.simulator.api.store import Store
 from vgpu.simulator.workload import RejectedPod
 
@@ -60,7 +61,7 @@ def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod])
     return View(tuple(cards), (*rows, *rejected))
 
 
-def describe_request(pod: Json) -> str:
+def describe_request(pod: JsonObject) -> str:
     """Describe what a pod asks for: `8 GiB, 30 %`, `3 x 6 GiB, 80 %`, `1 whole card`."""
     wanted = request.parse(pod).request
     return "; ".join(map(_container, wanted.containers)) if wanted else ""
@@ -74,7 +75,7 @@ def _container(asked: ContainerRequest) -> str:
     return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
 
 
-def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodLine:
+def _pod(pod: JsonObject, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodLine:
     phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
     waits = phase == "Pending" and not pod["spec"].get("nodeName")
     note = (
@@ -85,7 +86,7 @@ def _pod(pod: Json, nodes: Mapping[str, Node], details: Mapping[str, str]) -> Po
     return PodLine(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
 
 
-def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
+def _where(pod: JsonObject, nodes: Mapping[str, Node]) -> str:
     name, gpus = str(pod["spec"].get("nodeName", "")), card_usage.gpus(pod)
     if name not in nodes or not gpus:
         return name
@@ -93,7 +94,7 @@ def _where(pod: Json, nodes: Mapping[str, Node]) -> str:
     return f"{name} {'cards' if len(indexes) > 1 else 'card'} {', '.join(map(str, indexes))}"
 
 
-def _cards(node: Node, pods: Iterable[Json]) -> Iterator[CardLine]:
+def _cards(node: Node, pods: Iterable[JsonObject]) -> Iterator[CardLine]:
     holders = [p for p in pods if p["spec"].get("nodeName") == node.name and p["status"]["phase"] not in TERMINAL]
     on_card = [(card_usage.gpus(pod), _name(pod)) for pod in holders]
     for state in card_usage.state(node, holders).cards:
@@ -114,6 +115,6 @@ def _details(store: Store) -> dict[str, str]:
     return {event["involvedObject"]["uid"]: event["message"] for event in events}
 
 
-def _name(pod: Json) -> str:
+def _name(pod: JsonObject) -> str:
     name: str = pod["metadata"]["name"]
     return name

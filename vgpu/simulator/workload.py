@@ -8,8 +8,9 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.kubelet import RUNS_FOR
 
 NAMESPACE: Final = "default"
@@ -25,7 +26,7 @@ class PodTemplate:
     annotations: dict[str, str] = field(default_factory=dict)
     runs_s: int = 0
 
-    def manifest(self, name: str = "") -> Json:
+    def manifest(self, name: str = "") -> JsonObject:
         """Return the manifest as a user would write it."""
         annotations = self.annotations | ({RUNS_FOR: str(self.runs_s)} if self.runs_s else {})
         container = {"name": "main", "image": "example/cuda", "resources": {"limits": self.limits}}
@@ -63,7 +64,7 @@ BATCH_PODS: Final = (
 )
 
 
-def manifests(count: int) -> Iterator[Json]:
+def manifests(count: int) -> Iterator[JsonObject]:
     """Yield the manifests of `count` pods: one of each kind, then batch pods."""
     yield from (wanted.manifest() for wanted in FIRST_PODS[:count])
     for number, wanted in enumerate(islice(cycle(BATCH_PODS), max(0, count - len(FIRST_PODS))), 1):
@@ -84,7 +85,7 @@ class SimulatedWorkload:
             await self.create(manifest)
             await self._sleep(PAUSE_S)
 
-    async def create(self, manifest: Json) -> None:
+    async def create(self, manifest: JsonObject) -> None:
         """Create one pod through admission, as kubectl does."""
         try:
             await self._cluster.create(Target(PODS, NAMESPACE), manifest)

@@ -8,20 +8,19 @@ configuration's resourceVersion, so that no other client's change is undone.
 import base64
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from webhook.certificates import ca_rotation
 from webhook.certificates.signing import Authority
 
 ATTEMPTS: Final = 5
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1"
 KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-
-Json = dict[str, Any]
 
 
 async def shared_authorities(
@@ -66,7 +65,7 @@ async def publish_bundle(client: KubernetesClient, kind: str, name: str, bundle:
     raise KubernetesError(HTTPStatus.CONFLICT, "Conflict", f"{kind} {name} changes faster than it can be read")
 
 
-def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
+def bundle_patch(configuration: JsonObject, bundle: bytes) -> list[JsonObject]:
     """Return the JSON patch that puts the bundle into every webhook; empty where nothing changes."""
     text = base64.b64encode(bundle).decode()
     changes = [
@@ -78,9 +77,9 @@ def bundle_patch(configuration: Json, bundle: bytes) -> list[Json]:
     return [{"op": "test", "path": "/metadata/resourceVersion", "value": version}, *changes] if changes else []
 
 
-async def _read(client: KubernetesClient, path: str) -> Json:
+async def _read(client: KubernetesClient, path: str) -> JsonObject:
     try:
-        found: Json = msgspec.json.decode(await client.get(path))
+        found: JsonObject = msgspec.json.decode(await client.get(path))
     except KubernetesError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             why = f"{path} does not exist; create it empty, as in manifests/base/rbac-webhook.yaml"
@@ -89,12 +88,12 @@ async def _read(client: KubernetesClient, path: str) -> Json:
     return found
 
 
-def _data(secret: Json) -> dict[str, bytes]:
+def _data(secret: JsonObject) -> dict[str, bytes]:
     found = secret.get("data") or {}
     return {key: base64.b64decode(value) for key, value in found.items()}
 
 
-async def _store(client: KubernetesClient, path: str, secret: Json, wanted: tuple[Authority, ...]) -> bool:
+async def _store(client: KubernetesClient, path: str, secret: JsonObject, wanted: tuple[Authority, ...]) -> bool:
     """Replace the Secret's data; return False where another replica was faster."""
     data = {key: base64.b64encode(value).decode() for key, value in ca_rotation.encode(wanted).items()}
     try:

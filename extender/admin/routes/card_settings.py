@@ -9,12 +9,11 @@ import msgspec
 from extender.admin.problems import AdminProblem
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 
 ATTEMPTS: Final = 5
 MAX_CARDS: Final = 64  # of the custom resource
 TIMEOUT_S: Final = 5.0
-
-Json = dict[str, Any]
 
 
 class GpuNodeClient(Protocol):
@@ -56,7 +55,7 @@ class CardSettings:
         raise AdminProblem(HTTPStatus.CONFLICT, f"GPUNode {node} changes all the time; try again")
 
 
-def with_cordon(cards: list[Json], uuid: str, *, cordoned: bool) -> list[Json] | None:
+def with_cordon(cards: list[JsonObject], uuid: str, *, cordoned: bool) -> list[JsonObject] | None:
     """Return the list with one card's cordon set; None where it is set already."""
     known = next((card for card in cards if card.get("uuid") == uuid), None)
     if bool((known or {}).get("cordoned")) == cordoned:

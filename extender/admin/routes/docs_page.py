@@ -2,8 +2,10 @@
 
 import html as escaping
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final
+
+from vgpu.domain.json_types import Json
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -20,8 +22,6 @@ h2 { margin-top: 2.5rem }
 summary { cursor: pointer }
 .verb { font-weight: 600; text-transform: uppercase }
 """
-
-Json = Mapping[str, Any]
 
 
 def html(document: Json) -> str:

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
 from extender.admin.worker.fleet import Fleet
 from extender.admin.worker.simulation import FleetSimulation
+from vgpu.domain.json_types import JsonObject
 from vgpu.placement import documents, explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
 
 Pause = Callable[[], None]
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Explain:
     most: int
     reserved: Mapping[str, NodeRefusal] = field(default_factory=dict)
 
-    def answer(self, fleet: Fleet, pause: Pause) -> Json:
+    def answer(self, fleet: Fleet, pause: Pause) -> JsonObject:
         """Explain."""
         request, views = self.pod.request, fleet.views
         policy = self.defaults.gpu_policy_for(request.options)
@@ -43,9 +42,9 @@ class Reasons:
     pods: Sequence[Wanted]
     defaults: DefaultPolicies
 
-    def answer(self, fleet: Fleet, pause: Pause) -> list[Json]:
+    def answer(self, fleet: Fleet, pause: Pause) -> list[JsonObject]:
         """Judge each pod alone."""
-        simulation, known = FleetSimulation(fleet, self.defaults), dict[Wanted, Json]()
+        simulation, known = FleetSimulation(fleet, self.defaults), dict[Wanted, JsonObject]()
         for pod in self.pods:
             if pod not in known:
                 pause()
@@ -60,7 +59,7 @@ class Simulate:
     pods: Sequence[Wanted]
     defaults: DefaultPolicies
 
-    def answer(self, fleet: Fleet, pause: Pause) -> Json:
+    def answer(self, fleet: Fleet, pause: Pause) -> JsonObject:
         """Simulate, and take everything back."""
         with fleet.tried():
             before = self._packed(fleet)
@@ -68,7 +67,7 @@ class Simulate:
             landings = [documents.landing(each, fleet.views) for each in landed]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
-    def _packed(self, fleet: Fleet) -> Json:
+    def _packed(self, fleet: Fleet) -> JsonObject:
         demand = self.defaults.demand
         return documents.packed(fleet.choice(self.defaults.models).packed(demand, self.defaults.models), demand)
 

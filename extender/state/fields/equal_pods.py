@@ -18,6 +18,7 @@ from vgpu.domain.asks.request import Parsed
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.json_types import Json
 
 MAX_KEYS: Final = 1_024
 MAX_LENGTH: Final = 4_096  # characters of a key: users write them, and the keys must not fill this process's memory
@@ -27,7 +28,6 @@ MAX_ASSIGNMENT: Final = 512  # characters of one that is kept
 
 _ANNOTATIONS: Final = frozenset(names.USER_ANNOTATIONS)
 
-Json = Mapping[str, Any]
 _Key: TypeAlias = tuple[Any, ...]
 K = TypeVar("K")
 V = TypeVar("V")

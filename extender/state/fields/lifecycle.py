@@ -4,14 +4,13 @@ Times are Unix milliseconds; Kubernetes writes whole seconds. What cannot be rea
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from extender.state.fields import api_times
 from vgpu.domain.asks.request import MAX_CONTAINERS
-
-Json = Mapping[str, Any]
+from vgpu.domain.json_types import Json
 
 MAX_KIND: Final = 63
 MAX_NAME: Final = 253

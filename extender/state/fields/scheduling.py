@@ -1,13 +1,13 @@
 """What kube-scheduler's preemption looks at of a pod. Users write these fields: what cannot be read has its default."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from extender.state.fields import api_times
+from vgpu.domain.json_types import Json
 
-Json = Mapping[str, Any]
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 

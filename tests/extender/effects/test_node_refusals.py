@@ -10,18 +10,17 @@ from extender.state.fields import refused
 from extender.state.fields.refused import RefusedPod
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 
-Json = dict[str, Any]
 
-
-def entry(pod: Json, /, **fields: Any) -> Json:
+def entry(pod: JsonObject, /, **fields: Any) -> JsonObject:
     """A report of a pod, with other fields where given."""
     metadata = pod["metadata"]
     made = {"podUID": metadata["uid"], "pod": metadata["name"], "reason": "CardMismatch", "message": "why"}
     return made | {"evict": True} | fields
 
 
-async def report(world: World, node: str, *entries: Json) -> None:
+async def report(world: World, node: str, *entries: JsonObject) -> None:
     await world.client.patch(f"{names.GPUNODES_PATH}/{node}/status", {"status": {"refusals": list(entries)}})
     await world.until(lambda: len(world.cluster.objects.gpunodes[node].refusals) == len(entries))
     for _ in range(20):
@@ -29,14 +28,14 @@ async def report(world: World, node: str, *entries: Json) -> None:
         await asyncio.sleep(0.006)
 
 
-async def bound(world: World, node: str = "n1") -> Json:
+async def bound(world: World, node: str = "n1") -> JsonObject:
     pod = await world.create_pod()
     assert await world.bind(pod, node) == ""
     await world.until_bound_is_watched(pod)
     return pod
 
 
-async def is_leaving(world: World, pod: Json) -> bool:
+async def is_leaving(world: World, pod: JsonObject) -> bool:
     found = json.loads(await world.client.get(f"{PODS}/{pod['metadata']['name']}"))
     return "deletionTimestamp" in found["metadata"]
 
@@ -69,15 +68,15 @@ async def test_a_node_cannot_have_pods_evicted_that_are_elsewhere_or_without_a_g
 
 async def plain_pod(
     world: World, name: str = "plain", node: str = "n1", namespace: str = "default", **more: Any
-) -> Json:
+) -> JsonObject:
     """A pod without a GPU, which the extender's watch leaves out."""
     spec = {"nodeName": node, "containers": [{"name": "c"}]}
     path = f"/api/v1/namespaces/{namespace}/pods"
-    created: Json = json.loads(await world.client.post(path, {"metadata": {"name": name, **more}, "spec": spec}))
+    created: JsonObject = json.loads(await world.client.post(path, {"metadata": {"name": name, **more}, "spec": spec}))
     return created
 
 
-def uninvited(pod: Json, /, **fields: Any) -> Json:
+def uninvited(pod: JsonObject, /, **fields: Any) -> JsonObject:
     metadata = pod["metadata"]
     named = {"pod": f"{metadata['namespace']}/{metadata['name']}", "reason": names.CARD_USED_WITHOUT_SHARE}
     return entry(pod, **(named | fields))

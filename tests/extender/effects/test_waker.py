@@ -3,7 +3,6 @@
 import asyncio
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -13,8 +12,7 @@ from tests.extender.conftest import PODS, World, gpu_node
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-
-Json = dict[str, Any]
+from vgpu.domain.json_types import JsonObject
 
 
 @pytest.fixture
@@ -38,14 +36,14 @@ async def renew(world: World, node: str) -> None:
     await lease.renew(world.client, names.NAMESPACE, names.node_lease(node), node, 3, datetime.now(UTC))
 
 
-async def waiting(world: World, *, gpu_mem: int = 2048) -> Json:
+async def waiting(world: World, *, gpu_mem: int = 2048) -> JsonObject:
     """A pod that kube-scheduler found no node for."""
     pod = await world.create_pod(gpu_mem=gpu_mem)
     await refuse(world, pod)
     return pod
 
 
-async def refuse(world: World, pod: Json) -> None:
+async def refuse(world: World, pod: JsonObject) -> None:
     """Write down that kube-scheduler found no node for a pod."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     await world.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": {"conditions": [condition]}})

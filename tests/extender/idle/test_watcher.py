@@ -15,8 +15,8 @@ from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 
-Json = dict[str, Any]
 NODE = f"{names.GPUNODES_PATH}/n1/status"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
@@ -36,14 +36,14 @@ class Idle:
 
     world: World
     minutes: dict[str, float | None] = field(default_factory=dict)
-    pods: dict[str, Json] = field(default_factory=dict)
+    pods: dict[str, JsonObject] = field(default_factory=dict)
 
-    async def run_pod(self, annotations: dict[str, str] | None = None, **metadata: Any) -> Json:
+    async def run_pod(self, annotations: dict[str, str] | None = None, **metadata: Any) -> JsonObject:
         name = f"nb-{next(numbers)}"
         made = strategies.admit(strategies.pod(strategies.container(gpu_mem=256), annotations=annotations))
         made["metadata"] = {"name": name, "namespace": "default", "annotations": annotations or {}, **metadata}
         del made["spec"]["nodeName"]
-        pod: Json = json.loads(await self.world.client.post(PODS, made))
+        pod: JsonObject = json.loads(await self.world.client.post(PODS, made))
         await self.world.until(lambda: pod["metadata"]["uid"] in self.world.cluster.objects.pods)
         assert await self.world.bind(pod, "n1") == ""
         started = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -53,7 +53,7 @@ class Idle:
         self.pods[pod["metadata"]["uid"]] = pod
         return pod
 
-    def known(self, pod: Json) -> WatchedPod:
+    def known(self, pod: JsonObject) -> WatchedPod:
         return self.world.cluster.objects.pods[pod["metadata"]["uid"]]
 
     async def report(self, **more: Any) -> None:
@@ -65,7 +65,7 @@ class Idle:
         await self.world.until(lambda: all(self.has_seen(uid, now) for uid in self.minutes))
         await self.world.until(lambda: not self.world.seen.idle.waiting)
 
-    def entry(self, uid: str, now: int, minutes: float | None) -> Json:
+    def entry(self, uid: str, now: int, minutes: float | None) -> JsonObject:
         (grant,) = self.world.cluster.objects.pods[uid].assignment.containers["main"]  # type: ignore[union-attr]
         made = {
             "podUID": uid,
@@ -81,7 +81,7 @@ class Idle:
         uses = self.world.cluster.objects.gpunodes["n1"].usage.get(uid, ())
         return any(use.until_ms == now for use in uses)
 
-    async def idle(self, minutes: int, *pods: Json) -> None:
+    async def idle(self, minutes: int, *pods: JsonObject) -> None:
         """Let minutes pass in which these pods use nothing: a report every ten minutes, and then every minute."""
         for step in (10,) * (minutes // 10) + (1,) * (minutes % 10):
             self.world.clock.seconds += 60 * step
@@ -90,13 +90,13 @@ class Idle:
                 self.minutes[uid] = (self.minutes.get(uid) or 0) + step
             await self.report()
 
-    async def is_leaving(self, pod: Json) -> bool:
+    async def is_leaving(self, pod: JsonObject) -> bool:
         try:
             return "deletionTimestamp" in (await self.world.read(pod))["metadata"]
         except KubernetesError:
             return True
 
-    async def is_warned(self, pod: Json) -> bool:
+    async def is_warned(self, pod: JsonObject) -> bool:
         conditions = (await self.world.read(pod))["status"].get("conditions", [])
         return any(
             condition["type"] == names.IDLE_CONDITION and condition["status"] == "True" for condition in conditions
@@ -239,7 +239,9 @@ async def test_only_the_leader_acts(idle: Idle) -> None:
     assert not await idle.is_warned(notebook)
 
 
-async def owned(idle: Idle, kind: str, template: dict[str, str], replicas: int, **metadata: Any) -> tuple[Json, Json]:
+async def owned(
+    idle: Idle, kind: str, template: dict[str, str], replicas: int, **metadata: Any
+) -> tuple[JsonObject, JsonObject]:
     """A Deployment with its ReplicaSet, or a StatefulSet; return it, and the owner reference of its pods."""
     spec = {"replicas": replicas, "template": {"metadata": {"annotations": template}}}
     client, name = idle.world.client, f"nb{next(numbers)}"
@@ -252,12 +254,12 @@ async def owned(idle: Idle, kind: str, template: dict[str, str], replicas: int, 
     return owner, reference(replica_set)
 
 
-def reference(owner: Json) -> Json:
+def reference(owner: JsonObject) -> JsonObject:
     named = {key: owner["metadata"][key] for key in ("name", "uid")}
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True, **named}
 
 
-async def replicas_of(idle: Idle, owner: Json) -> int:
+async def replicas_of(idle: Idle, owner: JsonObject) -> int:
     path = DEPLOYMENTS if owner["kind"] == "Deployment" else STATEFUL_SETS
     found = json.loads(await idle.world.client.get(f"{path}/{owner['metadata']['name']}"))
     return int(found["spec"]["replicas"])

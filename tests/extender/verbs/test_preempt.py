@@ -6,34 +6,33 @@ from typing import Any
 
 from tests import strategies
 from tests.extender.conftest import PODS, World
+from vgpu.domain.json_types import JsonObject
 
-Json = dict[str, Any]
 
-
-async def create(world: World, name: str, priority: int, mib: int, **fields: Any) -> Json:
+async def create(world: World, name: str, priority: int, mib: int, **fields: Any) -> JsonObject:
     """Create a pod with a PriorityClass; `fields` go into its metadata."""
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=mib)))
     obj["metadata"] = {"name": name, "namespace": "default", **fields}
     obj["spec"] |= {"priority": priority, "terminationGracePeriodSeconds": 30}
     del obj["spec"]["nodeName"]
-    created: Json = json.loads(await world.client.post(PODS, obj))
+    created: JsonObject = json.loads(await world.client.post(PODS, obj))
     await world.until(lambda: created["metadata"]["uid"] in world.cluster.objects.pods)
     return created
 
 
-async def bound(world: World, name: str, priority: int, mib: int, node: str = "n1", **fields: Any) -> Json:
+async def bound(world: World, name: str, priority: int, mib: int, node: str = "n1", **fields: Any) -> JsonObject:
     pod = await create(world, name, priority, mib, **fields)
     assert await world.bind(pod, node) == ""
     await world.until_bound_is_watched(pod)
     return pod
 
 
-def uid(pod: Json) -> str:
+def uid(pod: JsonObject) -> str:
     found: str = pod["metadata"]["uid"]
     return found
 
 
-async def preempt(world: World, pod: Json, **victims: list[Json]) -> dict[str, list[str]]:
+async def preempt(world: World, pod: JsonObject, **victims: list[JsonObject]) -> dict[str, list[str]]:
     """Call the verb; `victims` are what kube-scheduler chose, by node. Returns the answer's UIDs by node."""
     given = {node: {"Pods": [{"UID": uid(each)} for each in pods]} for node, pods in victims.items()}
     body = {"Pod": pod, "NodeNameToMetaVictims": given}

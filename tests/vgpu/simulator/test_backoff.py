@@ -2,17 +2,17 @@
 
 from datetime import UTC, datetime, timedelta
 
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.backoff import BackoffQueue
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def pod(name: str, second: int = 0) -> Json:
+def pod(name: str, second: int = 0) -> JsonObject:
     return {"metadata": {"name": name, "uid": name, "creationTimestamp": f"2026-01-01T00:00:{second:02}Z"}}
 
 
-def due(queue: BackoffQueue, seconds: float, *pods: Json) -> list[str]:
+def due(queue: BackoffQueue, seconds: float, *pods: JsonObject) -> list[str]:
     return [p["metadata"]["name"] for p in queue.due(pods, START + timedelta(seconds=seconds))]
 
 

@@ -8,9 +8,10 @@ from extender.state.fields import container_use
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources, server
-from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.kubelet import RUNS_FOR, Kubelet
 
 NODE = nodes.fleet(1, 2, 80 * 1024, 256)[0]
@@ -35,7 +36,10 @@ class NodeWorld:
         self.kubelet = Kubelet(self.cluster, NODE)
 
     async def put(self, name: str, limits: dict[str, int], *grants: Grant, **annotations: str) -> Target:
-        metadata: Json = {"name": name, "annotations": {key.replace("__", "/"): v for key, v in annotations.items()}}
+        metadata: JsonObject = {
+            "name": name,
+            "annotations": {key.replace("__", "/"): v for key, v in annotations.items()},
+        }
         spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
         await self.cluster.create(Target(PODS, "default"), {"metadata": metadata, "spec": spec})
         chosen = {names.ASSIGNMENT: assignment.encode(Assignment({"main": grants}))} if grants else {}
@@ -43,13 +47,13 @@ class NodeWorld:
         await self.cluster.bind(target, {"metadata": {"annotations": chosen}, "target": {"name": NODE.name}})
         return target
 
-    def status(self, target: Target) -> Json:
-        status: Json = self.cluster.get(target)["status"]
+    def status(self, target: Target) -> JsonObject:
+        status: JsonObject = self.cluster.get(target)["status"]
         return status
 
-    def card(self, index: int) -> Json:
+    def card(self, index: int) -> JsonObject:
         status = self.cluster.get(Target(resources.GPUNODES, name=NODE.name))["status"]
-        card: Json = status["cards"][index]
+        card: JsonObject = status["cards"][index]
         return card
 
     def allocatable(self, resource: str) -> str:

@@ -18,10 +18,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import scheduling_status
 from vgpu.simulator.api import http_server, resources, server
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import EVENTS, PODS, Json, Target
+from vgpu.simulator.api.resources import EVENTS, PODS, Target
 from vgpu.simulator.extender_client import ExtenderClient, ExtenderError
 from vgpu.simulator.scheduler import Profile, Scheduler, vgpu_profile
 
@@ -33,7 +34,7 @@ class FakeExtender:
 
     def __init__(self, cluster: InMemoryCluster) -> None:
         self.cluster = cluster
-        self.calls: list[tuple[str, Json]] = []
+        self.calls: list[tuple[str, JsonObject]] = []
         self.responses: dict[str, Any] = {}
 
     async def endpoint(self, request: Request) -> Response:
@@ -43,13 +44,13 @@ class FakeExtender:
         result = await response(args) if inspect.iscoroutinefunction(response) else response
         return result if isinstance(result, Response) else Response(json.dumps(result))
 
-    async def _filter(self, args: Json) -> Json:
+    async def _filter(self, args: JsonObject) -> JsonObject:
         return {"NodeNames": args["NodeNames"], "FailedNodes": None, "Error": ""}
 
-    async def _prioritize(self, args: Json) -> list[Json]:
+    async def _prioritize(self, args: JsonObject) -> list[JsonObject]:
         return [{"Host": name, "Score": number} for number, name in enumerate(args["NodeNames"])]
 
-    async def _bind(self, args: Json) -> Json:
+    async def _bind(self, args: JsonObject) -> JsonObject:
         target = Target(PODS, args["PodNamespace"], args["PodName"], "binding")
         await self.cluster.bind(target, {"metadata": {"uid": args["PodUID"]}, "target": {"name": args["Node"]}})
         return {"Error": ""}
@@ -170,7 +171,7 @@ async def test_slices_of_pods_being_bound_are_not_free(
     """A slow Binding must not let the next pods through the screening."""
     released = asyncio.Event()
 
-    async def bind_later(args: Json) -> Json:
+    async def bind_later(args: JsonObject) -> JsonObject:
         await released.wait()
         return await fake._bind(args)
 

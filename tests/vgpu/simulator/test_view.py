@@ -10,10 +10,11 @@ from rich.console import Console, ConsoleDimensions
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import display, nodes, tables, view
 from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.view import CardLine, PodLine, View
 from vgpu.simulator.workload import FIRST_PODS, RejectedPod, SimulatedWorkload, manifests
 
@@ -145,7 +146,7 @@ async def test_refused_pods_of_the_workload_are_recorded(cluster: InMemoryCluste
 
 
 def test_every_pod_of_the_workload_has_a_unique_name() -> None:
-    found: list[Json] = list(manifests(40))
+    found: list[JsonObject] = list(manifests(40))
     assert len({manifest["metadata"]["name"] for manifest in found}) == 40
     assert list(manifests(2)) == found[:2]
 

@@ -10,13 +10,13 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from vgpu.cli.cluster import kubeconfig
 from vgpu.cli.failure import NOT_ALLOWED, WRONG_USAGE, CommandFailed
+from vgpu.domain.json_types import Json
 
 PLUGIN_TIMEOUT_S: Final = 60
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

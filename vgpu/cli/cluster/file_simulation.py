@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain.asks import aliases, gang, host_request, translate
+from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
@@ -19,8 +20,6 @@ from vgpu.placement.snapshot import NodeView
 
 MAX_SIZE: Final = 1 << 30  # 160,000 pods have 600 MB
 MAX_PODS: Final = 10_000
-
-Json = dict[str, Any]
 
 
 def read(path: Path) -> ClusterObjects:
@@ -33,7 +32,7 @@ def read(path: Path) -> ClusterObjects:
     return found
 
 
-def run(cluster: ClusterObjects, entries: Iterable[Json], defaults: DefaultPolicies) -> Json:
+def run(cluster: ClusterObjects, entries: Iterable[JsonObject], defaults: DefaultPolicies) -> JsonObject:
     """Place pods, or the cluster's waiting pods where there are none; return what the admin REST would answer.
 
     `entries` are those of `manifests.read`. Raises CommandFailed.
@@ -54,7 +53,7 @@ def run(cluster: ClusterObjects, entries: Iterable[Json], defaults: DefaultPolic
     return {"placed": placed, "notPlaced": len(landings) - placed, **sums, "pods": landings}
 
 
-def _objects(path: Path) -> Iterator[Json]:
+def _objects(path: Path) -> Iterator[JsonObject]:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_SIZE + 1)
@@ -69,7 +68,7 @@ def _objects(path: Path) -> Iterator[Json]:
             yield from listed if isinstance(listed, list) else ()
 
 
-def _pods(entry: Json, cluster: ClusterObjects) -> list[Waiting]:
+def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
     pod, cards = entry["pod"], [card.card for view in cluster.views.values() for card in view.state.cards]
     name = pod["metadata"].get("name") or "pod"
     try:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import yaml
 
 from vgpu.cli.failure import NO_ANSWER, WRONG_USAGE, CommandFailed
+from vgpu.domain.json_types import Json
 
 MAX_SIZE: Final = 1 << 20
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain.json_types import JsonObject
 
 MAX_SIZE: Final = 4 << 20
 STDIN: Final = Path("-")
@@ -16,10 +17,8 @@ _TEMPLATES: Final = {
     "Job": ("spec",), "CronJob": ("spec", "jobTemplate", "spec"),
 }  # fmt: skip
 
-Json = dict[str, Any]
 
-
-def read(paths: list[Path], namespace: str) -> list[Json]:
+def read(paths: list[Path], namespace: str) -> list[JsonObject]:
     """Return the entries of a simulation. Pods without a namespace get `namespace`. Raises CommandFailed."""
     entries = [entry for path in paths for doc in _documents(path) for entry in _entries(doc, namespace, path)]
     if not entries:
@@ -27,7 +26,7 @@ def read(paths: list[Path], namespace: str) -> list[Json]:
     return entries
 
 
-def _documents(path: Path) -> Iterator[Json]:
+def _documents(path: Path) -> Iterator[JsonObject]:
     try:
         if path == STDIN:
             text: bytes = sys.stdin.buffer.read(MAX_SIZE + 1)
@@ -45,14 +44,14 @@ def _documents(path: Path) -> Iterator[Json]:
         raise CommandFailed(f"-f: {path} cannot be read: {error}", WRONG_USAGE) from error
 
 
-def _listed(document: Json) -> Iterator[Json]:
+def _listed(document: JsonObject) -> Iterator[JsonObject]:
     if document.get("kind") == "List":
         yield from (item for item in document.get("items") or () if isinstance(item, dict))
     else:
         yield document
 
 
-def _entries(document: Json, namespace: str, path: Path) -> Iterator[Json]:
+def _entries(document: JsonObject, namespace: str, path: Path) -> Iterator[JsonObject]:
     kind, metadata = document.get("kind"), document.get("metadata") or {}
     if kind == "Pod":
         yield {"pod": _pod(document, metadata, namespace), "count": 1}
@@ -69,11 +68,11 @@ def _entries(document: Json, namespace: str, path: Path) -> Iterator[Json]:
         raise CommandFailed(f"-f: {path}: a DaemonSet has one pod on each node; simulate its pod", WRONG_USAGE)
 
 
-def _named(metadata: Mapping[str, Any]) -> Json:
+def _named(metadata: Mapping[str, Any]) -> JsonObject:
     return {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
 
 
-def _pod(pod: Json, metadata: Json, namespace: str) -> Json:
+def _pod(pod: JsonObject, metadata: JsonObject, namespace: str) -> JsonObject:
     named = {"namespace": namespace, **{key: value for key, value in metadata.items() if value is not None}}
     return {
         "metadata": {key: named.get(key) for key in ("name", "namespace", "annotations", "labels") if named.get(key)},

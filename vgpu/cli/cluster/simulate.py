@@ -1,7 +1,7 @@
 """`vgpu simulate`: the pods of manifests, placed by the server or in a cluster whose objects are in a file."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
 
@@ -9,22 +9,22 @@ from vgpu.cli.cluster import describe, file_simulation, manifests, tables
 from vgpu.cli.cluster.output import Format, rows_text
 from vgpu.cli.cluster.session import RestSession
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain.json_types import JsonObject
 from vgpu.placement.policies import DefaultPolicies
 
-Json = dict[str, Any]
 PEOPLE: Final = (Format.TABLE, Format.WIDE)
 MAX_SKIPPED: Final = 5  # objects that are named
 
 
-def on_server(session: RestSession, files: list[Path] | None, namespace: str | None) -> Json:
+def on_server(session: RestSession, files: list[Path] | None, namespace: str | None) -> JsonObject:
     """Let the server place the pods. Raises CommandFailed."""
     if not files:
         raise CommandFailed("-f: give a file with the pods to place", WRONG_USAGE)
-    found: Json = session.rest.post("/simulate", {"pods": manifests.read(files, namespace or session.namespace)})
+    found: JsonObject = session.rest.post("/simulate", {"pods": manifests.read(files, namespace or session.namespace)})
     return found
 
 
-def in_file(path: Path, files: list[Path] | None, namespace: str | None, defaults: DefaultPolicies) -> Json:
+def in_file(path: Path, files: list[Path] | None, namespace: str | None, defaults: DefaultPolicies) -> JsonObject:
     """Place the pods, or without manifests the waiting pods of the file, among the nodes of the file.
 
     Objects of the file that cannot be read are named on stderr. Raises CommandFailed.
@@ -38,7 +38,7 @@ def in_file(path: Path, files: list[Path] | None, namespace: str | None, default
     return file_simulation.run(cluster, entries, defaults)
 
 
-def text(found: Json, form: Format, *, colour: bool = False) -> str:
+def text(found: JsonObject, form: Format, *, colour: bool = False) -> str:
     """Return a simulation as text; people get a sum of it below the table."""
     listed = rows_text(found["pods"], tables.LANDINGS, form, colour=colour, whole=found)
     return listed + describe.simulation(found) if form in PEOPLE else listed

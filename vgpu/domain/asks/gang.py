@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain import names, object_names
+from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem, clipped
-
-Json = Mapping[str, Any]
 
 MAX_SIZE: Final = 256  # members
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)

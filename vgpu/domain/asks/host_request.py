@@ -7,9 +7,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from vgpu.domain.json_types import Json
 from vgpu.domain.quantity import MIB
-
-Json = Mapping[str, Any]
 
 MAX_CPU_MILLI: Final = 1 << 30  # a million CPUs; sums of 10,000 pods do not overflow 64 bits
 MAX_MEMORY_MIB: Final = 1 << 30

@@ -5,7 +5,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, request
-from vgpu.domain.asks.request import Json
+from vgpu.domain.json_types import Json
 
 _PREFIX: Final = f"{names.DOMAIN}/"
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
-from typing import Any
 
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import gang, policy
 from vgpu.domain.asks.gang import Gang
 from vgpu.domain.asks.policy import ComputePolicy, PodOptions
+from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem, clipped
 from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
 
@@ -22,7 +22,6 @@ MAX_GPUS = 64
 MAX_GPU_CONTAINERS = 32  # of a pod; each is placed and enforced by itself
 MAX_CONTAINERS = 128  # of a pod that asks for GPUs; the webhook changes each of them
 
-Json = Mapping[str, Any]
 
 _PREFIX = f"{names.DOMAIN}/"
 TOO_MANY_CONTAINERS = Problem(

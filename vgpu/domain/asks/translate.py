@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import aliases, foreign_annotations, manifest, request
 from vgpu.domain.asks.policy import CardSelector
-from vgpu.domain.asks.request import ContainerRequest, Json, PodRequest
+from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.device import Card, CardMode
+from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 
 

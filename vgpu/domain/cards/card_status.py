@@ -1,11 +1,9 @@
 """The cards of a GPUNode: `status.cards` as a device plugin writes it, and the node as it is read."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from vgpu.domain.cards.device import Card, CardMode, Node
-
-Json = Mapping[str, Any]
+from vgpu.domain.json_types import Json
 
 
 def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards.inventory import Inventory, InventoryState
 from vgpu.node.gpunode import gpunode_status as statuses
 from vgpu.node.gpunode.gpunode_status import NodeCondition
@@ -18,16 +19,14 @@ _RETRY_S: Final = 2.0
 
 log = logging.getLogger(__name__)
 
-Json = dict[str, Any]
-
 
 class GpuNodeApi(Protocol):
     """The requests about GPUNodes."""
 
-    async def publish(self, status: Json) -> None:
+    async def publish(self, status: JsonObject) -> None:
         """Write the status. Raises KubernetesError."""
 
-    async def other_nodes(self) -> list[Json]:
+    async def other_nodes(self) -> list[JsonObject]:
         """Return every other GPUNode. Raises KubernetesError."""
 
     async def count_nodes(self) -> int:
@@ -56,8 +55,8 @@ class GpuNodePublisher:
         inventory: Inventory,
         version: str,
         *,
-        refusals: Callable[[], Sequence[Json]],
-        usage: Callable[[], Sequence[Json]],
+        refusals: Callable[[], Sequence[JsonObject]],
+        usage: Callable[[], Sequence[JsonObject]],
         conditions: Callable[[], Sequence[NodeCondition]],
         is_registered: Callable[[], bool],
         clock: Callable[[], float],
@@ -85,7 +84,7 @@ class GpuNodePublisher:
         self._count_due = 0.0
         self._conflicts: list[str] = []
         self._conflicts_due = 0.0
-        self._published: Json | None = None
+        self._published: JsonObject | None = None
         self._looked_at: InventoryState | None = None
         self._woken = asyncio.Event()
 
@@ -137,7 +136,7 @@ class GpuNodePublisher:
                 self._published = before
                 raise
 
-    def _status(self, state: InventoryState) -> Json:
+    def _status(self, state: InventoryState) -> JsonObject:
         is_registered = self._is_registered()
         status = statuses.status_of(
             state,

@@ -11,9 +11,8 @@ from vgpu.domain.cards import summary
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, Usage
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.cards.inventory import InventoryState
-
-Json = dict[str, Any]
 
 REGISTERED: Final = "Registered"
 CARDS_HEALTHY: Final = "CardsHealthy"
@@ -37,11 +36,11 @@ def status_of(
     slice_mib: int,
     version: str,
     conflicts: Iterable[str],
-    refusals: Sequence[Json] = (),
-    usage: Sequence[Json] = (),
+    refusals: Sequence[JsonObject] = (),
+    usage: Sequence[JsonObject] = (),
     *,
     is_registered: bool = True,
-) -> Json:
+) -> JsonObject:
     """Return the object's status without its conditions."""
     conflicts = list(conflicts)
     cards = [_with_state(gpu.card, state) for gpu in state.gpus]
@@ -100,13 +99,15 @@ def conditions_of(state: InventoryState, conflicts: Sequence[str], *, is_registe
     )
 
 
-def stamped(conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime) -> list[Json]:
+def stamped(
+    conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime
+) -> list[JsonObject]:
     """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
     known = {each.get("type"): each for each in before}
     return [_stamped(condition, known.get(condition.kind) or {}, now) for condition in conditions]
 
 
-def _stamped(condition: NodeCondition, before: Mapping[str, Any], now: datetime) -> Json:
+def _stamped(condition: NodeCondition, before: Mapping[str, Any], now: datetime) -> JsonObject:
     status = "Unknown" if condition.is_true is None else str(condition.is_true)
     since = before.get("lastTransitionTime") if before.get("status") == status else None
     return {

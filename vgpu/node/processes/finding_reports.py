@@ -1,9 +1,10 @@
 """How findings are told: entries of `status.refusals` of a GPUNode, and its conditions. Pure."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain import names
+from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.gpunode.pod_report import pod_report
@@ -21,11 +22,10 @@ _USE_THE_LIMITER: Final = (
     "/run/vgpu nor /usr/local/vgpu"
 )
 
-Json = dict[str, Any]
 Index = Callable[[str], str]  # from a card's UUID to its index, for people
 
 
-def reports(findings: Iterable[ProcessFinding], index: Index, *, evicts: Collection[str]) -> list[Json]:
+def reports(findings: Iterable[ProcessFinding], index: Index, *, evicts: Collection[str]) -> list[JsonObject]:
     """Return an entry for each reason and each pod that the API has; `evicts` are the reasons that evict pods."""
     grouped: dict[tuple[str, str], list[ProcessFinding]] = {}
     for finding in findings:
@@ -71,7 +71,7 @@ def _explained(finding: ProcessFinding) -> str:
     return f": {finding.detail}" if finding.detail else ""
 
 
-def _report(pod: BoundPod, reason: str, found: list[ProcessFinding], index: Index, *, evicts: bool) -> Json:
+def _report(pod: BoundPod, reason: str, found: list[ProcessFinding], index: Index, *, evicts: bool) -> JsonObject:
     is_uninvited = reason == names.CARD_USED_WITHOUT_SHARE
     texts = "; ".join(
         f"card {index(each.gpu)} ({each.gpu}) is used by {each.subject}"

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.json_types import JsonObject
 
 REPORTS_PER_S: Final = 10  # of all nodes together: a cluster of 5,000 nodes reports each of them every 500 s
-
-Json = dict[str, Any]
 
 
 class UsageReporter:
@@ -28,11 +27,11 @@ class UsageReporter:
         self._read = read
         self._period_s = period_s
         self._sleep = sleep
-        self._entries: list[Json] = []
+        self._entries: list[JsonObject] = []
         self.nodes = 1
         self.on_change: Callable[[], None] = lambda: None
 
-    def entries(self) -> list[Json]:
+    def entries(self) -> list[JsonObject]:
         """Return the entries as they were at the end of the last period."""
         return self._entries
 

@@ -16,8 +16,9 @@ import aiohttp
 import msgspec
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import patch, selectors
-from vgpu.simulator.api.resources import MUTATING, NAMESPACES, VALIDATING, Json, Resource, Target
+from vgpu.simulator.api.resources import MUTATING, NAMESPACES, VALIDATING, Resource, Target
 from vgpu.simulator.api.store import Store
 
 USER: Final = {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]}
@@ -30,7 +31,9 @@ class Webhooks:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def admit(self, operation: str, target: Target, new: Json | None, old: Json | None) -> Json | None:
+    async def admit(
+        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None
+    ) -> JsonObject | None:
         """Return the object as the mutating webhooks leave it.
 
         Raises:
@@ -44,7 +47,9 @@ class Webhooks:
             await _ask(hook, _review(operation, target, new, old))
         return new
 
-    def _matching(self, configurations: Resource, operation: str, target: Target, obj: Json) -> Iterator[Json]:
+    def _matching(
+        self, configurations: Resource, operation: str, target: Target, obj: JsonObject
+    ) -> Iterator[JsonObject]:
         for configuration in self._store.objects(configurations.name):
             for hook in configuration.get("webhooks") or ():
                 if any(rule_matches(rule, operation, target) for rule in hook.get("rules") or ()) and self._selected(
@@ -52,7 +57,7 @@ class Webhooks:
                 ):
                     yield hook
 
-    def _selected(self, hook: Json, target: Target, obj: Json) -> bool:
+    def _selected(self, hook: JsonObject, target: Target, obj: JsonObject) -> bool:
         namespace = self._store.get(NAMESPACES.name, ("", target.namespace)) or {"metadata": {}}
         labels = {"kubernetes.io/metadata.name": target.namespace, **(namespace["metadata"].get("labels") or {})}
         if target.namespace and not selectors.labels_match(hook.get("namespaceSelector"), labels):
@@ -60,7 +65,7 @@ class Webhooks:
         return selectors.labels_match(hook.get("objectSelector"), obj.get("metadata", {}).get("labels") or {})
 
 
-def rule_matches(rule: Json, operation: str, target: Target) -> bool:
+def rule_matches(rule: JsonObject, operation: str, target: Target) -> bool:
     """Whether a rule of a webhook matches an operation; `pods` does not match subresources."""
     resource = target.resource
     full = f"{resource.plural}/{target.subresource}" if target.subresource else resource.plural
@@ -73,7 +78,7 @@ def rule_matches(rule: Json, operation: str, target: Target) -> bool:
     )
 
 
-def _review(operation: str, target: Target, new: Json | None, old: Json | None) -> Json:
+def _review(operation: str, target: Target, new: JsonObject | None, old: JsonObject | None) -> JsonObject:
     resource, about = target.resource, new or old or {}
     request = {
         "uid": about.get("metadata", {}).get("uid", "") or target.name,
@@ -92,7 +97,7 @@ def _review(operation: str, target: Target, new: Json | None, old: Json | None) 
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def _ask(hook: Json, review: Json) -> Json:
+async def _ask(hook: JsonObject, review: JsonObject) -> JsonObject:
     """Return the response of a webhook that allows; empty where it cannot be called and failures are ignored."""
     try:
         response = await _call(hook, review)
@@ -110,7 +115,7 @@ async def _ask(hook: Json, review: Json) -> Json:
     return response
 
 
-async def _call(hook: Json, review: Json) -> Json:
+async def _call(hook: JsonObject, review: JsonObject) -> JsonObject:
     client = hook["clientConfig"]
     timeout = hook.get("timeoutSeconds", _DEFAULT_TIMEOUT_S)
     context = trust(client.get("caBundle", ""))
@@ -129,7 +134,7 @@ async def _call(hook: Json, review: Json) -> Json:
     ):
         answer.raise_for_status()
         body: dict[str, Any] = msgspec.json.decode(await answer.read())
-    response: Json = body["response"]
+    response: JsonObject = body["response"]
     if response["uid"] != review["request"]["uid"]:
         raise ValueError("the response has the UID of another request")
     return response

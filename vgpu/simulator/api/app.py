@@ -11,9 +11,10 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import openapi, patch, resources, scale, selectors, tables, watch, wire
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import PODS, Json, Resource, Target
+from vgpu.simulator.api.resources import PODS, Resource, Target
 
 WATCH_S: Final = 1800.0  # the real server ends a watch after 30 to 60 minutes
 _PATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
@@ -85,7 +86,9 @@ class _Api:
         page = self._page(target, matches, query)
         return _json(as_table(page["items"], page["metadata"]) if as_table else page)
 
-    def _as_table(self, target: Target, request: Request) -> Callable[[list[Json], Json], Json] | None:
+    def _as_table(
+        self, target: Target, request: Request
+    ) -> Callable[[list[JsonObject], JsonObject], JsonObject] | None:
         """Return what makes a Table of objects and their list's metadata, where the client asks for one."""
         if tables.ACCEPTED not in request.headers.get("accept", ""):
             return None
@@ -134,7 +137,7 @@ class _Api:
             raise KubernetesError(400, "BadRequest", "the simulator does not implement dryRun")
         return resources.parse(request.url.path, self._cluster.resource)
 
-    def _page(self, target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> Json:
+    def _page(self, target: Target, matches: selectors.Matches, query: Mapping[str, str]) -> JsonObject:
         store, name = self._cluster.store, target.resource.name
         version, last = store.version, None
         if query.get("continue"):
@@ -165,7 +168,7 @@ def _integer(text: str | None) -> int:
     return int(text or 0)
 
 
-async def _object(request: Request) -> Json:
+async def _object(request: Request) -> JsonObject:
     """Read the body; an empty object where it is missing."""
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0]
@@ -180,7 +183,7 @@ def _json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-def _created(target: Target, obj: Json) -> Response:
+def _created(target: Target, obj: JsonObject) -> Response:
     """Answer a creation. Where no controller makes pods of the object, the answer has a warning that kubectl prints."""
     answer = _json(obj, 201)
     if target.resource.group == "apps":

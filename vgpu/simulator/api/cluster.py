@@ -9,15 +9,18 @@ from datetime import datetime
 from typing import Protocol
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import objects, pods, resources
-from vgpu.simulator.api.resources import PODS, Json, Resource, Target
+from vgpu.simulator.api.resources import PODS, Resource, Target
 from vgpu.simulator.api.store import Store
 
 
 class Admission(Protocol):
     """Changes or refuses a write before it is stored."""
 
-    async def admit(self, operation: str, target: Target, new: Json | None, old: Json | None) -> Json | None:
+    async def admit(
+        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None
+    ) -> JsonObject | None:
         """Return the object to store in place of `new`, or raise a KubernetesError with the reason."""
 
 
@@ -38,18 +41,18 @@ class InMemoryCluster:
             known += resources.defined(crd)
         return next((r for r in known if (r.group, r.version, r.plural) == (group, version, plural)), None)
 
-    def find(self, target: Target) -> Json | None:
+    def find(self, target: Target) -> JsonObject | None:
         """Return an object, or None."""
         return self.store.get(target.resource.name, (target.namespace, target.name))
 
-    def get(self, target: Target) -> Json:
+    def get(self, target: Target) -> JsonObject:
         """Return an object, or raise 404."""
         obj = self.find(target)
         if obj is None:
             raise KubernetesError(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
         return obj
 
-    async def create(self, target: Target, body: Json) -> Json:
+    async def create(self, target: Target, body: JsonObject) -> JsonObject:
         """Store a new object."""
         uid = self._uid()
         obj = objects.created(target.resource, target.namespace, body, uid=uid, now=self.now())
@@ -59,21 +62,21 @@ class InMemoryCluster:
             raise KubernetesError(409, "AlreadyExists", f'{target.resource.name} "{target.name}" already exists')
         return self._put(target, admitted)
 
-    async def update(self, target: Target, body: Json) -> Json:
+    async def update(self, target: Target, body: JsonObject) -> JsonObject:
         """Replace an object, or its status where the target says so."""
         return await self._change(target, lambda _: body)
 
-    async def patch(self, target: Target, change: Callable[[Json], Json]) -> Json:
+    async def patch(self, target: Target, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
         """Change an object by a function of its present version."""
 
-        def versioned(old: Json) -> Json:
+        def versioned(old: JsonObject) -> JsonObject:
             new = change(old)
             metadata = new.get("metadata") or {}
             return {**new, "metadata": {"resourceVersion": old["metadata"]["resourceVersion"], **metadata}}
 
         return await self._change(target, versioned)
 
-    async def bind(self, target: Target, binding: Json) -> None:
+    async def bind(self, target: Target, binding: JsonObject) -> None:
         """Bind a pod to a node."""
         await self._admission.admit("CREATE", target, binding, None)
         pod = self.get(target)
@@ -81,7 +84,7 @@ class InMemoryCluster:
         objects.check_uid(PODS, pod["metadata"], wanted.get("uid"))
         self._put(target, pods.bound(pod, binding, now=self.now()))
 
-    async def delete(self, target: Target, options: Json) -> Json:
+    async def delete(self, target: Target, options: JsonObject) -> JsonObject:
         """Remove an object, or mark it where a kubelet or a finalizer must act first; return it as it is then."""
         old = self.get(target)
         await self._admission.admit("DELETE", target, None, old)
@@ -95,7 +98,7 @@ class InMemoryCluster:
             return self._put(target, pods.deleting(old, grace, now=self.now()))
         return self.store.remove(target.resource.name, (target.namespace, target.name))
 
-    async def _change(self, target: Target, change: Callable[[Json], Json]) -> Json:
+    async def _change(self, target: Target, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
         while True:
             old = self.get(target)
             new = objects.updated(target.resource, old, change(old), subresource=target.subresource)
@@ -103,19 +106,19 @@ class InMemoryCluster:
             if self.get(target) is old:
                 return old if admitted == old else self._put(target, admitted)
 
-    def _put(self, target: Target, obj: Json) -> Json:
+    def _put(self, target: Target, obj: JsonObject) -> JsonObject:
         key = (target.namespace, target.name)
         if _is_released(obj["metadata"]):
             return self.store.remove(target.resource.name, key)
         return self.store.put(target.resource.name, key, obj)
 
 
-def _shortens_grace(metadata: Json, grace: int) -> bool:
+def _shortens_grace(metadata: JsonObject, grace: int) -> bool:
     """Whether a second deletion has a shorter grace period than the first."""
     return grace < int(metadata["deletionGracePeriodSeconds"])
 
 
-def _is_released(metadata: Json) -> bool:
+def _is_released(metadata: JsonObject) -> bool:
     """Whether an object is being deleted and waits for no kubelet or finalizer."""
     waits = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     return "deletionTimestamp" in metadata and not waits

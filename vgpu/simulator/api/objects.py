@@ -6,13 +6,14 @@ from typing import Final
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain import object_names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
-from vgpu.simulator.api.resources import NAMESPACES, PODS, Json, Resource
+from vgpu.simulator.api.resources import NAMESPACES, PODS, Resource
 
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "name")
 
 
-def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: datetime) -> Json:
+def created(resource: Resource, namespace: str, body: JsonObject, *, uid: str, now: datetime) -> JsonObject:
     """Return the object as a create stores it: with name, metadata and defaults, and in general without a status.
 
     Raises:
@@ -32,7 +33,7 @@ def created(resource: Resource, namespace: str, body: Json, *, uid: str, now: da
     return pods.created(obj) if resource is PODS else obj
 
 
-def updated(resource: Resource, old: Json, new: Json, *, subresource: str = "") -> Json:
+def updated(resource: Resource, old: JsonObject, new: JsonObject, *, subresource: str = "") -> JsonObject:
     """Return the object as an update stores it: an update of the status changes the status only, and the reverse.
 
     Raises:
@@ -68,7 +69,7 @@ def conflict(resource: Resource, name: str, why: str) -> KubernetesError:
     return KubernetesError(409, "Conflict", f'Operation cannot be fulfilled on {resource.name} "{name}": {why}')
 
 
-def check_uid(resource: Resource, metadata: Json, wanted: str | None) -> None:
+def check_uid(resource: Resource, metadata: JsonObject, wanted: str | None) -> None:
     """Refuse a write that is meant for another object of this name.
 
     Raises:
@@ -79,7 +80,7 @@ def check_uid(resource: Resource, metadata: Json, wanted: str | None) -> None:
         raise conflict(resource, metadata["name"], why)
 
 
-def _check_preconditions(resource: Resource, old: Json, new: Json) -> None:
+def _check_preconditions(resource: Resource, old: JsonObject, new: JsonObject) -> None:
     check_uid(resource, old, new.get("uid"))
     if new.get("name", old["name"]) != old["name"]:
         raise KubernetesError(400, "BadRequest", "the name of the object does not match the name on the URL")
@@ -92,18 +93,18 @@ def _check_preconditions(resource: Resource, old: Json, new: Json) -> None:
         raise conflict(resource, old["name"], why)
 
 
-def _with_generation(old: Json, new: Json) -> Json:
+def _with_generation(old: JsonObject, new: JsonObject) -> JsonObject:
     if _content(old) == _content(new):
         return new
     generation = old["metadata"].get("generation", 0) + 1
     return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
 
-def _content(obj: Json) -> Json:
+def _content(obj: JsonObject) -> JsonObject:
     return {key: value for key, value in obj.items() if key not in ("metadata", "status", "kind", "apiVersion")}
 
 
-def _generated(resource: Resource, metadata: Json, uid: str) -> str:
+def _generated(resource: Resource, metadata: JsonObject, uid: str) -> str:
     prefix = metadata.get("generateName")
     if not prefix:
         raise invalid(resource, "", "metadata.name: Required value: name or generateName is required")
@@ -118,6 +119,6 @@ def _check_name(resource: Resource, name: str) -> None:
         raise invalid(resource, name, f"metadata.name: must be a lowercase RFC 1123 {rule}")
 
 
-def _check_namespace(metadata: Json, namespace: str) -> None:
+def _check_namespace(metadata: JsonObject, namespace: str) -> None:
     if metadata.get("namespace", namespace) != namespace:
         raise KubernetesError(400, "BadRequest", "the namespace of the object does not match the namespace on the URL")

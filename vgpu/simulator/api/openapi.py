@@ -9,18 +9,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.resources import Json, Resource
+from vgpu.domain.json_types import JsonObject
+from vgpu.simulator.api.resources import Resource
 
 _GVK: Final = "x-kubernetes-group-version-kind"
 
 
-def index(resources: Iterable[Resource]) -> Json:
+def index(resources: Iterable[Resource]) -> JsonObject:
     """Return the answer to `/openapi/v3`: where the document of each group and version is."""
     paths = sorted({_prefix(resource.group, resource.version) for resource in resources})
     return {"paths": {path.lstrip("/"): {"serverRelativeURL": f"/openapi/v3{path}"} for path in paths}}
 
 
-def document(group: str, version: str, resources: Iterable[Resource], crds: Mapping[str, Json]) -> Json:
+def document(group: str, version: str, resources: Iterable[Resource], crds: Mapping[str, JsonObject]) -> JsonObject:
     """Return the document of a group and version; `crds` are the definitions by the resource's name.
 
     Raises:
@@ -31,7 +32,7 @@ def document(group: str, version: str, resources: Iterable[Resource], crds: Mapp
     }
     if not own:
         raise KubernetesError(404, "NotFound", "the server could not find the requested resource")
-    paths: Json = {}
+    paths: JsonObject = {}
     for each in own.values():
         paths |= _paths(each)
     schemas = {_schema_name(each): _schema(each, crds.get(each.name)) for each in own.values()}
@@ -39,7 +40,7 @@ def document(group: str, version: str, resources: Iterable[Resource], crds: Mapp
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _paths(resource: Resource) -> Json:
+def _paths(resource: Resource) -> JsonObject:
     kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
     within = "/namespaces/{namespace}" if resource.namespaced else ""
     every = f"{_prefix(resource.group, resource.version)}{within}/{resource.plural}"
@@ -53,7 +54,7 @@ def _paths(resource: Resource) -> Json:
     }
 
 
-def _schema(resource: Resource, crd: Json | None) -> Json:
+def _schema(resource: Resource, crd: JsonObject | None) -> JsonObject:
     kinds = [{"group": resource.group, "version": resource.version, "kind": resource.kind}]
     known = (_defined(crd, resource.version) if crd else None) or {
         "description": "The simulator does not describe this kind; `kubectl explain` on a cluster does.",
@@ -62,7 +63,7 @@ def _schema(resource: Resource, crd: Json | None) -> Json:
     return {**known, _GVK: kinds}
 
 
-def _defined(crd: Json, version: str) -> Any:
+def _defined(crd: JsonObject, version: str) -> Any:
     versions = {each["name"]: each for each in crd["spec"]["versions"]}
     return (versions.get(version, {}).get("schema") or {}).get("openAPIV3Schema")
 

@@ -6,28 +6,28 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/printers/internalversi
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 
 
-def ready(pod: Json) -> str:
+def ready(pod: JsonObject) -> str:
     """Return the ready containers of all: `1/2`."""
     count = sum(bool(each.get("ready")) for each in _statuses(pod))
     return f"{count}/{len(pod['spec'].get('containers') or ())}"
 
 
-def restarts(pod: Json) -> str:
+def restarts(pod: JsonObject) -> str:
     """Return how often containers were restarted."""
     return str(sum(each.get("restartCount") or 0 for each in _statuses(pod)))
 
 
-def status(pod: Json) -> str:
+def status(pod: JsonObject) -> str:
     """Return the word for people: why a container waits or has ended, else the pod's reason or phase."""
     said = pod.get("status") or {}
     word = next(_reasons(pod), "") or said.get("reason") or said.get("phase") or "Unknown"
     return "Terminating" if pod["metadata"].get("deletionTimestamp") else str(word)
 
 
-def _reasons(pod: Json) -> Iterator[str]:
+def _reasons(pod: JsonObject) -> Iterator[str]:
     for each in reversed(list(_statuses(pod))):
         state = each.get("state") or {}
         for kind in ("waiting", "terminated"):
@@ -35,5 +35,5 @@ def _reasons(pod: Json) -> Iterator[str]:
                 yield reason
 
 
-def _statuses(pod: Json) -> Iterator[Mapping[str, Any]]:
+def _statuses(pod: JsonObject) -> Iterator[Mapping[str, Any]]:
     yield from (pod.get("status") or {}).get("containerStatuses") or ()

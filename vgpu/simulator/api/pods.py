@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.resources import PODS, Json, Target
+from vgpu.domain.json_types import JsonObject
+from vgpu.simulator.api.resources import PODS, Target
 
 DEFAULT_GRACE_S: Final = 30
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
@@ -20,12 +21,12 @@ _SUFFIXES: Final = ("", "k", "M", "G", "T", "P")
 _NATIVE: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
-def target(pod: Json, subresource: str = "") -> Target:
+def target(pod: JsonObject, subresource: str = "") -> Target:
     """Return the target of a pod, or of one of its subresources."""
     return Target(PODS, pod["metadata"]["namespace"], pod["metadata"]["name"], subresource)
 
 
-def created(pod: Json) -> Json:
+def created(pod: JsonObject) -> JsonObject:
     """Return a new pod with defaults and its first status.
 
     Raises:
@@ -34,7 +35,7 @@ def created(pod: Json) -> Json:
     return {**_defaulted(pod), "status": {"phase": "Pending"}}
 
 
-def updated(old: Json, new: Json) -> Json:
+def updated(old: JsonObject, new: JsonObject) -> JsonObject:
     """Return a pod's update with defaults.
 
     Raises:
@@ -48,7 +49,7 @@ def updated(old: Json, new: Json) -> Json:
     return new
 
 
-def bound(pod: Json, binding: Json, *, now: datetime) -> Json:
+def bound(pod: JsonObject, binding: JsonObject, *, now: datetime) -> JsonObject:
     """Return the pod as a Binding leaves it: on its node, with the Binding's annotations and labels merged in.
 
     Raises:
@@ -71,7 +72,7 @@ def bound(pod: Json, binding: Json, *, now: datetime) -> Json:
     }
 
 
-def grace_s(pod: Json, asked: int | None) -> int:
+def grace_s(pod: JsonObject, asked: int | None) -> int:
     """Return the grace period of a deletion in seconds; 0 where no kubelet must stop the pod."""
     if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in TERMINAL:
         return 0
@@ -79,13 +80,15 @@ def grace_s(pod: Json, asked: int | None) -> int:
     return default if asked is None else asked
 
 
-def deleting(pod: Json, grace: int, *, now: datetime) -> Json:
+def deleting(pod: JsonObject, grace: int, *, now: datetime) -> JsonObject:
     """Return the pod as a graceful deletion marks it."""
     until = timestamps.seconds(now + timedelta(seconds=grace))
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": until, "deletionGracePeriodSeconds": grace}}
 
 
-def with_condition(status: Json, kind: str, value: str, *, now: datetime, reason: str = "", message: str = "") -> Json:
+def with_condition(
+    status: JsonObject, kind: str, value: str, *, now: datetime, reason: str = "", message: str = ""
+) -> JsonObject:
     """Return a pod's status with one condition set; its transition time changes only with its value."""
     conditions = list(status.get("conditions") or [])
     old = next((c for c in conditions if c["type"] == kind), None)
@@ -106,7 +109,7 @@ def canonical(amount: Any) -> str:
     return f"{number}{_SUFFIXES[suffix]}"
 
 
-def _defaulted(pod: Json) -> Json:
+def _defaulted(pod: JsonObject) -> JsonObject:
     """Return a pod with the defaults that the API server fills in before admission."""
     spec = dict(pod.get("spec") or {})
     if not spec.get("containers"):
@@ -117,7 +120,7 @@ def _defaulted(pod: Json) -> Json:
     return {**pod, "spec": {**_DEFAULTS, **spec}}
 
 
-def _with_requests(pod: Json, container: Json) -> Json:
+def _with_requests(pod: JsonObject, container: JsonObject) -> JsonObject:
     """Fill requests from limits; refuse extended resources that are no whole numbers or differ between both."""
     resources = container.get("resources") or {}
     limits = {name: canonical(value) for name, value in (resources.get("limits") or {}).items()}
@@ -132,15 +135,15 @@ def _with_requests(pod: Json, container: Json) -> Json:
     return {**container, "resources": {key: amounts for key, amounts in filled.items() if amounts}}
 
 
-def _immutable(pod: Json, path: str) -> Any:
+def _immutable(pod: JsonObject, path: str) -> Any:
     value = pod["spec"].get(path)
     return [{**container, "image": ""} for container in value] if isinstance(value, list) else value
 
 
-def _invalid(pod: Json, why: str) -> KubernetesError:
+def _invalid(pod: JsonObject, why: str) -> KubernetesError:
     return KubernetesError(422, "Invalid", f'Pod "{pod["metadata"]["name"]}" is invalid: {why}')
 
 
-def _not_bindable(pod: Json, why: str) -> KubernetesError:
+def _not_bindable(pod: JsonObject, why: str) -> KubernetesError:
     name = pod["metadata"]["name"]
     return KubernetesError(409, "Conflict", f'Operation cannot be fulfilled on {PODS.name}/binding "{name}": {why}')

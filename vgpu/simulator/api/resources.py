@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-
-Json = dict[str, Any]
+from vgpu.domain.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ BUILTIN: Final = (
 Lookup = Callable[[str, str, str], Resource | None]
 
 
-def defined(crd: Json) -> tuple[Resource, ...]:
+def defined(crd: JsonObject) -> tuple[Resource, ...]:
     """Return the resources that a CustomResourceDefinition defines, one for each served version."""
     spec = crd["spec"]
     return tuple(

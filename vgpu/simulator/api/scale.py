@@ -1,9 +1,9 @@
 """The subresource `scale`: how many replicas a workload has, without the rest of it."""
 
-from vgpu.simulator.api.resources import Json
+from vgpu.domain.json_types import JsonObject
 
 
-def of(workload: Json) -> Json:
+def of(workload: JsonObject) -> JsonObject:
     """Return the Scale of a workload."""
     metadata = workload["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata}
@@ -11,7 +11,7 @@ def of(workload: Json) -> Json:
     return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": kept, "spec": {"replicas": replicas}}
 
 
-def scaled(workload: Json, wanted: Json) -> Json:
+def scaled(workload: JsonObject, wanted: JsonObject) -> JsonObject:
     """Return a workload with the replicas of a Scale, whose metadata are preconditions."""
     preconditions = {key: wanted.get("metadata", {}).get(key) for key in ("uid", "resourceVersion")}
     metadata = workload["metadata"] | {key: value for key, value in preconditions.items() if value}

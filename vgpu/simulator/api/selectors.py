@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.resources import Json, Resource
+from vgpu.domain.json_types import JsonObject
+from vgpu.simulator.api.resources import Resource
 
-Matches = Callable[[Json], bool]
+Matches = Callable[[JsonObject], bool]
 _Test = Callable[[Mapping[str, str]], bool]
 _SET = re.compile(r"\s*([\w./-]+)\s+(in|notin)\s+\(([^)]*)\)\s*")
 _EQUALITY = re.compile(r"\s*([\w./-]+)\s*(==|!=|=)\s*([\w.:/-]*)\s*")
@@ -18,7 +19,7 @@ _EXISTENCE = re.compile(r"\s*(!?)\s*([\w./-]+)\s*")
 _EVERYWHERE = frozenset({"metadata.name", "metadata.namespace"})
 
 
-def everything(_: Json) -> bool:
+def everything(_: JsonObject) -> bool:
     """Match every object: the test of a list without selectors."""
     return True
 
@@ -34,14 +35,14 @@ def parse(resource: Resource, labels: str = "", fields: str = "") -> Matches:
     if not label_tests and not field_tests:
         return everything
 
-    def matches(obj: Json) -> bool:
+    def matches(obj: JsonObject) -> bool:
         carried = obj["metadata"].get("labels") or {}
         return all(test(carried) for test in label_tests) and all(test(obj) for test in field_tests)
 
     return matches
 
 
-def labels_match(selector: Json | None, labels: Mapping[str, str]) -> bool:
+def labels_match(selector: JsonObject | None, labels: Mapping[str, str]) -> bool:
     """Whether a LabelSelector object (`matchLabels`, `matchExpressions`) selects these labels; None selects all."""
     selector = selector or {}
     return all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()) and all(
@@ -49,7 +50,7 @@ def labels_match(selector: Json | None, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _expression(expression: Json, labels: Mapping[str, str]) -> bool:
+def _expression(expression: JsonObject, labels: Mapping[str, str]) -> bool:
     key, values = expression["key"], expression.get("values") or ()
     match expression["operator"]:
         case "In":

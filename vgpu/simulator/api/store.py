@@ -10,11 +10,11 @@ Objects are never changed in place, so callers may keep them.
 import asyncio
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 
-Json = dict[str, Any]
 ObjectKey = tuple[str, str]  # namespace (empty for cluster-scoped) and name
 HISTORY: Final = 10_000
 
@@ -35,21 +35,21 @@ class ObjectChange:
 
     version: int
     key: ObjectKey
-    before: Json | None
-    after: Json | None
-    last: Json
+    before: JsonObject | None
+    after: JsonObject | None
+    last: JsonObject
 
 
 @dataclass(slots=True)
 class _Collection:
     """One resource's objects and the log of their changes."""
 
-    objects: dict[ObjectKey, Json] = field(default_factory=dict)
+    objects: dict[ObjectKey, JsonObject] = field(default_factory=dict)
     log: list[ObjectChange] = field(default_factory=list)
     floor: int = 0  # the log holds every change after this version
     latest: int = 0  # the version of the last change
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    ordered: list[Json] | None = None  # the objects by key, until the next change: a list has many pages
+    ordered: list[JsonObject] | None = None  # the objects by key, until the next change: a list has many pages
 
     def append(self, change: ObjectChange, history: int) -> None:
         self.log.append(change)
@@ -72,11 +72,11 @@ class Store:
         self._history = history
         self._collections: dict[str, _Collection] = {}
 
-    def get(self, resource: str, key: ObjectKey) -> Json | None:
+    def get(self, resource: str, key: ObjectKey) -> JsonObject | None:
         """Return an object, or None."""
         return self._collection(resource).objects.get(key)
 
-    def objects(self, resource: str, namespace: str = "") -> list[Json]:
+    def objects(self, resource: str, namespace: str = "") -> list[JsonObject]:
         """Return all objects of a resource, or of one namespace, ordered by both names. Do not change it."""
         collection = self._collection(resource)
         if namespace:
@@ -85,7 +85,7 @@ class Store:
             collection.ordered = _ordered(collection.objects, "")
         return collection.ordered
 
-    def put(self, resource: str, key: ObjectKey, obj: Json) -> Json:
+    def put(self, resource: str, key: ObjectKey, obj: JsonObject) -> JsonObject:
         """Write an object and return it with its new resourceVersion."""
         collection = self._collection(resource)
         stamped = self._stamp(obj)
@@ -94,7 +94,7 @@ class Store:
         collection.append(ObjectChange(self.version, key, before, stamped, stamped), self._history)
         return stamped
 
-    def remove(self, resource: str, key: ObjectKey) -> Json:
+    def remove(self, resource: str, key: ObjectKey) -> JsonObject:
         """Remove an object that exists, and return its last version."""
         collection = self._collection(resource)
         before = collection.objects.pop(key)
@@ -102,7 +102,7 @@ class Store:
         collection.append(ObjectChange(self.version, key, before, None, last), self._history)
         return last
 
-    def at(self, resource: str, version: int, namespace: str = "") -> list[Json]:
+    def at(self, resource: str, version: int, namespace: str = "") -> list[JsonObject]:
         """Return what `objects` returned at an earlier version.
 
         Raises:
@@ -156,10 +156,10 @@ class Store:
     def _collection(self, resource: str) -> _Collection:
         return self._collections.setdefault(resource, _Collection())
 
-    def _stamp(self, obj: Json) -> Json:
+    def _stamp(self, obj: JsonObject) -> JsonObject:
         self.version += 1
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
 
 
-def _ordered(objects: dict[ObjectKey, Json], namespace: str) -> list[Json]:
+def _ordered(objects: dict[ObjectKey, JsonObject], namespace: str) -> list[JsonObject]:
     return [objects[key] for key in sorted(objects) if not namespace or key[0] == namespace]

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import json_path, pod_cells, resources
 from vgpu.simulator.api.ages import age
-from vgpu.simulator.api.resources import Json, Resource
+from vgpu.simulator.api.resources import Resource
 
 ACCEPTED: Final = "as=Table;v=v1;g=meta.k8s.io"
 _KIND: Final = {"kind": "Table", "apiVersion": "meta.k8s.io/v1"}
 _PARTIAL: Final = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
-Cell = Callable[[Json, datetime], Any]  # an object and the time now
+Cell = Callable[[JsonObject, datetime], Any]  # an object and the time now
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +29,33 @@ class TableColumn:
     kind: str = "string"
     priority: int = 0
 
-    def definition(self) -> Json:
+    def definition(self) -> JsonObject:
         """Return the column's entry in `columnDefinitions`."""
         form = "name" if self.name == "Name" else ""
         return {"name": self.name, "type": self.kind, "format": form, "description": "", "priority": self.priority}
 
 
-def table(columns: Sequence[TableColumn], objects: Iterable[Json], metadata: Json, now: datetime) -> Json:
+def table(
+    columns: Sequence[TableColumn], objects: Iterable[JsonObject], metadata: JsonObject, now: datetime
+) -> JsonObject:
     """Return objects as a Table; `metadata` is that of the list."""
     definitions = [column.definition() for column in columns]
     rows = [_row(columns, obj, now) for obj in objects]
     return {**_KIND, "metadata": metadata, "columnDefinitions": definitions, "rows": rows}
 
 
-def columns_of(resource: Resource, crd: Json | None) -> Sequence[TableColumn]:
+def columns_of(resource: Resource, crd: JsonObject | None) -> Sequence[TableColumn]:
     """Return a resource's columns: kubectl's own, or those of its CustomResourceDefinition."""
     if crd is not None:
         return (_NAME, *_printed(resource, crd))
     return _BUILTIN.get(resource.name, (_NAME, _AGE))
 
 
-def _row(columns: Sequence[TableColumn], obj: Json, now: datetime) -> Json:
+def _row(columns: Sequence[TableColumn], obj: JsonObject, now: datetime) -> JsonObject:
     return {"cells": [column.cell(obj, now) for column in columns], "object": {**_PARTIAL, "metadata": obj["metadata"]}}
 
 
-def _printed(resource: Resource, crd: Json) -> Sequence[TableColumn]:
+def _printed(resource: Resource, crd: JsonObject) -> Sequence[TableColumn]:
     """Read `additionalPrinterColumns`; a definition without them has the age."""
     versions = {version["name"]: version for version in crd["spec"]["versions"]}
     wanted = versions[resource.version].get("additionalPrinterColumns") or ()
@@ -62,7 +65,7 @@ def _printed(resource: Resource, crd: Json) -> Sequence[TableColumn]:
 def _custom(wanted: Mapping[str, Any]) -> TableColumn:
     find, is_date = json_path.compiled(wanted["jsonPath"]), wanted["type"] == "date"
 
-    def cell(obj: Json, now: datetime) -> Any:
+    def cell(obj: JsonObject, now: datetime) -> Any:
         found = find(obj)
         return age(found, now) if is_date else found
 
@@ -79,7 +82,7 @@ def _since(path: str) -> Cell:
     return lambda obj, now: age(find(obj), now)
 
 
-def _node_status(node: Json, _: datetime) -> str:
+def _node_status(node: JsonObject, _: datetime) -> str:
     conditions = {
         condition.get("type"): condition.get("status") for condition in node.get("status", {}).get("conditions") or ()
     }
@@ -87,7 +90,7 @@ def _node_status(node: Json, _: datetime) -> str:
     return f"{ready},SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ready
 
 
-def _involved(event: Json, _: datetime) -> str:
+def _involved(event: JsonObject, _: datetime) -> str:
     about = event.get("involvedObject") or {}
     return f"{about.get('kind', '').lower()}/{about.get('name', '')}"
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import wire
-from vgpu.simulator.api.resources import Json, Target
+from vgpu.simulator.api.resources import Target
 from vgpu.simulator.api.selectors import Matches
 from vgpu.simulator.api.store import ObjectChange, Store, TooOld
 
@@ -43,7 +44,7 @@ async def lines(
     store: Store,
     request: WatchRequest,
     clock: Callable[[], float],
-    shown: Callable[[Json], Json] | None = None,
+    shown: Callable[[JsonObject], JsonObject] | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield events until the timeout, the end of the store, or an ERROR event for a version that is too old.
 
@@ -67,7 +68,7 @@ async def lines(
         yield _line("ERROR", wire.failure(error))
 
 
-def _initial(store: Store, request: WatchRequest, shown: Callable[[Json], Json] | None) -> list[bytes]:
+def _initial(store: Store, request: WatchRequest, shown: Callable[[JsonObject], JsonObject] | None) -> list[bytes]:
     objects = store.objects(request.target.resource.name, request.target.namespace)
     found = [_line("ADDED", shown(obj) if shown else obj) for obj in objects if request.matches(obj)]
     if request.initial_end:
@@ -77,7 +78,7 @@ def _initial(store: Store, request: WatchRequest, shown: Callable[[Json], Json] 
     return found
 
 
-def seen(change: ObjectChange, request: WatchRequest) -> tuple[str, Json] | None:
+def seen(change: ObjectChange, request: WatchRequest) -> tuple[str, JsonObject] | None:
     """Return the event of a change for a selection: an object that leaves it is DELETED, one that enters it ADDED."""
     if request.target.namespace not in ("", change.key[0]):
         return None
@@ -94,7 +95,7 @@ def seen(change: ObjectChange, request: WatchRequest) -> tuple[str, Json] | None
             return None
 
 
-def _stamped(change: ObjectChange) -> Json:
+def _stamped(change: ObjectChange) -> JsonObject:
     """Return the last object of the selection, with the version at which it left the selection."""
     before = change.before or change.last
     return {**before, "metadata": {**before["metadata"], "resourceVersion": str(change.version)}}
@@ -104,7 +105,7 @@ def _bookmarks(request: WatchRequest, version: int) -> list[bytes]:
     return [_line("BOOKMARK", _bookmark(request.target, version))] if request.bookmarks else []
 
 
-def _bookmark(target: Target, version: int) -> Json:
+def _bookmark(target: Target, version: int) -> JsonObject:
     resource = target.resource
     return {
         "kind": resource.kind,

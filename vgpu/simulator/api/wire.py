@@ -9,33 +9,34 @@ from typing import Any
 import msgspec
 
 from vgpu.domain.errors import KubernetesError
-from vgpu.simulator.api.resources import BUILTIN, Json, Resource, Target
+from vgpu.domain.json_types import JsonObject
+from vgpu.simulator.api.resources import BUILTIN, Resource, Target
 
 _ALL = frozenset({"pods", "services", "deployments", "daemonsets"})  # `kubectl get all`
 _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
-def failure(error: KubernetesError) -> Json:
+def failure(error: KubernetesError) -> JsonObject:
     """Return the Status object of an error."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return {**status, "message": error.message, "reason": error.reason, "code": error.status}
 
 
-def success(target: Target) -> Json:
+def success(target: Target) -> JsonObject:
     """Return the Status object of a verb that returns no object."""
     details = {"name": target.name, "kind": target.resource.plural}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def after(items: list[Json], last: tuple[str, str] | None) -> list[Json]:
+def after(items: list[JsonObject], last: tuple[str, str] | None) -> list[JsonObject]:
     """Return the objects of a list ordered by key that come after the last one of the page before."""
     return items if last is None else items[bisect_right(items, last, key=_key) :]
 
 
-def page(target: Target, rest: list[Json], version: int, limit: int) -> Json:
+def page(target: Target, rest: list[JsonObject], version: int, limit: int) -> JsonObject:
     """Return one page of a list: the first `limit` objects of the rest (0: all)."""
     shown = rest[:limit] if limit else rest
-    metadata: Json = {"resourceVersion": str(version)}
+    metadata: JsonObject = {"resourceVersion": str(version)}
     if len(shown) < len(rest):
         metadata |= {"continue": _token(version, _key(shown[-1])), "remainingItemCount": len(rest) - len(shown)}
     resource = target.resource
@@ -55,12 +56,12 @@ def read_token(token: str) -> tuple[int, tuple[str, str]]:
     return version, (namespace, name)
 
 
-def api_versions() -> Json:
+def api_versions() -> JsonObject:
     """Return the answer to `/api`."""
     return {"kind": "APIVersions", "versions": ["v1"]}
 
 
-def api_groups(custom: Iterable[Resource]) -> Json:
+def api_groups(custom: Iterable[Resource]) -> JsonObject:
     """Return the answer to `/apis`."""
     groups: dict[str, list[str]] = {}
     for resource in (*BUILTIN, *custom):
@@ -73,7 +74,7 @@ def api_groups(custom: Iterable[Resource]) -> Json:
     }
 
 
-def api_resources(group: str, version: str, custom: Iterable[Resource]) -> Json:
+def api_resources(group: str, version: str, custom: Iterable[Resource]) -> JsonObject:
     """Return the answer to `/api/v1` and `/apis/GROUP/VERSION`.
 
     Raises:
@@ -90,12 +91,12 @@ def api_resources(group: str, version: str, custom: Iterable[Resource]) -> Json:
     }
 
 
-def _group(name: str, versions: list[str]) -> Json:
+def _group(name: str, versions: list[str]) -> JsonObject:
     known: list[dict[str, Any]] = [{"groupVersion": f"{name}/{v}", "version": v} for v in versions]
     return {"name": name, "versions": known, "preferredVersion": known[0]}
 
 
-def _described(resource: Resource) -> Json:
+def _described(resource: Resource) -> JsonObject:
     return {
         "name": resource.plural,
         "singularName": resource.kind.lower(),
@@ -107,7 +108,7 @@ def _described(resource: Resource) -> Json:
     }
 
 
-def _key(item: Json) -> tuple[str, str]:
+def _key(item: JsonObject) -> tuple[str, str]:
     return item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
 

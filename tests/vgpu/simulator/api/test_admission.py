@@ -18,12 +18,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import admission, http_server, resources
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Json, Target
+from vgpu.simulator.api.resources import MUTATING, PODS, VALIDATING, Target
 
 ANY_POD = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}]
-Reply = Callable[[Json], Json]
+Reply = Callable[[JsonObject], JsonObject]
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -51,7 +52,7 @@ class Webhook:
     def __init__(self, url: str, ca: bytes) -> None:
         self.url = url
         self.bundle = base64.b64encode(ca).decode()
-        self.requests: list[Json] = []
+        self.requests: list[JsonObject] = []
         self.responses: dict[str, Reply] = {}
 
     async def configure(
@@ -79,7 +80,7 @@ async def webhook(tmp_path: Path) -> AsyncIterator[Webhook]:
         yield made
 
 
-def allow(_: Json) -> Json:
+def allow(_: JsonObject) -> JsonObject:
     return {"allowed": True}
 
 
@@ -88,11 +89,11 @@ def label(key: str, value: str) -> Reply:
     return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded([operation])}
 
 
-def encoded(operations: list[Json]) -> str:
+def encoded(operations: list[JsonObject]) -> str:
     return base64.b64encode(json.dumps(operations).encode()).decode()
 
 
-def pod(name: str = "a", **labels: str) -> Json:
+def pod(name: str = "a", **labels: str) -> JsonObject:
     return {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "main"}]}}
 
 
