@@ -99,8 +99,8 @@ krew: $(VENV)/.dev ## The kubectl plugin's archive and its manifest, into dist/k
 	$(BIN)/python manifests/krew/archive.py dist/krew $(URL)
 
 lock: $(VENV)/.dev ## Resolve pyproject.toml into the two lock files again
-	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements-dev.lock
+	$(BIN)/uv pip compile pyproject.toml --extra cluster --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	$(BIN)/uv pip compile pyproject.toml --extra cluster --group dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
 
 lock-images: $(VENV)/.dev ## Pin the newest Debian packages of the images
 	$(BIN)/python -m images lock
@@ -111,12 +111,12 @@ clean: ## Remove what was built here
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements.lock | $(BIN)/python
+$(VENV)/.run: requirements/run.lock | $(BIN)/python
 	@echo "installing packages into $(VENV), once; the list below shows how far it is"
 	$(BIN)/python -m pip install --progress-bar off --no-compile --require-hashes --only-binary :all: -r $<
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.lock | $(BIN)/python
+$(VENV)/.dev: requirements/dev.lock | $(BIN)/python
 	$(BIN)/python -m pip install -q --no-compile --require-hashes --only-binary :all: -r $<
 	@touch $@ $(VENV)/.run
 

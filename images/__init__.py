@@ -5,7 +5,7 @@ Never installed.
 An image has three layers on an empty root, and no shell:
 
 1. Debian packages (`debian`): the Python interpreter and the libraries that it loads, pinned by `debian.lock`.
-2. Python packages (`wheels`), pinned by requirements.lock.
+2. Python packages (`wheels`), pinned by requirements/run.lock.
 3. Our wheel, its bytecode (`bytecode`) and a software bill of materials (`sbom`).
 
 `layers` packs a folder as a layer, `oci` writes documents and archive. Both give the same bytes for the same files, so

@@ -62,7 +62,7 @@ class Builder:
         cache: folder of the layers that lock files pin.
         machine: architecture of this machine, as `uname -m` names it: its interpreter writes all bytecode.
         mirror: URL of Debian's archives, with `{archive}` in it.
-        project: the checkout that is built; its requirements.lock pins the Python packages.
+        project: the checkout that is built; its requirements/run.lock pins the Python packages.
     """
 
     def __init__(self, cache: Path, machine: str, mirror: str = debian.MIRROR, project: Path = PROJECT) -> None:
@@ -73,7 +73,7 @@ class Builder:
 
     @property
     def _requirements(self) -> Path:
-        return self._project / "requirements.lock"
+        return self._project / "requirements" / "run.lock"
 
     def base(self, architecture: str) -> Stored:
         """Return the layer of Debian's packages, with its files."""
@@ -83,7 +83,7 @@ class Builder:
         return self._stored(key, lambda tree: self._unpack(packages, architecture, tree), keeps_tree=True)
 
     def dependencies(self, architecture: str) -> Stored:
-        """Return the layer of the Python packages in requirements.lock."""
+        """Return the layer of the Python packages in requirements/run.lock."""
         sources = [_HERE / name for name in ("build.py", "wheels.py", "bytecode.py", "layers.py")]
         key = _key(architecture, debian.LOCK, self._requirements, *sources)
         return self._stored(key, lambda tree: self._install(architecture, tree), keeps_tree=False)

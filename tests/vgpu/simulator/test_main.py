@@ -62,7 +62,7 @@ def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
 
 def test_make_says_what_the_first_run_waits_for() -> None:
     """Without -q pip prints a line for each package."""
-    command = ["make", "--dry-run", "-W", "requirements.lock", "run"]
+    command = ["make", "--dry-run", "-W", "requirements/run.lock", "run"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     said, installs, *_ = [line for line in printed.splitlines() if "requirements" in line or "installing" in line]
     assert (said.startswith('echo "installing packages'), "pip install --progress-bar off" in installs) == (True, True)
