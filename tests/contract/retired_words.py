@@ -1,14 +1,12 @@
 """Where a text uses a word that the project has replaced."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
-from pathlib import PurePath
 from typing import NamedTuple
 
 BETWEEN_WORDS = r"[\s#*/]+"  # a phrase may go on in the next line of a comment
 IDENTIFIER_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-SOURCE_FILE = re.compile(r"(?<![\w.-])\w+\.(?:c|h|py)(?!\w)")
 
 
 class Retired(NamedTuple):
@@ -25,13 +23,11 @@ class RetiredWords:
     Args:
         phrases: words that follow each other, in upper or lower case.
         names: words by themselves or as parts of an identifier: `gizmo` in `gizmo_new`, `_GIZMO` and `GizmoPage`.
-        files: source files; the name of a C file stands for its header too, and each name for the file's test.
     """
 
-    def __init__(self, phrases: Mapping[str, str], names: Mapping[str, str], files: Mapping[str, str]) -> None:
+    def __init__(self, phrases: Mapping[str, str], names: Mapping[str, str]) -> None:
         self._phrases = {phrase.lower(): instead for phrase, instead in phrases.items()}
         self._names = names
-        self._files = {related: instead for file, instead in files.items() for related in _related(file)}
         either = "|".join(BETWEEN_WORDS.join(map(re.escape, phrase.split())) for phrase in phrases)
         self._any_phrase = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
@@ -40,7 +36,6 @@ class RetiredWords:
         uses = (
             (self._any_phrase, self._phrases, lambda found: re.sub(BETWEEN_WORDS, " ", found).lower()),
             (IDENTIFIER_PART, self._names, str.lower),
-            (SOURCE_FILE, self._files, str),
         )
         found = [
             Retired(text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), instead[key(match[0])])
@@ -49,11 +44,3 @@ class RetiredWords:
             if key(match[0]) in instead
         ]
         return sorted(found, key=attrgetter("line"))
-
-
-def _related(file: str) -> Iterator[str]:
-    stem = PurePath(file).stem
-    yield file
-    yield f"test_{stem}.py"
-    if file.endswith(".c"):
-        yield f"{stem}.h"

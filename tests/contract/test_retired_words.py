@@ -5,9 +5,7 @@ import pytest
 from tests.contract import repository
 from tests.contract.retired_words import Retired, RetiredWords
 
-WORDS = RetiredWords(
-    phrases={"By gizmo time": "on time"}, names={"gizmo": "timer"}, files={"cogs.c": "gears.c", "belt.py": "chain.py"}
-)
+WORDS = RetiredWords(phrases={"By gizmo time": "on time"}, names={"gizmo": "timer"})
 
 
 def test_no_retired_word_is_used() -> None:
@@ -33,10 +31,7 @@ def test_no_file_has_a_retired_name() -> None:
         ("by gizmo\n * time", ["by gizmo * time", "gizmo"], ["on time", "timer"]),
         ("gizmo_new(), newGizmo", ["gizmo", "Gizmo"], ["timer", "timer"]),
         ("class GizmoPage: OLD_GIZMO", ["Gizmo", "GIZMO"], ["timer", "timer"]),
-        ("see cogs.c", ["cogs.c"], ["gears.c"]),
-        ('#include "region/cogs.h"', ["cogs.h"], ["gears.c"]),
-        ("tests/limiter/test_cogs.py", ["test_cogs.py"], ["gears.c"]),
-        ("belt.py, its test: test_belt.py", ["belt.py", "test_belt.py"], ["chain.py", "chain.py"]),
+        ('#include "region/old_gizmo.h"', ["gizmo"], ["timer"]),
     ],
 )
 def test_a_retired_word_is_found(text: str, found: list[str], instead: list[str]) -> None:
@@ -44,9 +39,7 @@ def test_a_retired_word_is_found(text: str, found: list[str], instead: list[str]
     assert ([each.found for each in uses], [each.instead for each in uses]) == (found, instead)
 
 
-@pytest.mark.parametrize(
-    "text", ["gizmos", "GIZMOS", "two cogs", "all_cogs.c", "cogs.chart", "cogs.py", "belt.c", "my-belt.py", "by time"]
-)
+@pytest.mark.parametrize("text", ["gizmos", "GIZMOS", "the gizmos.c", "by time"])
 def test_a_similar_word_is_not(text: str) -> None:
     assert not WORDS.found_in(text)
 
