@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-UNCHECKED = ("LICENSE", "*.lock", "*.sum", "*.svg", "*.png", "deviceplugin/kubelet/api/*", "benchmarks/HISTORY.md")
+UNCHECKED = ("LICENSE", "*.lock", "*.sum", "*.svg", "*.png", "deviceplugin/kubelet/api/*")
 SETTINGS_TABLES = "[tool.vgpushare"
 
 
@@ -21,7 +21,7 @@ def files() -> tuple[str, ...]:
 
 
 def checked_files() -> list[str]:
-    """Paths of the files that people write: no lock files, no generated code, no history."""
+    """Paths of the files that people write: no lock files, no generated code."""
     return [path for path in files() if not any(fnmatch(path, each) for each in UNCHECKED)]
 
 

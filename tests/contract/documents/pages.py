@@ -8,7 +8,7 @@ from tests.contract import repository
 from tests.contract.documents import markdown, shell
 
 # Decisions and changes are of their time: what they mention may have gone since.
-OF_THEIR_TIME = ("docs/adr/", "CHANGELOG.md", "benchmarks/HISTORY.md")
+OF_THEIR_TIME = ("docs/adr/", "CHANGELOG.md")
 
 
 class Page(NamedTuple):
