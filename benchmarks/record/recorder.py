@@ -66,9 +66,9 @@ def write(path: Path, found: Result) -> None:
 
 
 def file_name(found: Result) -> str:
-    """Return the name of a result's file: date, script, arguments, commit."""
-    names = [found.script.replace(".", "_"), *(result.slug(each) for each in found.arguments)]
-    return "-".join([found.date[:10], *names, found.commit]) + ".json"
+    """Return the path of a result below the folder of results: the script's folder; date, arguments and commit."""
+    script, *names = (result.slug(each) for each in (found.script.replace(".", "_"), *found.arguments, found.commit))
+    return f"{script}/{'-'.join([found.date[:10], *names])}.json"
 
 
 def without_json(arguments: Sequence[str]) -> tuple[str, ...]:

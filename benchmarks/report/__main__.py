@@ -5,12 +5,13 @@
 A table stands between the comments `<!-- table NAME -->` and `<!-- end of table NAME -->`. Results of simulated cards
 and of --quick are left out, unless --simulated is given. With --check nothing is written: exits with 1 when a table is
 not up to date.
+Names the results that no table cites.
 """
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.record import fingerprint, machine, recorder, result
@@ -30,18 +31,26 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=recorder.RESULTS, help="the folder of the results")
     parser.add_argument("--documents", type=Path, default=machine.ROOT, help="the folder that has README.md")
     asked = parser.parse_args()
-    results = [each for each in load(asked.results) if each.is_publishable or asked.simulated]
-    folders = {folder for each in results for folder in each.fingerprints}
-    figures = render.newest(results, fingerprint.of_folders(machine.ROOT, sorted(folders)))
+    results = {path: run for path, run in load(asked.results).items() if run.is_publishable or asked.simulated}
+    folders = {folder for run in results.values() for folder in run.fingerprints}
+    figures = render.newest(results.values(), fingerprint.of_folders(machine.ROOT, sorted(folders)))
+    for file in uncited(results, figures):
+        print(f"{file}: no table cites this result", file=sys.stderr)
     stale = [path for path in sorted({table.document for table in TABLES}) if not _update(asked, path, figures)]
     for path in stale:
         print(f"{path}: its tables are not up to date with benchmarks/results; run `{COMMAND}`", file=sys.stderr)
     return 1 if stale else 0
 
 
-def load(folder: Path) -> list[Result]:
-    """Return the results of a folder. Raises ResultError, with the file's name."""
-    return [_read(path) for path in sorted(folder.glob("*.json"))]
+def load(folder: Path) -> dict[Path, Result]:
+    """Return the results of a folder and of the folders in it. Raises ResultError, with the file's name."""
+    return {path: _read(path) for path in sorted(folder.rglob("*.json"))}
+
+
+def uncited(results: Mapping[Path, Result], figures: Figures) -> list[Path]:
+    """Return the files of which no table shows a figure."""
+    shown = [figures[row_id].run for table in TABLES for row_id in table.row_ids if row_id in figures]
+    return [path for path, run in results.items() if not any(run is cited for cited in shown)]
 
 
 def fill(document: str, tables: Sequence[ReportTable], figures: Figures) -> str:

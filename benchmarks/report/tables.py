@@ -46,6 +46,11 @@ class ReportTable:
     lines: tuple[Line, ...]
     largest_only: bool = False
 
+    @property
+    def row_ids(self) -> tuple[str, ...]:
+        """The ids of all rows that the table shows."""
+        return tuple(row_id for line in self.lines for row_id in line.ids)
+
 
 def number(value: float | None, digits: int) -> str:
     """Return a figure with that many digits behind the point; empty for None."""

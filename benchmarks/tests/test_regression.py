@@ -160,8 +160,8 @@ def test_unpacking_writes_real_results_and_no_baseline(tmp_path: Path, capsys: p
     real, quick = made_up.run(made_up.cost(1.1)), made_up.run(arguments=("costs", "--quick"))
     figures = {"memory": document(real), "quick": document(quick), "none": None, "memory_baseline": OLD_MEMORY}
     assert unpack.unpack(session(tmp_path, **figures), tmp_path / "results") == 0
-    (path,) = (tmp_path / "results").iterdir()
-    assert path.name == "2026-11-22-limiter_memory-costs-abc1234.json"
+    (path,) = (tmp_path / "results").rglob("*.json")
+    assert path == tmp_path / "results/limiter_memory/2026-11-22-costs-abc1234.json"
     assert result.decode(path.read_text()) == real
     assert "quick: left out" in capsys.readouterr().out
 
@@ -170,7 +170,7 @@ def test_unpacking_takes_the_json_of_one_script(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text(result.encode(made_up.run(made_up.cost(1.1))))
     assert unpack.unpack(path, tmp_path / "results") == 0
-    assert len(list((tmp_path / "results").glob("*.json"))) == 1
+    assert len(list((tmp_path / "results").rglob("*.json"))) == 1
 
 
 def test_unpacking_names_figures_that_are_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,7 +75,7 @@ def test_figures_of_changed_code_are_marked() -> None:
 
 def test_tables_have_unique_names_and_every_row_id_is_valid() -> None:
     assert len({table.name for table in tables.TABLES}) == len(tables.TABLES)
-    every = [row_id for table in tables.TABLES for line in table.lines for row_id in line.ids]
+    every = [row_id for table in tables.TABLES for row_id in table.row_ids]
     assert "costs.launch" in every
     assert "tenants.30-and-60.1-fixed-30" in every
     result.decode(result.encode(made_up.run(*(ResultRow(id=each, value=1, unit="") for each in every))))
@@ -118,6 +118,19 @@ def test_check_fails_until_the_tables_are_made_again(run: Run, tmp_path: Path) -
     assert run() == (0, "")
     assert "| launch | 3.00 | 5.96 | 1.987 | 1.987 to 1.987 | <= 1.03 |" in (tmp_path / tables.DETAILS).read_text()
     assert run("--check") == (0, "")
+
+
+def test_a_result_whose_figures_newer_results_have_is_named(run: Run, tmp_path: Path) -> None:
+    recorder.write(tmp_path / "results" / "a" / "new.json", made_up.run(made_up.cost(1.987)))
+    recorder.write(tmp_path / "results" / "a" / "old.json", made_up.run(made_up.cost(1.5), date="2026-11-20T00:00:00Z"))
+    assert run() == (0, f"{tmp_path}/results/a/old.json: no table cites this result\n")
+
+
+def test_every_result_of_the_repository_lies_where_it_is_written_and_is_cited() -> None:
+    results = report.load(recorder.RESULTS)
+    misplaced = [str(path) for path, run in results.items() if path != recorder.RESULTS / recorder.file_name(run)]
+    assert not misplaced
+    assert not report.uncited(results, render.newest(results.values(), {}))
 
 
 def test_simulated_results_are_used_only_when_asked(run: Run, tmp_path: Path) -> None:

@@ -103,10 +103,15 @@ def test_a_killed_run_leaves_the_rows_measured_before(tmp_path: Path, monkeypatc
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["figures.json"]
 
 
-def test_a_file_is_named_by_date_script_arguments_and_commit() -> None:
+def test_a_file_is_named_by_script_date_arguments_and_commit() -> None:
     arguments = recorder.without_json(["race", "--processes", "64", "--json", "/tmp/a.json", "--quick"])
     name = recorder.file_name(made_up.run(script="memory.torch_step", arguments=arguments))
-    assert name == "2026-11-22-memory_torch_step-race-processes-64-quick-abc1234.json"
+    assert name == "memory_torch_step/2026-11-22-race-processes-64-quick-abc1234.json"
+
+
+def test_a_file_name_has_small_letters_digits_dashes_and_underscores() -> None:
+    name = recorder.file_name(made_up.run(arguments=("--only", "4+4 %, ../x"), commit="abc+1.dirty"))
+    assert name == "limiter_memory/2026-11-22-only-4-4-x-abc-1-dirty.json"
 
 
 def test_row_ids_have_no_blanks_and_no_capitals() -> None:
