@@ -20,6 +20,11 @@ def test_only_five_packages_are_importable() -> None:
     assert packed == IMPORTABLE, f"the wheel installs {sorted(packed)} instead of {sorted(IMPORTABLE)}"
 
 
+def test_every_installed_package_says_that_it_has_types() -> None:
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {f"{package}/py.typed" for package in IMPORTABLE} <= packed
+
+
 def test_every_package_of_the_checkout_is_one_of_the_five_or_never_installed() -> None:
     found = {path.parent.name for path in ROOT.glob("*/__init__.py")} - NEVER_INSTALLED
     assert found == IMPORTABLE, f"top-level packages here: {sorted(found)}; put new ones below one of the five"
