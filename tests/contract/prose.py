@@ -5,6 +5,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -22,15 +23,16 @@ class Passage(NamedTuple):
     text: str
 
 
-def prose(path: str, text: str) -> list[Passage]:
+@cache
+def prose(path: str, text: str) -> tuple[Passage, ...]:
     """The prose in the text of the file `path`."""
     suffix = PurePath(path).suffix
     if suffix == ".py":
-        return [*_python_comments(text), *_docstrings(text)]
+        return (*_python_comments(text), *_docstrings(text))
     if suffix in DOCUMENTS:
-        return [Passage(1, text)]
+        return (Passage(1, text),)
     pattern = C_STRING_OR_COMMENT if suffix in LIKE_C else HASH_COMMENT
-    return [Passage(_line_at(text, each.start()), each[1]) for each in pattern.finditer(text) if each[1]]
+    return tuple(Passage(_line_at(text, each.start()), each[1]) for each in pattern.finditer(text) if each[1])
 
 
 def _python_comments(text: str) -> Iterator[Passage]:

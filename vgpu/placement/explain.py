@@ -1,6 +1,6 @@
 """Why a pod fits nowhere, or where it fits: every node's and card's reason, the nearest fit, and what would help.
 
-Pure functions of node views. `Shortage` orders the cards that could take a container if other pods ended: the nearest
+Pure functions of node views. `_lack_size` orders the cards that could take a container if other pods ended: the nearest
 fit is the node whose lacking cards lack the least.
 """
 

@@ -1,6 +1,6 @@
 """The exact search: cards for up to four containers of a pod, wherever there are any (ADR 24).
 
-A set of containers is a bit mask. `_Room` knows for every card which sets fit on it together. `_is_feasible` then
+A set of containers is a bit mask. `_Room` knows for every card which sets fit on it together. `is_feasible` then
 counts: it goes over the cards and keeps every combination of cards that the containers still lack, so it needs no
 backtracking. Cards are chosen in the policy's order, each only if the rest remains feasible.
 """
