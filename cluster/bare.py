@@ -3,7 +3,7 @@
     with BareCluster() as cluster:
         cluster.api.get("/api/v1/nodes")
 
-Without vgpushare; `cluster.cluster.Cluster` has vgpushare installed.
+Without vgpushare; `cluster.cluster.GpuCluster` has vgpushare installed.
 """
 
 import shutil
