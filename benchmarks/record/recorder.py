@@ -67,7 +67,7 @@ def write(path: Path, found: Result) -> None:
 
 def file_name(found: Result) -> str:
     """Return the path of a result below the folder of results: the script's folder; date, arguments and commit."""
-    script, *names = (result.slug(each) for each in (found.script.replace(".", "_"), *found.arguments, found.commit))
+    script, *names = (result.slug(name) for name in (found.script.replace(".", "_"), *found.arguments, found.commit))
     return f"{script}/{'-'.join([found.date[:10], *names])}.json"
 
 
