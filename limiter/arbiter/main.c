@@ -10,14 +10,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "card_board.h"
+#include "arbiter/connection/event_loop.h"
+#include "arbiter/container/card_board.h"
+#include "arbiter/container/containers.h"
+#include "arbiter/options.h"
+#include "arbiter/process_priority.h"
+#include "arbiter/watermark/watermark_config.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "containers.h"
-#include "event_loop.h"
-#include "options.h"
-#include "process_priority.h"
-#include "watermark_config.h"
 
 /* How often directories, limits and the configuration are read. */
 #define REFRESH_INTERVAL (NS_PER_SECOND / 2)

@@ -1,4 +1,4 @@
-#include "options.h"
+#include "arbiter/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "process_priority.h"
+#include "arbiter/process_priority.h"
 
 #include <errno.h>
 #include <sched.h>

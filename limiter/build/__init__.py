@@ -56,8 +56,11 @@ def ensure() -> None:
 
 
 def flags() -> list[str]:
-    """Return the flags with which the limiter's C files are compiled; headers are named by their path below `src`."""
-    return [*toolchain.flags(), f"-I{SOURCES}"]
+    """Return the flags with which the limiter's C files are compiled.
+
+    The library's headers are named by their path below `src`, the arbiter's by their path below `limiter`.
+    """
+    return [*toolchain.flags(), f"-I{SOURCES}", f"-I{SOURCES.parent}"]
 
 
 def build(architecture: str, folder: Path = _OUTPUT) -> None:
@@ -89,7 +92,7 @@ def library_sources() -> list[Path]:
 
 def arbiter_sources() -> list[Path]:
     """Return the arbiter's C files."""
-    return [*sorted(_ARBITER_SOURCES.glob("*.c")), *sorted(_SHARED_WITH_ARBITER.glob("*.c"))]
+    return [*sorted(_ARBITER_SOURCES.rglob("*.c")), *sorted(_SHARED_WITH_ARBITER.glob("*.c"))]
 
 
 def _build_arbiter(architecture: str, folder: Path) -> None:

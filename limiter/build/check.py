@@ -15,9 +15,13 @@ _SRC = (
     *("common", "process", "region", "driver/functions", "driver", "container", "books", "charge", "compute"),
     *("hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
 )
+_SCHEDULE = ("src/common", "arbiter/predict", "arbiter/watermark", "arbiter/tenant", "arbiter/schedule")
 FOLDERS = {
-    **{f"src/{folder}": tuple(f"src/{each}" for each in _SRC[:number]) for number, folder in enumerate(_SRC)},
-    "arbiter": ("src/common",),
+    **include_order.in_order(*(f"src/{folder}" for folder in _SRC)),
+    **include_order.in_order(*_SCHEDULE),
+    "arbiter/connection": ("src/common",),
+    "arbiter/container": (*_SCHEDULE, "arbiter/connection"),
+    "arbiter": (*_SCHEDULE, "arbiter/connection", "arbiter/container"),
 }
 
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../limiter/arbiter/watermark_config.h"
-#include "../../limiter/arbiter/rate_limit.h"
-#include "../../limiter/arbiter/clients.h"
-#include "../../limiter/arbiter/schedule.h"
-#include "../../limiter/arbiter/schedule_run.h"
+#include "arbiter/watermark/watermark_config.h"
+#include "arbiter/connection/rate_limit.h"
+#include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/schedule.h"
+#include "arbiter/schedule/schedule_run.h"
 
 enum { TENANTS = 12, CLIENTS = 40, STEPS = 60000, NOBODY = -1 };
 

@@ -1,0 +1,142 @@
+#include "arbiter/container/card_board.h"
+
+#include <string.h>
+
+#include "arbiter/connection/client_page.h"
+#include "arbiter/container/container.h"
+#include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/schedule_run.h"
+#include "arbiter/watermark/watermark_config.h"
+
+/* Cards that can be in use at once. */
+enum { BOARDS = 128 };
+
+/* Three heartbeats within the timeout after which clients go on without the arbiter. */
+#define HEARTBEAT_INTERVAL (ARBITRATION_HEARTBEAT_TIMEOUT_NS / 3)
+
+static struct card_board boards[BOARDS];
+
+static struct card_board *find(const uint8_t uuid[UUID_SIZE]) {
+    for (unsigned i = 0; i < BOARDS; i++)
+        if (boards[i].schedule && memcmp(boards[i].uuid, uuid, UUID_SIZE) == 0) return &boards[i];
+    return NULL;
+}
+
+static struct card_board *open_board(struct card_board *board, const uint8_t uuid[UUID_SIZE]) {
+    struct levels levels = watermark_config_levels(uuid);
+    board->schedule = schedule_open(levels.high, levels.low);
+    board->next_run_at = 0;
+    memcpy(board->uuid, uuid, UUID_SIZE);
+    return board->schedule ? board : NULL;
+}
+
+struct card_board *card_board_of(const uint8_t uuid[UUID_SIZE]) {
+    struct card_board *found = find(uuid);
+    for (unsigned i = 0; !found && i < BOARDS; i++)
+        if (!boards[i].schedule) return open_board(&boards[i], uuid);
+    return found;
+}
+
+int card_board_add(struct card_board *board, struct container *container, const struct demand *demand, uint64_t now) {
+    int tenant = schedule_add(board->schedule, demand, now);
+    if (tenant != SCHEDULE_NONE) board->containers[tenant] = container;
+    return tenant;
+}
+
+void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now) {
+    schedule_set_demand(board->schedule, tenant, demand, now);
+    card_board_touch(board);
+}
+
+void card_board_close_unused(struct card_board *board) {
+    if (!board->schedule || !schedule_is_empty(board->schedule)) return;
+    schedule_close(board->schedule);
+    board->schedule = NULL;
+}
+
+void card_board_remove(struct card_board *board, int tenant) {
+    schedule_remove(board->schedule, tenant);
+    card_board_touch(board);
+    card_board_close_unused(board);
+}
+
+void card_board_touch(struct card_board *board) { board->next_run_at = 0; }
+
+static void write_heartbeats(const struct card_board *board, uint64_t now) {
+    for (int client = 0; client < SCHEDULE_CLIENTS; client++)
+        if (board->pages[client]) client_page_write_heartbeat(board->pages[client], now);
+}
+
+static void publish_changes(struct card_board *board, uint64_t now) {
+    int client;
+    while ((client = clients_next_changed(board->schedule)) != SCHEDULE_NONE) {
+        client_page_write_heartbeat(board->pages[client], now);
+        client_page_publish(board->pages[client], schedule_page(board->schedule, client));
+    }
+}
+
+static void check_holder_idle(struct card_board *board, uint64_t now) {
+    int tenant = schedule_run_tenant_to_check(board->schedule, now);
+    if (tenant == SCHEDULE_NONE) return;
+    struct container *container = board->containers[tenant];
+    struct tenancy *tenancy = container_tenancy(container, board, now);
+    struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
+    schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, now);
+}
+
+static void run(struct card_board *board, uint64_t now) {
+    check_holder_idle(board, now);
+    board->next_run_at = schedule_run(board->schedule, now);
+    publish_changes(board, now);
+}
+
+/* Without clients that check the heartbeat, the arbiter does not wake up for it. Each heartbeat also runs the schedule,
+ * which counts the active tenants then. */
+static void run_heartbeat(struct card_board *board, uint64_t now) {
+    if (!schedule_needs_heartbeat(board->schedule)) {
+        board->next_heartbeat_at = UINT64_MAX;
+        return;
+    }
+    bool is_due = board->next_heartbeat_at == UINT64_MAX || now >= board->next_heartbeat_at;
+    if (!is_due) return;
+    write_heartbeats(board, now);
+    run(board, now);
+    board->next_heartbeat_at = now + HEARTBEAT_INTERVAL;
+}
+
+int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now) {
+    int client = schedule_join(board->schedule, tenant);
+    if (client == SCHEDULE_NONE) return client;
+    board->pages[client] = page;
+    run(board, now);
+    run_heartbeat(board, now);
+    return client;
+}
+
+void card_board_leave(struct card_board *board, int client, uint64_t now) {
+    schedule_leave(board->schedule, client, now);
+    client_page_close(board->pages[client]);
+    board->pages[client] = NULL;
+    card_board_touch(board);
+}
+
+uint64_t card_boards_run(uint64_t now) {
+    uint64_t next = UINT64_MAX;
+    for (unsigned i = 0; i < BOARDS; i++) {
+        struct card_board *board = &boards[i];
+        if (!board->schedule) continue;
+        if (board->next_run_at <= now) run(board, now);
+        run_heartbeat(board, now);
+        if (board->next_run_at < next) next = board->next_run_at;
+        if (board->next_heartbeat_at < next) next = board->next_heartbeat_at;
+    }
+    return next;
+}
+
+void card_boards_set_watermarks(void) {
+    for (unsigned i = 0; i < BOARDS; i++) {
+        if (!boards[i].schedule) continue;
+        struct levels levels = watermark_config_levels(boards[i].uuid);
+        schedule_set_watermark(boards[i].schedule, levels.high, levels.low);
+    }
+}

@@ -1,0 +1,53 @@
+/* The cards in use. A card's board joins its schedule, which knows tenants and clients by index only, with the
+ * containers and pages that these indices stand for. `now` is CLOCK_MONOTONIC in ns. */
+#ifndef VGPU_ARBITER_CONTAINER_CARD_BOARD_H
+#define VGPU_ARBITER_CONTAINER_CARD_BOARD_H
+
+#include "arbiter/schedule/schedule.h"
+#include "common/region_layout.h"
+
+struct container;
+struct connection;
+
+struct card_board {
+    uint8_t uuid[UUID_SIZE];                          /* of the card */
+    struct schedule *schedule;                        /* NULL: the entry is free */
+    uint64_t next_run_at;                             /* when schedule_run is due */
+    uint64_t next_heartbeat_at;                       /* UINT64_MAX: no client checks the heartbeat */
+    struct container *containers[SCHEDULE_TENANTS];   /* by tenant */
+    struct arbitration_page *pages[SCHEDULE_CLIENTS]; /* by client; NULL: no client has the index */
+};
+
+/* The card's board, created if there is none; NULL if there are too many or memory is out. */
+struct card_board *card_board_of(const uint8_t uuid[UUID_SIZE]);
+
+/* Adds a container to the card; its tenant index, or SCHEDULE_NONE if there are too many. */
+int card_board_add(struct card_board *board, struct container *container, const struct demand *demand, uint64_t now);
+
+/* Replaces what a tenant asks of the card. */
+void card_board_change(struct card_board *board, int tenant, const struct demand *demand, uint64_t now);
+
+/* Removes a tenant, all of whose clients have left; closes the board if it was the last. */
+void card_board_remove(struct card_board *board, int tenant);
+
+/* Closes a board without tenants; does nothing to another. */
+void card_board_close_unused(struct card_board *board);
+
+/* Adds a client with its page; its index, or SCHEDULE_NONE if there are too many. When this returns, the page is
+ * written and may be given to the client. The board owns the page from then on; in case of SCHEDULE_NONE the caller
+ * keeps it. */
+int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now);
+
+/* Removes a client and unmaps its page. */
+void card_board_leave(struct card_board *board, int client, uint64_t now);
+
+/* Runs the schedules and heartbeats that are due, and publishes what has changed; returns when the next one is due. */
+uint64_t card_boards_run(uint64_t now);
+
+/* After an event on the card: its schedule runs in the next card_boards_run. */
+void card_board_touch(struct card_board *board);
+
+/* Applies the watermarks of the configuration file to every card. */
+void card_boards_set_watermarks(void);
+
+#endif

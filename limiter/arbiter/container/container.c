@@ -1,0 +1,124 @@
+#include "arbiter/container/container.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "arbiter/connection/listening_socket.h"
+#include "arbiter/container/card_board.h"
+#include "arbiter/tenant/demand.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+/* Limit for all processes of a container together: more than 256 processes that take turns on eight cards send, and few
+ * enough that several containers which send as much as they can do not overload the arbiter. */
+enum { MESSAGES_PER_SECOND = 10000 };
+
+static ino_t inode_of(int parent_fd, const char *name) {
+    struct stat status;
+    return fstatat(parent_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino : 0;
+}
+
+bool container_open(struct container *container, int parent_fd, const char *name) {
+    int directory_fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory_fd < 0 || strlen(name) > NAME_MAX) return false;
+    *container = (struct container){.is_taken = true,
+                                    .listener = {.fd = -1},
+                                    .directory_fd = directory_fd,
+                                    .region_fd = -1,
+                                    .rate = rate_limit_new(MESSAGES_PER_SECOND, clock_now())};
+    strcpy(container->name, name); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): the length was checked */
+    container->directory_inode = inode_of(parent_fd, name);
+    container_read_limits(container);
+    return true;
+}
+
+bool container_is_same(const struct container *container, int parent_fd) {
+    return inode_of(parent_fd, container->name) == container->directory_inode;
+}
+
+void container_ensure_listener(struct container *container, void (*on_connection)(struct event_source *listener)) {
+    if (container->listener.fd >= 0 && listening_socket_inode(container->directory_fd) == container->listener_inode)
+        return;
+    event_loop_remove(&container->listener);
+    container->listener =
+        (struct event_source){.ready = on_connection, .fd = listening_socket_open(container->directory_fd)};
+    if (container->listener.fd < 0) return;
+    container->listener_inode = listening_socket_inode(container->directory_fd);
+    if (!event_loop_add(&container->listener)) event_loop_remove(&container->listener);
+}
+
+static bool read_at(int fd, void *bytes, size_t size, off_t offset) {
+    return fd >= 0 && pread(fd, bytes, size, offset) == (ssize_t)size;
+}
+
+void container_read_limits(struct container *container) {
+    struct limits_file file;
+    int fd = openat(container->directory_fd, "limits", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool is_read = read_at(fd, &file, sizeof file, 0);
+    if (fd >= 0) close(fd);
+    if (!is_read) return;
+    bool is_first = container->limits.sequence == 0;
+    if (!is_first || !limits_decode(&file, &container->limits)) limits_update(&file, &container->limits);
+}
+
+void container_open_region(struct container *container) {
+    if (container->region_fd >= 0) close(container->region_fd);
+    container->region_fd = openat(container->directory_fd, "region", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static bool is_row_of_card(const struct region_card *row, const uint8_t uuid[UUID_SIZE]) {
+    return row->is_valid && memcmp(row->uuid, uuid, UUID_SIZE) == 0;
+}
+
+static bool read_row(const struct container *container, unsigned row_index, struct region_card *row) {
+    off_t offset = (off_t)(offsetof(struct region, cards) + row_index * sizeof *row);
+    return read_at(container->region_fd, row, sizeof *row, offset);
+}
+
+static struct container_use use_of(const struct region_card *row) {
+    return (struct container_use){row->busy_until, row->awaited_until};
+}
+
+struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
+                                   unsigned *cached_row) {
+    struct region_card row;
+    if (read_row(container, *cached_row, &row) && is_row_of_card(&row, uuid)) return use_of(&row);
+    for (unsigned row_index = 0; row_index < REGION_CARDS && read_row(container, row_index, &row); row_index++) {
+        if (!is_row_of_card(&row, uuid)) continue;
+        *cached_row = row_index;
+        return use_of(&row);
+    }
+    return (struct container_use){0};
+}
+
+static struct tenancy *free_tenancy(struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (!container->tenancies[i].board) return &container->tenancies[i];
+    return NULL;
+}
+
+struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now) {
+    struct demand demand;
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (container->tenancies[i].board == board) return &container->tenancies[i];
+    struct tenancy *tenancy = free_tenancy(container);
+    if (!tenancy || !demand_of(&container->limits, board->uuid, &demand)) return NULL;
+    int tenant = card_board_add(board, container, &demand, now);
+    if (tenant == SCHEDULE_NONE) return NULL;
+    *tenancy = (struct tenancy){.board = board, .tenant = tenant};
+    return tenancy;
+}
+
+void container_close(struct container *container) {
+    for (unsigned i = 0; i < LIMITS_CARDS; i++)
+        if (container->tenancies[i].board)
+            card_board_remove(container->tenancies[i].board, container->tenancies[i].tenant);
+    if (container->listener.fd >= 0) listening_socket_unlink(container->directory_fd, container->listener_inode);
+    event_loop_remove(&container->listener);
+    if (container->region_fd >= 0) close(container->region_fd);
+    close(container->directory_fd);
+    container->is_taken = false;
+    log_debug("container %s was removed", container->name);
+}

@@ -1,0 +1,73 @@
+/* One container: its directory with the files `limits`, `region` and `arbiter/socket`, and the cards that it uses. The
+ * host writes `limits`; the container can write `region`, so nothing in that file is trusted. */
+#ifndef VGPU_ARBITER_CONTAINER_CONTAINER_H
+#define VGPU_ARBITER_CONTAINER_CONTAINER_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "arbiter/connection/event_loop.h"
+#include "arbiter/connection/rate_limit.h"
+#include "common/limits.h"
+
+struct card_board;
+
+/* A container on one card. */
+struct tenancy {
+    struct card_board *board; /* NULL: the entry is free */
+    int tenant;               /* index on the board */
+    unsigned region_row;      /* where the card's row in the region was last found */
+};
+
+struct container {
+    struct event_source listener; /* the listening socket, fd -1 = none. First, so that a listener is a container */
+    bool is_taken;                /* the entry is in use */
+    bool is_seen;                 /* by the scan of the directory that is under way */
+    char name[NAME_MAX + 1];      /* of its directory */
+    int directory_fd;
+    ino_t directory_inode;  /* tells a new directory from a former one of that name */
+    ino_t listener_inode;   /* of the socket file that belongs to `listener` */
+    int region_fd;          /* -1: there is none */
+    int connections;        /* open */
+    int accepted_clients;   /* connections that have completed the handshake */
+    int accepts_left;       /* connections that may be accepted until the next containers_refresh */
+    struct rate_limit rate; /* of the messages of all its processes */
+    struct limits_slot limits;
+    struct tenancy tenancies[LIMITS_CARDS];
+};
+
+/* Opens the directory `name` below `parent_fd` and reads its limits. Creates no socket yet (container_ensure_listener).
+ * False if it is not a directory that can be opened. */
+bool container_open(struct container *container, int parent_fd, const char *name);
+
+/* Whether the name still stands for the directory that was opened. */
+bool container_is_same(const struct container *container, int parent_fd);
+
+/* Creates the listening socket if there is none or its file was removed; `on_connection` is called for each connection.
+ * Without a directory `arbiter` there is no socket: `listener.fd` is -1 then. */
+void container_ensure_listener(struct container *container, void (*on_connection)(struct event_source *listener));
+
+/* Reads the limits file. Keeps the last valid limits if it cannot be read. */
+void container_read_limits(struct container *container);
+
+/* Opens the region again: a process that connects now uses the file that is there now. */
+void container_open_region(struct container *container);
+
+/* The fields of those names in the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if
+ * there is no such row. */
+struct container_use {
+    uint64_t busy_until, awaited_until;
+};
+
+/* The container's use of a card. `cached_row` is where the card's row was found last, and is updated. */
+struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
+                                   unsigned *cached_row);
+
+/* The container's tenancy on a board, created if there is none; NULL if there are too many tenants or the limits do not
+ * name the card. */
+struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now);
+
+/* Removes the container's tenants and its socket, and closes its files. Its connections have been closed before. */
+void container_close(struct container *container);
+
+#endif

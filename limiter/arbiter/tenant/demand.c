@@ -1,0 +1,22 @@
+#include "arbiter/tenant/demand.h"
+
+/* A fixed policy without a share counts as burst: it may use what the other tenants leave. */
+static enum compute_policy policy_of(const struct limits_slot *limits, bool has_share) {
+    enum compute_policy policy = (enum compute_policy)limits->compute_policy;
+    return policy == POLICY_FIXED && !has_share ? POLICY_BURST : policy;
+}
+
+bool demand_of(const struct limits_slot *limits, const uint8_t uuid[UUID_SIZE], struct demand *out) {
+    struct card_limit limit = limits_for_card(limits, uuid);
+    bool has_share = limit.cores > 0 && limit.cores < FULL_CORES;
+    out->policy = policy_of(limits, has_share);
+    out->guarantee = has_share && out->policy != POLICY_BEST_EFFORT ? limit.cores : 0;
+    out->weight = has_share ? limit.cores : 1;
+    out->priority = limits->priority;
+    return limit.memory > 0 || limit.cores > 0;
+}
+
+bool demand_is_equal(const struct demand *first, const struct demand *second) {
+    return first->policy == second->policy && first->guarantee == second->guarantee &&
+           first->weight == second->weight && first->priority == second->priority;
+}

@@ -1,0 +1,41 @@
+#include "arbiter/tenant/ranking.h"
+
+enum class ranking_class(const struct tenant *tenant, bool is_best_effort_allowed) {
+    if (tenant->demand.policy == POLICY_BEST_EFFORT)
+        return is_best_effort_allowed ? CLASS_BEST_EFFORT : CLASS_OVER_WATERMARK;
+    if (tenant->demand.guarantee > 0 && tenant->credit_ns > 0) return CLASS_WITHIN_GUARANTEE;
+    return tenant->demand.policy == POLICY_BURST ? CLASS_BURST : CLASS_OVER_FIXED_SHARE;
+}
+
+/* Below 0: `tenant` outranks `other`; 0: they have the same rank. */
+static int compare_ranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
+    enum class first = ranking_class(tenant, is_best_effort_allowed),
+               second = ranking_class(other, is_best_effort_allowed);
+    if (first != second) return first < second ? -1 : 1;
+    if (tenant->demand.priority == other->demand.priority) return 0;
+    return tenant->demand.priority > other->demand.priority ? -1 : 1;
+}
+
+bool ranking_outranks(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
+    return compare_ranks(tenant, other, is_best_effort_allowed) < 0;
+}
+
+/* Of two tenants of one rank. */
+static bool differ_in_sensitivity(const struct tenant *tenant, const struct tenant *other,
+                                  bool is_best_effort_allowed) {
+    return tenant_is_latency_sensitive(tenant) != tenant_is_latency_sensitive(other) &&
+           ranking_class(tenant, is_best_effort_allowed) == CLASS_WITHIN_GUARANTEE;
+}
+
+bool ranking_is_equal(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
+    return compare_ranks(tenant, other, is_best_effort_allowed) == 0 &&
+           !differ_in_sensitivity(tenant, other, is_best_effort_allowed);
+}
+
+bool ranking_is_before(const struct tenant *tenant, const struct tenant *other, bool is_best_effort_allowed) {
+    int ranks = compare_ranks(tenant, other, is_best_effort_allowed);
+    if (ranks != 0) return ranks < 0;
+    if (differ_in_sensitivity(tenant, other, is_best_effort_allowed)) return tenant_is_latency_sensitive(tenant);
+    if (tenant->virtual_time != other->virtual_time) return tenant->virtual_time < other->virtual_time;
+    return tenant->waiting_since < other->waiting_since;
+}

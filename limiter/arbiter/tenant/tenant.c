@@ -1,0 +1,163 @@
+#include "arbiter/tenant/tenant.h"
+
+#include "common/arithmetic.h"
+
+enum { FULL = 100 };
+
+/* The credit grows by 1.1 times the guarantee (11 per mille for each percent), because held time includes handovers. */
+enum { REFILL_PERMILLE = 11 };
+
+/* An idle tenant saves up 20 ms of credit at most. One that waits for longer than a cycle of turns keeps what it earns
+ * from then on: otherwise kernels of 0.7 s beside it would leave it half of its guarantee. The bounds of the debt and
+ * of the time that one refill counts keep the arithmetic within 64 bits. */
+#define CREDIT_MAX ((int64_t)(20 * NS_PER_MS))
+#define LONG_WAIT  (50 * NS_PER_MS)
+#define DEBT_MAX   ((int64_t)(10000 * NS_PER_MS))
+#define REFILL_MAX (1000000 * NS_PER_MS)
+
+/* A score of 4 means latency-sensitive. Each short turn adds 1, up to 8; a long one takes 4 away. So one long turn ends
+ * it, or from 8 the second: a single one may be the fault of a busy machine. */
+enum { SCORE_LATENCY_SENSITIVE = 4, SCORE_EARLY = 4, SCORE_MAX = 8 };
+
+/* A return this soon after the tenant became idle: for the two handovers, the neighbour has got next to nothing. */
+#define EARLY_RETURN (5 * TENANT_HANDOVER / 2)
+
+static int64_t clamp(int64_t value, int64_t min, int64_t max) {
+    if (value < min) return min;
+    return value > max ? max : value;
+}
+
+struct tenant tenant_new(const struct demand *demand, uint64_t now) {
+    return (struct tenant){.is_taken = true,
+                           .demand = *demand,
+                           .first_waiting = -1,
+                           .last_waiting = -1,
+                           .credit_ns = CREDIT_MAX,
+                           .refilled_at = now,
+                           .overrun_budget = overrun_budget_new(now),
+                           .regular_client = -1,
+                           .short_turn_score = SCORE_LATENCY_SENSITIVE};
+}
+
+static uint64_t since(uint64_t then, uint64_t now) {
+    uint64_t passed = now > then ? now - then : 0;
+    return passed < REFILL_MAX ? passed : REFILL_MAX;
+}
+
+static int64_t earned_in(const struct tenant *tenant, uint64_t ns) {
+    return (int64_t)(ns * tenant->demand.guarantee * REFILL_PERMILLE / 1000);
+}
+
+/* Credit above the cap is kept, and grows while the tenant waits for long. */
+static int64_t credit_max(const struct tenant *tenant, int64_t earned, uint64_t now) {
+    bool has_waited_long = tenant->waiting_since && now > tenant->waiting_since + LONG_WAIT;
+    int64_t kept = tenant->credit_ns + (has_waited_long ? earned : 0);
+    return clamp(kept, CREDIT_MAX, CREDIT_MAX + earned_in(tenant, TENANT_LONG_KERNEL));
+}
+
+void tenant_refill(struct tenant *tenant, uint64_t now) {
+    int64_t earned = earned_in(tenant, since(tenant->refilled_at, now));
+    tenant->credit_ns = clamp(tenant->credit_ns + earned, -DEBT_MAX, credit_max(tenant, earned, now));
+    overrun_budget_refill(&tenant->overrun_budget, now);
+    if (now > tenant->refilled_at) tenant->refilled_at = now;
+}
+
+void tenant_charge(struct tenant *tenant, uint64_t ns, bool others_wait) {
+    uint64_t charged = ns < (uint64_t)DEBT_MAX ? ns : (uint64_t)DEBT_MAX;
+    if (others_wait) tenant->credit_ns = clamp(tenant->credit_ns - (int64_t)charged, -DEBT_MAX, tenant->credit_ns);
+    tenant->virtual_time += tenant_virtual_time(ns, tenant->demand.weight);
+    tenant->held_ns += ns;
+    tenant->floor_ns += ns;
+    if (tenant->floor_ns < TENANT_FLOOR_BUDGET) return;
+    tenant->floor_ns = 0;
+    tenant->floor_met_at = tenant->refilled_at;
+}
+
+void tenant_charge_handovers(struct tenant *preempted, struct tenant *preempting) {
+    int64_t handovers = 2 * (int64_t)TENANT_HANDOVER;
+    preempted->credit_ns = clamp(preempted->credit_ns + handovers, -DEBT_MAX, DEBT_MAX);
+    preempting->credit_ns = clamp(preempting->credit_ns - handovers, -DEBT_MAX, preempting->credit_ns);
+}
+
+/* An early return weighs more than a late one: a pause that is too long costs the neighbours EARLY_RETURN of the card,
+ * a turn that is revoked too early costs all of them two handovers and the tenant its place. */
+static void learn_return(struct tenant *tenant, uint64_t now) {
+    if (!tenant->revoked_idle_since) return;
+    bool is_early = now < tenant->revoked_idle_since + EARLY_RETURN;
+    tenant->revoked_idle_since = 0;
+    if (is_early)
+        tenant->early_return_score = (uint32_t)min_u64(tenant->early_return_score + 2, SCORE_MAX);
+    else if (tenant->early_return_score)
+        tenant->early_return_score--;
+}
+
+void tenant_note_arrival(struct tenant *tenant, int client, uint64_t now) {
+    if (tenant->regular_client != client) {
+        tenant->arrivals = (struct arrival_predictor){0};
+        tenant->pauses = (struct pause_predictor){0};
+    }
+    tenant->regular_client = client;
+    learn_return(tenant, now);
+    arrival_predictor_note_arrival(&tenant->arrivals, now);
+    pause_predictor_note_arrival(&tenant->pauses, now);
+}
+
+void tenant_note_left(struct tenant *tenant, uint64_t idle_since) {
+    uint64_t arrived_at = tenant->arrivals.last_arrival_at;
+    tenant->visit_ns = idle_since > arrived_at ? idle_since - arrived_at : 0;
+    pause_predictor_note_left(&tenant->pauses, idle_since);
+}
+
+uint64_t tenant_next_arrival(struct tenant *tenant, uint64_t now) {
+    arrival_predictor_skip_missed(&tenant->arrivals, now);
+    bool is_by_pause = tenant->pauses.confidence > tenant->arrivals.confidence;
+    return is_by_pause ? pause_predictor_next(&tenant->pauses, now) : arrival_predictor_next(&tenant->arrivals);
+}
+
+bool tenant_has_finished_visit(const struct tenant *tenant, uint64_t now) {
+    bool is_periodic = arrival_predictor_next(&tenant->arrivals) || pause_predictor_is_confident(&tenant->pauses);
+    return is_periodic && tenant->visit_ns && now >= tenant->arrivals.last_arrival_at + tenant->visit_ns * 7 / 8;
+}
+
+void tenant_learn_turn_length(struct tenant *tenant, bool was_short) {
+    if (!was_short)
+        tenant->short_turn_score -= (uint32_t)min_u64(tenant->short_turn_score, SCORE_LATENCY_SENSITIVE);
+    else if (tenant->short_turn_score < SCORE_MAX)
+        tenant->short_turn_score++;
+}
+
+void tenant_note_revoked(struct tenant *tenant, uint64_t idle_since) { tenant->revoked_idle_since = idle_since; }
+
+bool tenant_returns_early(const struct tenant *tenant) { return tenant->early_return_score >= SCORE_EARLY; }
+
+bool tenant_is_latency_sensitive(const struct tenant *tenant) {
+    return tenant->short_turn_score >= SCORE_LATENCY_SENSITIVE;
+}
+
+bool tenant_is_active(const struct tenant *tenant, uint64_t now) {
+    return tenant->last_active_at != 0 && now < tenant->last_active_at + TENANT_ACTIVE_NS;
+}
+
+void tenant_note_active(struct tenant *tenant, uint64_t now) {
+    if (tenant->last_active_at + TENANT_FLOOR_INTERVAL < now) tenant->floor_met_at = now;
+    tenant->last_active_at = now;
+}
+
+bool tenant_is_below_floor(const struct tenant *tenant, uint64_t now) {
+    return tenant->waiting_since != 0 && tenant->floor_met_at + TENANT_FLOOR_INTERVAL <= now;
+}
+
+uint64_t tenant_virtual_time(uint64_t ns, uint32_t weight) { return ns * FULL / (weight ? weight : 1); }
+
+void tenant_leave(struct tenant *tenant, uint64_t virtual_time) {
+    tenant->virtual_time_at_leave = virtual_time;
+    tenant->credit_ns = clamp(tenant->credit_ns, -DEBT_MAX, CREDIT_MAX);
+}
+
+void tenant_return(struct tenant *tenant, uint64_t virtual_time) {
+    tenant->virtual_time += virtual_time - tenant->virtual_time_at_leave;
+}
+
+void tenant_bound_lag(struct tenant *tenant, uint64_t virtual_time, uint64_t lag_max) {
+    if (tenant->virtual_time + lag_max < virtual_time) tenant->virtual_time = virtual_time - lag_max;
+}
