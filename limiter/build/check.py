@@ -12,8 +12,10 @@ _ROOT = build.SOURCES.parent
 
 # Each folder may include those before it. common is what the library and the arbiter share.
 _SRC = (
-    *("common", "process", "region", "driver/functions", "driver", "container", "books", "charge", "compute"),
-    *("hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
+    *("common", "process", "region", "driver/functions", "driver", "container"),
+    *("books", "books/pointers", "books/arrays", "books/graphs", "books/physical", "books/pools"),
+    *("charge",),
+    *("compute", "hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
 )
 _SCHEDULE = ("src/common", "arbiter/predict", "arbiter/watermark", "arbiter/tenant", "arbiter/schedule")
 FOLDERS = {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "region/account.h"
-#include "books/physical_memory.h"
-#include "books/exports.h"
-#include "books/pointers.h"
+#include "books/physical/physical_memory.h"
+#include "books/pools/exports.h"
+#include "books/pointers/pointers.h"
 #include "region/identity.h"
 #include "process/fork.h"
 #include "common/grammar.h"

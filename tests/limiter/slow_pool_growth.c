@@ -2,7 +2,7 @@
  * (test_pool_races.py). */
 #include <unistd.h>
 
-#include "books/exports.h"
+#include "books/pools/exports.h"
 
 #define PAUSE_US      200
 #define exports_any() (usleep(PAUSE_US) == 0 && exports_any())

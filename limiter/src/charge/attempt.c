@@ -1,6 +1,6 @@
 #include "charge/attempt.h"
 
-#include "books/pointers.h"
+#include "books/pointers/pointers.h"
 #include "charge/reconcile.h"
 #include "charge/release.h"
 #include "common/log.h"

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "books/pointers.h"
+#include "books/pointers/pointers.h"
 #include "charge/attempt.h"
 #include "charge/release.h"
 #include "common/arithmetic.h"

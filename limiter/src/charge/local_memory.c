@@ -1,6 +1,6 @@
 #include "charge/local_memory.h"
 
-#include "books/pointers.h"
+#include "books/pointers/pointers.h"
 #include "charge/charge.h"
 #include "charge/reconcile.h"
 #include "charge/release.h"

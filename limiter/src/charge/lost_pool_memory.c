@@ -1,6 +1,6 @@
 #include "charge/lost_pool_memory.h"
 
-#include "books/exports.h"
+#include "books/pools/exports.h"
 #include "container/container.h"
 #include "region/account.h"
 

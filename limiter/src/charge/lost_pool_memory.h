@@ -1,9 +1,9 @@
 /* Charges the lost memory of pools: exported, freed and given back by the pool, but still on the card and in no figure
- * of the driver's (books/exports.h). The charge is marked as managed memory, for NVML does not count it. */
+ * of the driver's (books/pools/exports.h). The charge is marked as managed memory, for NVML does not count it. */
 #ifndef VGPU_CHARGE_LOST_POOL_MEMORY_H
 #define VGPU_CHARGE_LOST_POOL_MEMORY_H
 
-#include "books/pools.h"
+#include "books/pools/pools.h"
 
 /* Sets the charge for one pool's lost memory to what is lost now. The caller holds LOCK_POOLS and LOCK_REGION. */
 void lost_pool_memory_charge(struct region *region, struct pool *pool);

@@ -1,6 +1,6 @@
 #include "charge/nvml_probe.h"
 
-#include "books/pointers.h"
+#include "books/pointers/pointers.h"
 #include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/release.h"

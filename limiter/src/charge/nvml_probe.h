@@ -12,9 +12,9 @@
  * `bytes` fit the limit together with the probe's. */
 bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes);
 
-/* Takes GRANULARITY bytes (books/pointers.h) of the device's memory, sees whether NVML's figure of this process grows
- * by it, and gives it back; trusts NVML if so. They are charged meanwhile. Takes 0.1 ms, or nothing if NVML is trusted
- * already. The caller holds no lock, and measures this process afterwards. */
+/* Takes GRANULARITY bytes (books/pointers/pointers.h) of the device's memory, sees whether NVML's figure of this
+ * process grows by it, and gives it back; trusts NVML if so. They are charged meanwhile. Takes 0.1 ms, or nothing if
+ * NVML is trusted already. The caller holds no lock, and measures this process afterwards. */
 void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]);
 
 #endif

@@ -1,6 +1,6 @@
 #include "charge/reconcile.h"
 
-#include "books/pools.h"
+#include "books/pools/pools.h"
 #include "charge/cadence.h"
 #include "charge/lost_pool_memory.h"
 #include "charge/nvml_usage.h"

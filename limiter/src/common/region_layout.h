@@ -116,7 +116,7 @@ struct region_pool_export {
     uint64_t key;   /* identifies the pointer in every process: hash of its export data */
     uint64_t group; /* identifies the memory: pointers that lie in the same steps of a pool have the same group */
     uint64_t bytes; /* of the group's memory */
-    uint64_t pool;  /* the process's own number for the pool (books/pool_ids.h) */
+    uint64_t pool;  /* the process's own number for the pool (books/pools/pool_ids.h) */
     uint32_t card;  /* index in `cards` */
     uint32_t slot;  /* index in `slots`: the process */
     uint32_t role;  /* enum pool_export_role; written last */

@@ -12,7 +12,7 @@
 /* What is taken back for a destroyed pool. Where descriptors still hold `kept` bytes of the pool, those are charged
  * instead, marked as managed, and the export rows stay until a second entry of that pool. */
 struct pending_pool_end {
-    uint64_t pool;    /* the library's number for the pool (books/pool_ids.h) */
+    uint64_t pool;    /* the library's number for the pool (books/pools/pool_ids.h) */
     int card;         /* the region's row */
     uint64_t bytes;   /* charge to be taken back */
     uint64_t managed; /* part of `bytes` that is marked as managed */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "books/graph_needs.h"
+#include "books/graphs/graph_needs.h"
 #include "charge/charge.h"
 #include "charge/refusals.h"
 #include "charge/release.h"

@@ -3,7 +3,7 @@
 #ifndef VGPU_HOOKS_GRAPHS_GRAPH_PLAN_H
 #define VGPU_HOOKS_GRAPHS_GRAPH_PLAN_H
 
-#include "books/graph_blocks.h"
+#include "books/graphs/graph_blocks.h"
 #include "driver/abi.h"
 #include "region/region.h"
 

@@ -1,7 +1,7 @@
 #include "hooks/memory/array_charge.h"
 
-#include "books/array_chunks.h"
-#include "books/pointers.h"
+#include "books/arrays/array_chunks.h"
+#include "books/pointers/pointers.h"
 #include "charge/charge.h"
 #include "charge/nvml_usage.h"
 #include "charge/reconcile.h"

@@ -1,9 +1,9 @@
-/* Charges arrays as the driver lays them out: arrays of up to PIECE_MAX share chunks (books/array_chunks.h), a larger
- * one has chunks of its own. The caller holds no lock. */
+/* Charges arrays as the driver lays them out: arrays of up to PIECE_MAX share chunks (books/arrays/array_chunks.h), a
+ * larger one has chunks of its own. The caller holds no lock. */
 #ifndef VGPU_HOOKS_MEMORY_ARRAY_CHARGE_H
 #define VGPU_HOOKS_MEMORY_ARRAY_CHARGE_H
 
-#include "books/array_records.h"
+#include "books/arrays/array_records.h"
 #include "charge/attempt.h"
 
 /* Reserves an array of `array_record->bytes` on `array_record->device`, before the driver's call. */

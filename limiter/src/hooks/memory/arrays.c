@@ -2,7 +2,7 @@
  * driver is asked before the array is created. It answers only for arrays with deferred mapping, so a trial array is
  * created with that flag, which takes no memory and 5 us. Arrays with deferred mapping, and sparse arrays, take no
  * memory themselves: it is made by cuMemCreate, and charged there. */
-#include "books/array_records.h"
+#include "books/arrays/array_records.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
 #include "container/container.h"

@@ -3,8 +3,8 @@
  * and each buffer and array mapped from it. */
 #include "hooks/memory/external_memory.h"
 
-#include "books/bindings.h"
-#include "books/physical_memory.h"
+#include "books/physical/bindings.h"
+#include "books/physical/physical_memory.h"
 #include "charge/charge.h"
 #include "charge/measured_call.h"
 #include "container/container.h"
@@ -19,7 +19,8 @@ static uint64_t hold_described_memory(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *ha
     return is_descriptor ? physical_memory_hold_imported(handle->handle.fd) : 0;
 }
 
-/* Lets `owner` take over a reference to the physical memory of that number (books/physical_memory.h); 0: none. */
+/* Lets `owner` take over a reference to the physical memory of that number (books/physical/physical_memory.h); 0: none.
+ */
 static void bind_reference(uint64_t owner, uint64_t number, enum reference_kind sort) {
     if (number == 0) return;
     __atomic_store_n(&is_used, true, __ATOMIC_RELAXED);

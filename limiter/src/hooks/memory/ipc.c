@@ -1,7 +1,7 @@
 /* Wrappers of CUDA IPC handles. Opening a handle charges nothing: the memory is charged to its owner. If the owner
  * frees it or ends while this process has it open, NVML counts it for this process, which is charged at the next
  * measurement. */
-#include "books/ipc_exports.h"
+#include "books/pointers/ipc_exports.h"
 #include "charge/measured_call.h"
 #include "container/container.h"
 #include "driver/function_table.h"

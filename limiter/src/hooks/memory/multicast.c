@@ -1,7 +1,7 @@
 /* Wrappers of multicast objects. They have no memory of their own, but hold a reference to physical memory bound to
  * them until it is unbound or the object is released. */
-#include "books/bindings.h"
-#include "books/physical_memory.h"
+#include "books/physical/bindings.h"
+#include "books/physical/physical_memory.h"
 #include "charge/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"

@@ -1,8 +1,9 @@
-/* Applies changes of physical memory (books/physical_memory.h) to this process's charge. The caller holds no lock. */
+/* Applies changes of physical memory (books/physical/physical_memory.h) to this process's charge. The caller holds no
+ * lock. */
 #ifndef VGPU_HOOKS_MEMORY_PHYSICAL_CHARGE_H
 #define VGPU_HOOKS_MEMORY_PHYSICAL_CHARGE_H
 
-#include "books/physical_memory.h"
+#include "books/physical/physical_memory.h"
 #include "charge/memory_class.h"
 
 /* Releases memory whose last reference has ended, and marks memory that NVML has ceased to count, or counts again.

@@ -1,8 +1,8 @@
 /* Wrappers that map physical memory to arrays. An array holds references to its memory, as a whole or by tiles, until
  * the memory is unmapped or the array is destroyed. Unmapping is counted at the call, though the driver unmaps in
  * stream order. */
-#include "books/bindings.h"
-#include "books/physical_memory.h"
+#include "books/physical/bindings.h"
+#include "books/physical/physical_memory.h"
 #include "charge/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"

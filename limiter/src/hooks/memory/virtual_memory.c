@@ -1,8 +1,8 @@
 /* Wrappers of virtual memory management. Physical memory is charged; address ranges and mappings are not. */
 #include "hooks/memory/virtual_memory.h"
 
-#include "books/bindings.h"
-#include "books/physical_memory.h"
+#include "books/physical/bindings.h"
+#include "books/physical/physical_memory.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
 #include "container/container.h"

@@ -1,6 +1,6 @@
 #include "hooks/pools/pool_charge.h"
 
-#include "books/exports.h"
+#include "books/pools/exports.h"
 #include "charge/lost_pool_memory.h"
 #include "charge/reconcile.h"
 #include "charge/release.h"

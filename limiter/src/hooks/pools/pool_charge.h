@@ -1,10 +1,10 @@
 /* Charges pools of stream-ordered allocation by the bytes that they have reserved, which the driver is asked for after
  * calls that may have changed them. The caller holds no lock, and keeps the pool from being destroyed
- * (books/pool_guard.h). */
+ * (books/pools/pool_guard.h). */
 #ifndef VGPU_HOOKS_POOLS_POOL_CHARGE_H
 #define VGPU_HOOKS_POOLS_POOL_CHARGE_H
 
-#include "books/pools.h"
+#include "books/pools/pools.h"
 #include "charge/charge.h"
 #include "charge/memory_class.h"
 

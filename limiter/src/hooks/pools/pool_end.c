@@ -1,7 +1,7 @@
 #include "hooks/pools/pool_end.h"
 
-#include "books/exports.h"
-#include "books/physical_memory.h"
+#include "books/physical/physical_memory.h"
+#include "books/pools/exports.h"
 #include "charge/release.h"
 
 /* An imported pool is not counted by what it has reserved: its charge is that of pointers without a row in the

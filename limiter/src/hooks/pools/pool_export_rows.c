@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "books/pools.h"
+#include "books/pools/pools.h"
 #include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/function_table.h"

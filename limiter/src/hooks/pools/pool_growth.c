@@ -1,8 +1,8 @@
 #include "hooks/pools/pool_growth.h"
 
-#include "books/current_pools.h"
-#include "books/exports.h"
-#include "books/pool_guard.h"
+#include "books/pools/current_pools.h"
+#include "books/pools/exports.h"
+#include "books/pools/pool_guard.h"
 #include "charge/attempt.h"
 #include "charge/measured_call.h"
 #include "charge/refusals.h"

@@ -6,7 +6,7 @@
 #ifndef VGPU_HOOKS_POOLS_POOL_GROWTH_H
 #define VGPU_HOOKS_POOLS_POOL_GROWTH_H
 
-#include "books/pools.h"
+#include "books/pools/pools.h"
 #include "charge/charge.h"
 
 struct pool_growth {

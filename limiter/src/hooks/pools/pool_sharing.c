@@ -1,15 +1,15 @@
 /* Exports and imports of pools, and of single pointers of pools (CUmemPoolPtrExportData).
  *
- * Exported memory is charged to its exporter while the pool keeps it (books/exports.h), and after the pool's end while
- * a descriptor holds it (books/references.h). After that it is charged to the card, once for all processes that
- * imported it (region/pool_exports.h). An importer's own pool does not report imported memory as reserved, and gives
- * none back before it is destroyed (measured on an H200, driver 580). */
-#include "books/current_pools.h"
-#include "books/exports.h"
-#include "books/imports.h"
-#include "books/physical_memory.h"
-#include "books/pool_ids.h"
-#include "books/pools.h"
+ * Exported memory is charged to its exporter while the pool keeps it (books/pools/exports.h), and after the pool's end
+ * while a descriptor holds it (books/physical/references.h). After that it is charged to the card, once for all
+ * processes that imported it (region/pool_exports.h). An importer's own pool does not report imported memory as
+ * reserved, and gives none back before it is destroyed (measured on an H200, driver 580). */
+#include "books/physical/physical_memory.h"
+#include "books/pools/current_pools.h"
+#include "books/pools/exports.h"
+#include "books/pools/imports.h"
+#include "books/pools/pool_ids.h"
+#include "books/pools/pools.h"
 #include "charge/charge.h"
 #include "container/container.h"
 #include "driver/cards.h"

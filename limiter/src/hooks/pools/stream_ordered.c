@@ -1,11 +1,11 @@
 /* Wrappers of stream-ordered allocation. The pool is charged, not the pointer, because a pool keeps freed memory until
- * a synchronisation. Such pointers are not recorded in books/pointers.h. */
-#include "books/current_pools.h"
-#include "books/imports.h"
-#include "books/pool_guard.h"
-#include "books/pool_ids.h"
-#include "books/pools.h"
-#include "books/recent_allocations.h"
+ * a synchronisation. Such pointers are not recorded in books/pointers/pointers.h. */
+#include "books/pools/current_pools.h"
+#include "books/pools/imports.h"
+#include "books/pools/pool_guard.h"
+#include "books/pools/pool_ids.h"
+#include "books/pools/pools.h"
+#include "books/pools/recent_allocations.h"
 #include "charge/attempt.h"
 #include "charge/charge.h"
 #include "charge/nvml_usage.h"

@@ -3,9 +3,9 @@
  * afterwards the driver is asked about every recorded pointer, and those that it no longer knows are released. */
 #include <stdlib.h>
 
-#include "books/pointers.h"
-#include "books/pool_ids.h"
-#include "books/pools.h"
+#include "books/pointers/pointers.h"
+#include "books/pools/pool_ids.h"
+#include "books/pools/pools.h"
 #include "charge/charge.h"
 #include "charge/context_limits.h"
 #include "charge/local_memory.h"

@@ -1,0 +1,27 @@
+#include "books/pointers/ipc_exports.h"
+
+#include "books/hash_table.h"
+#include "books/pointers/pointers.h"
+#include "process/fork.h"
+#include "process/lock.h"
+
+static struct hash_table chunks; /* LOCK_IPC_EXPORTS; key: a chunk with an IPC handle */
+
+static void forget(void) { hash_table_clear(&chunks); }
+FORGET_IN_CHILD(forget);
+
+/* Never 0, which marks an empty place in a hash table. */
+static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
+
+void ipc_exports_add(uint64_t pointer) {
+    lock_take(LOCK_IPC_EXPORTS);
+    hash_table_put(&chunks, (struct hash_table_entry){.key = chunk_of(pointer)});
+    lock_release(LOCK_IPC_EXPORTS);
+}
+
+bool ipc_exports_remove(uint64_t pointer) {
+    lock_take(LOCK_IPC_EXPORTS);
+    bool was_exported = hash_table_take(&chunks, chunk_of(pointer)).key != 0;
+    lock_release(LOCK_IPC_EXPORTS);
+    return was_exported;
+}

@@ -1,0 +1,107 @@
+#include "books/pools/current_pools.h"
+
+#include "container/container.h"
+#include "driver/cards.h"
+#include "driver/function_table.h"
+#include "region/account.h"
+
+/* The current pools of devices beyond this number are not cached. */
+enum { DEVICES = 64 };
+
+static struct pool *cached[DEVICES]; /* atomic: current pool of each device; NULL = the driver must be asked */
+static unsigned invalidations;       /* atomic: how often `cached` was cleared */
+static bool was_chosen;              /* atomic: the program has chosen a current pool; never reset */
+
+/* A new pool has reserved nothing and is charged nothing. The memory of a pool that existed before may already be in a
+ * measured charge: its `settled` is set out of date, so that a measurement charges it instead of the difference. */
+static struct pool *add_pool(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
+    struct pool added = {.handle = handle, .card = -1, .is_managed = is_managed};
+    struct region *region = container_region();
+    added.is_counted = cards_of_device(device, added.uuid);
+    if (added.is_counted) container_join(added.uuid);
+    if (region) added.card = account_find_card(region, added.uuid);
+    if (region) added.corrections = account_corrections_field(region, container_slot(region), added.card);
+    added.release_threshold = pools_threshold(&added);
+    added.last_reserved = is_new ? 0 : pools_reserved(&added);
+    if (added.corrections)
+        added.corrections_when_charged = __atomic_load_n(added.corrections, __ATOMIC_ACQUIRE) - !is_new;
+    return pools_add(handle, &added);
+}
+
+void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new) {
+    static const struct pool on_host = {.card = -1};
+    CUdevice device = location->id;
+    bool is_managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    bool is_on_card = location->type == CU_MEM_LOCATION_TYPE_DEVICE;
+    if (pools_find(handle)) return;
+    if (is_on_card || (is_managed && REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS))
+        add_pool(handle, device, is_managed, is_new);
+    else
+        pools_add(handle, &on_host);
+}
+
+static bool is_default_of(CUmemoryPool handle, CUdevice device) {
+    CUmemoryPool pool;
+    return REAL(cuDeviceGetDefaultMemPool)(&pool, device) == CUDA_SUCCESS && pool == handle;
+}
+
+static bool find_device(CUmemoryPool handle, CUdevice *device) {
+    int devices = 0;
+    if (REAL(cuDeviceGetCount)(&devices) != CUDA_SUCCESS) return false;
+    for (*device = 0; *device < devices; ++*device)
+        if (is_default_of(handle, *device)) return true;
+    return REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
+}
+
+struct pool *current_pools_find(CUmemoryPool handle) {
+    CUdevice device;
+    struct pool *pool = handle ? pools_find(handle) : NULL;
+    if (pool || !handle || !find_device(handle, &device)) return pool;
+    return add_pool(handle, device, false, false);
+}
+
+void current_pools_invalidate(void) {
+    __atomic_fetch_add(&invalidations, 1, __ATOMIC_SEQ_CST);
+    for (int device = 0; device < DEVICES; device++) __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
+}
+
+/* Caches the driver's answer, unless the cache was invalidated while the driver was asked. */
+static struct pool *query_current(CUdevice device) {
+    CUmemoryPool handle;
+    unsigned invalidations_before = __atomic_load_n(&invalidations, __ATOMIC_SEQ_CST);
+    if (REAL(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS) return NULL;
+    struct pool *pool = pools_find(handle);
+    if (!pool) pool = add_pool(handle, device, false, false);
+    if (device >= DEVICES) return pool;
+    __atomic_store_n(&cached[device], pool, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&invalidations, __ATOMIC_SEQ_CST) != invalidations_before)
+        __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
+    return pool;
+}
+
+static bool find_current_device(CUdevice *device) {
+    *device = 0;
+    return cards_is_single() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
+}
+
+static struct pool *cached_on(CUdevice device) {
+    return device < DEVICES ? __atomic_load_n(&cached[device], __ATOMIC_ACQUIRE) : NULL;
+}
+
+void current_pools_note_choice(void) {
+    __atomic_store_n(&was_chosen, true, __ATOMIC_SEQ_CST);
+    current_pools_invalidate();
+}
+
+struct pool *current_pools_cached_default(void) {
+    CUdevice device;
+    if (__atomic_load_n(&was_chosen, __ATOMIC_RELAXED)) return NULL;
+    return find_current_device(&device) ? cached_on(device) : NULL;
+}
+
+struct pool *current_pools_get(void) {
+    CUdevice device;
+    if (!find_current_device(&device)) return NULL;
+    struct pool *pool = cached_on(device);
+    return pool ? pool : query_current(device);
+}
