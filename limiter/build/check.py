@@ -14,7 +14,7 @@ _ROOT = build.SOURCES.parent
 _SRC = (
     *("common", "process", "region", "driver/functions", "driver", "container"),
     *("books", "books/pointers", "books/arrays", "books/graphs", "books/physical", "books/pools"),
-    *("charge",),
+    *("charge/nvml", "charge/release", "charge/reconcile", "charge/reserve", "charge/measure"),
     *("compute", "hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
 )
 _SCHEDULE = ("src/common", "arbiter/predict", "arbiter/watermark", "arbiter/tenant", "arbiter/schedule")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.e2e
 
 CORES = 30
 USED_MIB = 300
-PROBE_MIB = 2  # what a process takes for a moment when it starts (limiter/src/charge/nvml_probe.h)
+PROBE_MIB = 2  # what a process takes for a moment when it starts (limiter/src/charge/measure/nvml_probe.h)
 LASTS_S = 80  # one full minute, and the reports
 MINUTE_S = 90  # another one: a new period begins with the hour, and half a minute before that does not count
 

@@ -28,5 +28,5 @@ def test_a_declaration_of_another_file_s_function_is_named(tmp_path: Path) -> No
 
 def test_the_rule_reads_the_limiter_s_headers() -> None:
     """Without declarations the rule would pass without a check."""
-    names = declarations.declared(build.SOURCES / "charge" / "charge.h")
+    names = declarations.declared(build.SOURCES / "charge" / "reserve" / "charge.h")
     assert "charge_reserve" in names

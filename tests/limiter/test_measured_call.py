@@ -91,7 +91,7 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
         other.tell("start()")
     assert sorted(other.answer() for other in others) == [0, 0, *[OUT_OF_MEMORY] * 4]
     peak_bytes = usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid]
-    assert peak_bytes in (60 * MIB, 62 * MIB)  # with a probe of 2 MiB (charge/nvml_probe.h)
+    assert peak_bytes in (60 * MIB, 62 * MIB)  # with a probe of 2 MiB (charge/measure/nvml_probe.h)
 
 
 def overcharge(container: Container, process: ProbeSession, mib: int) -> None:

@@ -1,9 +1,10 @@
-/* Fills the table of charge/memory_class.h: charge/ must not include hooks/, where the classes are implemented. */
-#include "charge/memory_class.h"
+/* Fills the table of charge/reserve/memory_class.h: charge/ must not include hooks/, where the classes are implemented.
+ */
+#include "charge/reserve/memory_class.h"
 
 #include <stddef.h>
 
-#include "charge/context_limits.h"
+#include "charge/measure/context_limits.h"
 
 #include "hooks/graphs/graph_memory.h"
 #include "hooks/memory/physical_charge.h"

@@ -28,7 +28,7 @@ enum lock {
     LOCK_GRAPH_NEEDS,       /* books/graphs/graph_needs.c */
     LOCK_GRAPH_MEMORY,      /* hooks/graphs/graph_memory.c */
     LOCK_LIBRARIES,         /* hooks/programs/libraries.c */
-    LOCK_CONTEXT_LIMITS,    /* charge/context_limits.c */
+    LOCK_CONTEXT_LIMITS,    /* charge/measure/context_limits.c */
     LOCKS,
 };
 

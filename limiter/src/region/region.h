@@ -21,8 +21,9 @@ void region_close(struct region *region);
 enum { REGION_LOCK_MS = 50 };
 
 /* Takes the region's lock (LOCK_REGION) and waits up to `timeout_ms` for it. Returns 0 or a negative errno; -ETIMEDOUT
- * means that the holder is stopped: the caller then refuses a reservation and defers a release (charge/release.h).
- * Where the holder has died, the sums are recomputed from the slots before the function returns 0. */
+ * means that the holder is stopped: the caller then refuses a reservation and defers a release
+ * (charge/release/release.h). Where the holder has died, the sums are recomputed from the slots before the function
+ * returns 0. */
 int region_lock(struct region *region, unsigned timeout_ms);
 
 void region_unlock(struct region *region);

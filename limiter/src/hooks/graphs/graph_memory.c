@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "books/graphs/graph_needs.h"
-#include "charge/charge.h"
-#include "charge/refusals.h"
-#include "charge/release.h"
+#include "charge/release/release.h"
+#include "charge/reserve/charge.h"
+#include "charge/reserve/refusals.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"

@@ -10,8 +10,8 @@
 #ifndef VGPU_HOOKS_GRAPHS_GRAPH_MEMORY_H
 #define VGPU_HOOKS_GRAPHS_GRAPH_MEMORY_H
 
-#include "charge/attempt.h"
-#include "charge/memory_class.h"
+#include "charge/reserve/attempt.h"
+#include "charge/reserve/memory_class.h"
 
 /* A call that may change what the graphs of one device hold. */
 struct graph_call {
@@ -48,7 +48,7 @@ void graph_memory_end(struct graph_calls *calls);
 
 /* Releases what is charged for graphs beyond what they hold, on a card (the region's row; -1: all cards). `is_trimming`
  * has the driver give back idle memory first, which the next launch takes again. The calling thread has a call open
- * (charge/charge.h). */
+ * (charge/reserve/charge.h). */
 void graph_memory_correct(int card, bool is_trimming);
 
 /* Trims by giving back the memory that no graph uses. */

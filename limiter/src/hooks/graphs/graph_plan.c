@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "charge/local_memory.h"
+#include "charge/measure/local_memory.h"
 #include "driver/function_table.h"
 
 CUfunction graph_plan_function(CUfunction function, CUkernel kernel) {

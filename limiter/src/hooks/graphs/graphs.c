@@ -1,8 +1,9 @@
 /* Wrappers of graphs. The driver takes local memory of their kernels when they are instantiated
- * (charge/local_memory.h), and memory for their own allocations when they are uploaded or launched (graph_memory.h). */
+ * (charge/measure/local_memory.h), and memory for their own allocations when they are uploaded or launched
+ * (graph_memory.h). */
 #include "books/graphs/graph_needs.h"
-#include "charge/attempt.h"
-#include "charge/local_memory.h"
+#include "charge/measure/local_memory.h"
+#include "charge/reserve/attempt.h"
 #include "compute/launch_gate.h"
 #include "compute/turn_events.h"
 #include "compute/turn_need.h"

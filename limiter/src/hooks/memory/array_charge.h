@@ -4,13 +4,13 @@
 #define VGPU_HOOKS_MEMORY_ARRAY_CHARGE_H
 
 #include "books/arrays/array_records.h"
-#include "charge/attempt.h"
+#include "charge/reserve/attempt.h"
 
 /* Reserves an array of `array_record->bytes` on `array_record->device`, before the driver's call. */
 struct attempt array_charge_begin(const char *function_name, const struct array_record *array_record);
 
 /* Releases an array's charge, after the driver failed to create it or has destroyed it. The calling thread has one call
- * open (charge/charge.h). */
+ * open (charge/reserve/charge.h). */
 void array_charge_release(const struct array_record *array_record);
 
 #endif

@@ -3,8 +3,8 @@
  * created with that flag, which takes no memory and 5 us. Arrays with deferred mapping, and sparse arrays, take no
  * memory themselves: it is made by cuMemCreate, and charged there. */
 #include "books/arrays/array_records.h"
-#include "charge/attempt.h"
-#include "charge/charge.h"
+#include "charge/reserve/attempt.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/array_charge.h"

@@ -5,8 +5,8 @@
 
 #include "books/physical/bindings.h"
 #include "books/physical/physical_memory.h"
-#include "charge/charge.h"
-#include "charge/measured_call.h"
+#include "charge/measure/measured_call.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

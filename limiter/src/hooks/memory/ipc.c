@@ -2,7 +2,7 @@
  * frees it or ends while this process has it open, NVML counts it for this process, which is charged at the next
  * measurement. */
 #include "books/pointers/ipc_exports.h"
-#include "charge/measured_call.h"
+#include "charge/measure/measured_call.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 

@@ -2,7 +2,7 @@
  * them until it is unbound or the object is released. */
 #include "books/physical/bindings.h"
 #include "books/physical/physical_memory.h"
-#include "charge/charge.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

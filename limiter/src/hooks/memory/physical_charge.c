@@ -1,8 +1,8 @@
 #include "hooks/memory/physical_charge.h"
 
-#include "charge/charge.h"
-#include "charge/reconcile.h"
-#include "charge/release.h"
+#include "charge/reconcile/reconcile.h"
+#include "charge/release/release.h"
+#include "charge/reserve/charge.h"
 
 /* Memory that another process may still hold is charged there before it is released here; for a pool's memory, both
  * happen in the same hold of LOCK_REGION. */

@@ -4,10 +4,10 @@
 #define VGPU_HOOKS_MEMORY_PHYSICAL_CHARGE_H
 
 #include "books/physical/physical_memory.h"
-#include "charge/memory_class.h"
+#include "charge/reserve/memory_class.h"
 
 /* Releases memory whose last reference has ended, and marks memory that NVML has ceased to count, or counts again.
- * Nothing happens if `change.bytes` is 0. The calling thread has a call open (charge/charge.h). */
+ * Nothing happens if `change.bytes` is 0. The calling thread has a call open (charge/reserve/charge.h). */
 void physical_charge_apply(struct physical_memory change);
 
 /* Corrects by releasing memory whose last reference was an exported descriptor that has been closed. */

@@ -3,7 +3,7 @@
  * stream order. */
 #include "books/physical/bindings.h"
 #include "books/physical/physical_memory.h"
-#include "charge/charge.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

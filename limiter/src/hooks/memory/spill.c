@@ -1,6 +1,6 @@
 #include "hooks/memory/spill.h"
 
-#include "charge/charge.h"
+#include "charge/reserve/charge.h"
 #include "common/log.h"
 #include "driver/function_table.h"
 

@@ -6,7 +6,7 @@
 #ifndef VGPU_HOOKS_MEMORY_SPILL_H
 #define VGPU_HOOKS_MEMORY_SPILL_H
 
-#include "charge/attempt.h"
+#include "charge/reserve/attempt.h"
 #include "driver/abi.h"
 
 /* Called after the driver's call, with its `result`. If that is CUDA_ERROR_OUT_OF_MEMORY and the policy allows it,

@@ -3,8 +3,8 @@
 
 #include "books/physical/bindings.h"
 #include "books/physical/physical_memory.h"
-#include "charge/attempt.h"
-#include "charge/charge.h"
+#include "charge/reserve/attempt.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/memory/physical_charge.h"

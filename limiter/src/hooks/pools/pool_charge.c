@@ -1,9 +1,9 @@
 #include "hooks/pools/pool_charge.h"
 
 #include "books/pools/exports.h"
-#include "charge/lost_pool_memory.h"
-#include "charge/reconcile.h"
-#include "charge/release.h"
+#include "charge/reconcile/lost_pool_memory.h"
+#include "charge/reconcile/reconcile.h"
+#include "charge/release/release.h"
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"

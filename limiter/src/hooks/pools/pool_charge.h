@@ -5,15 +5,15 @@
 #define VGPU_HOOKS_POOLS_POOL_CHARGE_H
 
 #include "books/pools/pools.h"
-#include "charge/charge.h"
-#include "charge/memory_class.h"
+#include "charge/reserve/charge.h"
+#include "charge/reserve/memory_class.h"
 
 /* Whether the pool's charge is out of date: the pool has reserved or lost another number of bytes than are charged, or
  * a measurement has corrected this process's charge since. Asks the driver. */
 bool pool_charge_is_due(const struct pool *pool);
 
 /* Sets the pool's charge to what it has reserved, and releases `reservation` (0 bytes: none), which was made for its
- * growth. The calling thread has `own_calls` calls open (see charge/reconcile.h). */
+ * growth. The calling thread has `own_calls` calls open (see charge/reconcile/reconcile.h). */
 void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls);
 
 /* Updates the charge, if it is out of date, after a call that may have let the pool shrink. `pool` may be NULL. */

@@ -2,7 +2,7 @@
 
 #include "books/physical/physical_memory.h"
 #include "books/pools/exports.h"
-#include "charge/release.h"
+#include "charge/release/release.h"
 
 /* An imported pool is not counted by what it has reserved: its charge is that of pointers without a row in the
  * region. */

@@ -7,7 +7,7 @@
 #define VGPU_HOOKS_POOLS_POOL_GROWTH_H
 
 #include "books/pools/pools.h"
-#include "charge/charge.h"
+#include "charge/reserve/charge.h"
 
 struct pool_growth {
     const char *function_name; /* the CUDA function, for log lines */

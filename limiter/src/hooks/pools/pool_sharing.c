@@ -10,7 +10,7 @@
 #include "books/pools/imports.h"
 #include "books/pools/pool_ids.h"
 #include "books/pools/pools.h"
-#include "charge/charge.h"
+#include "charge/reserve/charge.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"

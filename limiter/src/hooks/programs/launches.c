@@ -1,7 +1,8 @@
 /* Wrappers that launch kernels. A launch may wait for a turn (compute/launch_gate.h), and may take local memory
- * (charge/local_memory.h). Over the limit the result is CUDA_ERROR_OUT_OF_MEMORY, as the driver's is on a full card. */
-#include "charge/attempt.h"
-#include "charge/local_memory.h"
+ * (charge/measure/local_memory.h). Over the limit the result is CUDA_ERROR_OUT_OF_MEMORY, as the driver's is on a full
+ * card. */
+#include "charge/measure/local_memory.h"
+#include "charge/reserve/attempt.h"
 #include "compute/launch_gate.h"
 #include "compute/turn_events.h"
 #include "compute/turn_need.h"

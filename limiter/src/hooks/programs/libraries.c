@@ -2,8 +2,8 @@
  * or launched there, not when it is loaded (measured on an H200, driver 580). So the first query of each library is
  * measured, and later ones only if a measurement is due. */
 #include "books/hash_table.h"
-#include "charge/local_memory.h"
-#include "charge/measured_call.h"
+#include "charge/measure/local_memory.h"
+#include "charge/measure/measured_call.h"
 #include "driver/function_table.h"
 #include "process/fork.h"
 #include "process/lock.h"

@@ -1,7 +1,7 @@
 /* Wrappers of modules. Only the driver knows how much memory code takes, and it may load code as late as a kernel's
  * first use, so these calls are measured. */
-#include "charge/local_memory.h"
-#include "charge/measured_call.h"
+#include "charge/measure/local_memory.h"
+#include "charge/measure/measured_call.h"
 #include "driver/function_table.h"
 
 #define LOAD(name, undo, ...)                                      \

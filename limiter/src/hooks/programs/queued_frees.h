@@ -3,7 +3,7 @@
 #ifndef VGPU_HOOKS_PROGRAMS_QUEUED_FREES_H
 #define VGPU_HOOKS_PROGRAMS_QUEUED_FREES_H
 
-#include "charge/memory_class.h"
+#include "charge/reserve/memory_class.h"
 
 /* Its `trim` comes before those that give idle memory back to the driver. */
 extern const struct memory_class queued_frees_class;

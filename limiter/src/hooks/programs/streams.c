@@ -1,8 +1,8 @@
 /* Wrappers of calls by which a context grows: a stream takes 0.5 MiB; setting the stack size takes that size for every
  * thread that the card can hold, at once (measured on an H200, driver 580: 64 KiB per thread are 16 GiB). */
-#include "charge/context_limits.h"
-#include "charge/local_memory.h"
-#include "charge/measured_call.h"
+#include "charge/measure/context_limits.h"
+#include "charge/measure/local_memory.h"
+#include "charge/measure/measured_call.h"
 #include "compute/gate_teardown.h"
 #include "driver/function_table.h"
 

@@ -1,7 +1,7 @@
 /* Wrappers that tell how much memory a card has: total is the limit, free is what is left of it, neither more than the
  * card's own. */
-#include "charge/charge.h"
-#include "charge/usage_view.h"
+#include "charge/reserve/charge.h"
+#include "charge/reserve/usage_view.h"
 #include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/cards.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "charge/usage_view.h"
+#include "charge/reserve/usage_view.h"
 #include "container/container.h"
 #include "driver/cards.h"
 

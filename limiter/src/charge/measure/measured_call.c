@@ -1,0 +1,152 @@
+#include "charge/measure/measured_call.h"
+
+#include "charge/measure/context_limits.h"
+#include "charge/nvml/nvml_usage.h"
+#include "charge/reconcile/reconcile.h"
+#include "charge/release/release.h"
+#include "charge/reserve/refusals.h"
+#include "container/container.h"
+#include "driver/cards.h"
+#include "region/account.h"
+
+static uint64_t read_own_charge(const struct measured_call *call) {
+    const struct region *region = container_region();
+    int card = region ? account_find_card(region, call->uuid) : -1;
+    int slot = region ? container_slot(region) : -1;
+    return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+}
+
+static uint64_t read_own_calls(void) {
+    const struct region *region = container_region();
+    return region ? account_calls(region, container_slot(region)) : 0;
+}
+
+/* Read only until NVML is trusted, to see whether its figure grows with the call. */
+static uint64_t read_nvml_bytes(const struct measured_call *call) {
+    uint64_t bytes;
+    bool is_needed = !call->is_measured_if_due && !nvml_usage_is_trusted();
+    return is_needed && nvml_usage_read_own(call->uuid, &bytes) ? bytes : UINT64_MAX;
+}
+
+static bool has_nvml_grown(const struct measured_call *call) {
+    uint64_t now = call->nvml_bytes_before == UINT64_MAX ? UINT64_MAX : read_nvml_bytes(call);
+    return now != UINT64_MAX && now > call->nvml_bytes_before;
+}
+
+/* Without a region nothing can be charged, and with a limit of 0 nothing would fit. */
+static bool is_denied(const uint8_t uuid[UUID_SIZE]) {
+    return !container_region() || container_memory_limit(uuid) == 0;
+}
+
+static void deny(struct measured_call *call, uint64_t expected) {
+    call->is_refused = true;
+    refusals_report(call->function_name, call->uuid, expected);
+}
+
+static void begin_measuring(struct measured_call *call, uint64_t expected) {
+    if (is_denied(call->uuid)) {
+        deny(call, expected);
+        return;
+    }
+    container_join(call->uuid);
+    call->call_slot = expected ? charge_begin_call() : -1;
+    call->charged_before = read_own_charge(call);
+    call->calls_before = read_own_calls();
+    call->nvml_bytes_before = read_nvml_bytes(call);
+    if (expected == 0 || charge_reserve(call->function_name, call->uuid, expected, &call->reservation)) return;
+    call->is_refused = true;
+    charge_end_call(call->call_slot);
+}
+
+static struct measured_call begin_on_current(const char *function_name, uint64_t expected, bool is_measured_if_due) {
+    struct measured_call call = {.function_name = function_name, .is_measured_if_due = is_measured_if_due};
+    call.is_limited = container_is_limited() && cards_current(call.uuid);
+    if (call.is_limited) begin_measuring(&call, expected);
+    return call;
+}
+
+struct measured_call measured_call_begin(const char *function_name, uint64_t expected) {
+    return begin_on_current(function_name, expected, false);
+}
+
+struct measured_call measured_call_begin_if_due(const char *function_name) {
+    return begin_on_current(function_name, 0, true);
+}
+
+struct measured_call measured_call_begin_on(const char *function_name, CUdevice device, uint64_t expected) {
+    struct measured_call call = {.function_name = function_name};
+    call.is_limited = container_is_limited() && cards_of_device(device, call.uuid);
+    if (call.is_limited) begin_measuring(&call, expected);
+    return call;
+}
+
+uint64_t measured_call_growth(const struct measured_call *call) {
+    uint64_t now = read_own_charge(call);
+    return now > call->charged_before ? now - call->charged_before : 0;
+}
+
+/* `calls_before` counts this call as open, if it was opened; it is closed now. Any other difference of the counters is
+ * another thread's call. */
+uint64_t measured_call_growth_alone(const struct measured_call *call) {
+    bool is_alone = read_own_calls() == call->calls_before - (call->call_slot >= 0);
+    return is_alone ? measured_call_growth(call) : 0;
+}
+
+/* A call is undone only if it took memory itself, not because the container was over its limit before. */
+static bool is_over(const struct measured_call *call) {
+    const struct region *region = container_region();
+    int card = region ? account_find_card(region, call->uuid) : -1;
+    return measured_call_growth(call) > 0 && account_used(region, card) > container_memory_limit(call->uuid);
+}
+
+static bool reconcile_soon_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
+    reconcile_soon();
+    return reconcile_if_due(uuid, own_calls, false);
+}
+
+static bool reconcile_call(const struct measured_call *call) {
+    unsigned own_calls = call->call_slot >= 0;
+    if (has_nvml_grown(call)) nvml_usage_trust();
+    return call->is_measured_if_due ? reconcile_soon_if_due(call->uuid, own_calls)
+                                    : reconcile_own(call->uuid, own_calls);
+}
+
+/* Idle memory is given back before a call is refused. */
+static bool fits_after_trim(const struct measured_call *call) {
+    int call_slot = charge_begin_call();
+    charge_trim_idle(call->uuid);
+    context_limits_update_marks(call->uuid);
+    charge_end_call(call_slot);
+    reconcile_own(call->uuid, call->call_slot >= 0);
+    return !is_over(call);
+}
+
+/* If other threads' calls prevent the measurement, the reservation stays charged until the next one. Without NVML it is
+ * released, for only NVML knows the size of such memory. */
+bool measured_call_fits(struct measured_call *call, CUresult result) {
+    if (!call->is_limited) return true;
+    bool is_reconciled = result == CUDA_SUCCESS && reconcile_call(call);
+    bool is_reservation_kept = result == CUDA_SUCCESS && nvml_usage_is_trusted();
+    if (call->reservation.bytes && !is_reconciled && !is_reservation_kept)
+        release_charge(call->reservation.card, call->reservation.bytes);
+    bool is_fitting = !is_reconciled || !is_over(call) || fits_after_trim(call);
+    charge_end_call(call->call_slot);
+    return is_fitting;
+}
+
+CUresult measured_call_refuse(struct measured_call *call) {
+    uint64_t growth = measured_call_growth(call);
+    reconcile_own(call->uuid, 0);
+    refusals_report(call->function_name, call->uuid, growth);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void measured_call_reconcile(void) {
+    uint8_t uuid[UUID_SIZE];
+    if (container_is_limited() && cards_current(uuid)) reconcile_own(uuid, 0);
+}
+
+void measured_call_reconcile_if_due(void) {
+    uint8_t uuid[UUID_SIZE];
+    if (container_is_limited() && cards_current(uuid)) reconcile_soon_if_due(uuid, 0);
+}

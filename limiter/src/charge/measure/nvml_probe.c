@@ -1,0 +1,54 @@
+#include "charge/measure/nvml_probe.h"
+
+#include "books/pointers/pointers.h"
+#include "charge/nvml/nvml_usage.h"
+#include "charge/release/release.h"
+#include "charge/reserve/charge.h"
+#include "common/arithmetic.h"
+#include "container/container.h"
+#include "driver/function_table.h"
+#include "region/account.h"
+
+/* Memory that another thread gives back meanwhile may hide the growth. */
+enum { TRIES = 3 };
+
+static bool has_physical_memory(CUdevice device) {
+    int is_supported = 0;
+    return functions_has(FN_cuMemCreate) &&
+           REAL(cuDeviceGetAttribute)(&is_supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) ==
+               CUDA_SUCCESS &&
+           is_supported;
+}
+
+static bool has_room(const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    const struct region *region = container_region();
+    uint64_t used = account_used(region, region ? account_find_card(region, uuid) : -1);
+    return bytes <= saturating_sub(container_memory_limit(uuid), used);
+}
+
+bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
+    return has_room(uuid, bytes + GRANULARITY) && has_physical_memory(device);
+}
+
+static bool grows_with_memory(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    CUmemGenericAllocationHandle handle;
+    uint64_t before, with;
+    if (!nvml_usage_read_own(uuid, &before)) return false;
+    if (REAL(cuMemCreate)(&handle, GRANULARITY, &properties, 0) != CUDA_SUCCESS) return false;
+    bool is_known = nvml_usage_read_own(uuid, &with);
+    REAL(cuMemRelease)(handle);
+    return is_known && with > before;
+}
+
+/* Opens no call (charge/reserve/charge.h), so that the context's own remains the only one and its size becomes known;
+ * the measurement of the context corrects what others made of the charge meanwhile. If another process took the room
+ * since nvml_probe_is_possible, the probe is made all the same: without it the whole context would not be charged. */
+void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    struct reservation reservation;
+    bool is_charged = !nvml_usage_is_trusted() && charge_try(uuid, GRANULARITY, &reservation);
+    for (int tries = 0; tries < TRIES && !nvml_usage_is_trusted(); tries++)
+        if (grows_with_memory(device, uuid)) nvml_usage_trust();
+    if (is_charged) release_charge(reservation.card, reservation.bytes);
+}

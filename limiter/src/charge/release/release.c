@@ -1,0 +1,34 @@
+#include "charge/release/release.h"
+
+#include "container/container.h"
+
+void release_apply_deferred(struct region *region, int slot) {
+    pending_pool_ends_apply(region, slot);
+    deferred_updates_apply(region, slot);
+}
+
+static void apply_now(struct region *region) {
+    if (region_lock(region, REGION_LOCK_MS) != 0) return;
+    int slot = container_slot(region);
+    if (slot >= 0) release_apply_deferred(region, slot);
+    region_unlock(region);
+}
+
+void release_update(enum update update, int card, uint64_t bytes) {
+    struct region *region = container_region();
+    if (!region) return;
+    deferred_updates_add(update, card, bytes);
+    apply_now(region);
+}
+
+void release_charge(int card, uint64_t bytes) { release_update(UPDATE_RELEASE, card, bytes); }
+
+void release_managed(int card, uint64_t bytes) {
+    deferred_updates_add(UPDATE_UNMARK_MANAGED, card, bytes);
+    release_update(UPDATE_RELEASE, card, bytes);
+}
+
+void release_shared_pool(struct pending_pool_end end) {
+    struct region *region = container_region();
+    if (region && pending_pool_ends_add(end)) apply_now(region);
+}

@@ -1,0 +1,113 @@
+#include "charge/reserve/charge.h"
+
+#include "charge/reconcile/reaping.h"
+#include "charge/reconcile/reconcile.h"
+#include "charge/release/release.h"
+#include "charge/reserve/memory_class.h"
+#include "charge/reserve/refusals.h"
+#include "container/container.h"
+#include "region/account.h"
+
+/* While it reserves, a thread has opened one call, for its own allocation (`own_calls` in reconcile.h). */
+enum { OWN_CALL = 1 };
+
+bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
+    return container_memory_policy() == MEMORY_SPILL && container_memory_limit(uuid) != UNLIMITED;
+}
+
+/* A process's first call claims the slot whose counters the call is noted in. */
+static int get_or_claim_slot(struct region *region) {
+    int slot = container_slot(region);
+    if (slot >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return slot;
+    slot = container_claim_slot(region);
+    region_unlock(region);
+    return slot;
+}
+
+int charge_begin_call(void) {
+    struct region *region = container_region();
+    if (!region) return -1;
+    int slot = get_or_claim_slot(region);
+    account_begin_call(region, slot);
+    return slot;
+}
+
+void charge_end_call(int call_slot) {
+    if (call_slot >= 0) account_end_call(container_region(), call_slot);
+}
+
+/* A count for metrics: dropped if the lock cannot be had. */
+void charge_count_spill(int card, uint64_t bytes) {
+    struct region *region = container_region();
+    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
+    account_count_spill(region, card, bytes);
+    region_unlock(region);
+}
+
+void charge_unconditionally(int card, uint64_t bytes) { release_update(UPDATE_CHARGE, card, bytes); }
+
+void charge_mark_managed(int card, uint64_t bytes) { release_update(UPDATE_MARK_MANAGED, card, bytes); }
+
+void charge_unmark_managed(int card, uint64_t bytes) { release_update(UPDATE_UNMARK_MANAGED, card, bytes); }
+
+static uint64_t used_on_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
+    return account_used(region, account_find_card(region, uuid));
+}
+
+static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], struct reservation *reservation,
+                        uint64_t limit) {
+    if (region_lock(region, REGION_LOCK_MS) != 0) return false;
+    int slot = container_claim_slot(region);
+    reservation->card = account_find_or_add_card(region, uuid);
+    if (slot >= 0) release_apply_deferred(region, slot);
+    bool is_reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
+    region_unlock(region);
+    return is_reserved;
+}
+
+/* The memory classes come first, because they correct charges without NVML too. */
+static void correct_charges(const uint8_t uuid[UUID_SIZE]) {
+    for (const struct memory_class *const *each = memory_classes; *each; each++)
+        if ((*each)->correct) (*each)->correct(uuid, OWN_CALL);
+    reconcile_all(uuid, OWN_CALL);
+}
+
+void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
+    for (const struct memory_class *const *each = memory_classes; *each; each++)
+        if ((*each)->trim) (*each)->trim(uuid);
+}
+
+void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]) {
+    charge_trim_idle(uuid);
+    correct_charges(uuid);
+}
+
+/* From cheap to costly: each remedy is tried only if the ones before it did not make room. */
+static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
+                                  struct reservation *reservation) {
+    static void (*const remedies[])(const uint8_t[UUID_SIZE]) = {correct_charges, charge_trim_and_correct};
+    if (try_reserve(region, uuid, reservation, limit)) return true;
+    reservation->has_reaped = reaping_now(region, OWN_CALL) > 0;
+    if (reservation->has_reaped && try_reserve(region, uuid, reservation, limit)) return true;
+    for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++) {
+        uint64_t used_before = used_on_card(region, uuid);
+        remedies[i](uuid);
+        if (used_on_card(region, uuid) < used_before && try_reserve(region, uuid, reservation, limit)) return true;
+    }
+    return false;
+}
+
+bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
+    struct region *region = container_region();
+    *reservation = (struct reservation){.card = -1, .bytes = bytes};
+    return region && try_reserve(region, uuid, reservation, container_memory_limit(uuid));
+}
+
+bool charge_reserve(const char *function_name, const uint8_t uuid[UUID_SIZE], uint64_t bytes,
+                    struct reservation *reservation) {
+    struct region *region = container_region();
+    *reservation = (struct reservation){.card = -1, .bytes = bytes};
+    if (region && reserve_with_remedies(region, uuid, container_memory_limit(uuid), reservation)) return true;
+    refusals_report(function_name, uuid, bytes);
+    return false;
+}
