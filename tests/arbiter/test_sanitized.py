@@ -14,7 +14,7 @@ from limiter import build
 from limiter.arbitration import ACCEPTED, DONE, DONE_AWAITED, HELLO, MAGIC, MESSAGE, VERSION, WANT
 from tests.arbiter.client import open_connection
 from tests.arbiter.conftest import CARD, UNSTARTED, Node, limits_for, until
-from tests.limiter.test_sanitized import compiled
+from tests.limiter.robustness.test_sanitized import compiled
 
 pytestmark = pytest.mark.slow
 

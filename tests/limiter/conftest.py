@@ -19,7 +19,7 @@ from limiter.build import toolchain
 from simgpu import state_directory
 from simgpu.session import ProbeSession
 from simgpu.world import World, worlds
-from tests.limiter import turn_structures
+from tests.limiter.compute import turn_structures
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
 from vgpu.domain.formats.region import Region
@@ -117,14 +117,14 @@ def container_with_code(make_world: Callable[..., World], make_container: Callab
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compiles one of the sources beside this file, for our oldest glibc or for musl."""
+    """Compiles a source, named by its path below this folder, for our oldest glibc or for musl."""
 
     def compiled(source: str, *options: str, target: str | None = None) -> Path:
         program = tmp_path_factory.mktemp("built") / Path(source).stem
         compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target] if target else None
         command = [*(compiler or toolchain.compiler(platform.machine())), "-std=gnu11", "-D_GNU_SOURCE", *options]
         subprocess.run(
-            [*command, str(Path(__file__).with_name(source)), "-ldl", "-o", str(program)],
+            [*command, str(HERE / source), "-ldl", "-o", str(program)],
             check=True,
             capture_output=True,
         )

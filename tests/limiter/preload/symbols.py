@@ -1,8 +1,8 @@
 """Every driver function by every way to find it, under the limiter and natively, compared in one process.
 
-`python -m tests.limiter.symbols` prints one line, after one for each difference, and exits 1 where there are any. It
-limits itself unless the library is preloaded already. It needs NVIDIA's driver, or the simulated one, and nothing else
-that is not in Python: also on a machine without our environment.
+`python -m tests.limiter.preload.symbols` prints one line, after one for each difference, and exits 1 where there are
+any. It limits itself unless the library is preloaded already. It needs NVIDIA's driver, or the simulated one, and
+nothing else that is not in Python: also on a machine without our environment.
 """
 
 import ctypes

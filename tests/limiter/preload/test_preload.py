@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.limiter.conftest import Build, Container, environment_without_limits, skip_outside_ci
-from tests.limiter.test_side_effects import EXIT_CODE
+from tests.limiter.preload.test_side_effects import EXIT_CODE
 from vgpu.domain.formats import region
 
 pytestmark = pytest.mark.slow
@@ -50,9 +50,9 @@ def test_a_static_program_does_not_load_the_library(container: Container) -> Non
 def musl_programs(built: Build) -> dict[str, Path]:
     """Programs by name, each compiled once. The first compilation for musl builds its C library, in over a minute."""
     return {
-        "static": built("report.c", "-static", target=MUSL),
-        "report": built("report.c", "-dynamic", target=MUSL),
-        "dlsym_user": built("dlsym_user.c", "-dynamic", target=MUSL),
+        "static": built("preload/report.c", "-static", target=MUSL),
+        "report": built("preload/report.c", "-dynamic", target=MUSL),
+        "dlsym_user": built("preload/dlsym_user.c", "-dynamic", target=MUSL),
     }
 
 
@@ -81,7 +81,7 @@ def test_a_dynamic_musl_program_runs_with_the_library(
 
 
 def test_dlsym_in_a_program_without_cuda_is_unchanged(container: Container, built: Build) -> None:
-    assert same(container, built("dlsym_user.c")).stdout == "puts 1, cuInit 0\n"
+    assert same(container, built("preload/dlsym_user.c")).stdout == "puts 1, cuInit 0\n"
 
 
 # Ours is last under `vgpu run`, and anywhere where somebody writes LD_PRELOAD himself.
@@ -91,8 +91,8 @@ def test_the_library_works_beside_others_that_hook_malloc_and_dlsym(
 ) -> None:
     libraries = {
         "ours": Path(container.env["LD_PRELOAD"]),
-        "allocator": built("interposer.c", "-shared", "-fPIC"),
-        "profiler": built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM"),
+        "allocator": built("preload/interposer.c", "-shared", "-fPIC"),
+        "profiler": built("preload/interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM"),
     }
     preload = ":".join(str(libraries[name]) for name in order)
     done = run(container, container.world.bin / "gpuprobe", "alloc", "40", "40", "24", preload=preload)
@@ -104,7 +104,7 @@ def test_the_library_works_beside_others_that_hook_malloc_and_dlsym(
 
 
 def test_a_profiler_preloaded_first_sees_every_lookup(container: Container, built: Build) -> None:
-    profiler = built("interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM")
+    profiler = built("preload/interposer.c", "-shared", "-fPIC", "-DHOOKS_DLSYM")
     preload = f"{profiler}:{container.env['LD_PRELOAD']}"
     done = run(container, container.world.bin / "gpuprobe", "alloc", "80", preload=preload)
     assert json.loads(done.stdout)["result"] == 2
@@ -156,7 +156,7 @@ def test_a_setuid_program_runs_and_leaves_the_region_alone(
 ) -> None:
     """A setuid program does not use the region, which other users can write. A plain one clears its former slot."""
     assert Path(container.env["LD_PRELOAD"]).stat().st_mode & stat.S_IROTH
-    done = become(container, built("report.c"), name)
+    done = become(container, built("preload/report.c"), name)
     if "unshare" in done.stderr or "mount" in done.stderr:
         pytest.skip("mounts are not allowed here")
     assert done.returncode == EXIT_CODE, done.stderr

@@ -30,7 +30,7 @@ def race(container: Container, program: Path, threads: int, mib: int, **more: st
 def test_threads_never_hold_more_than_the_limit(container: Container, built: Build, threads: int, mib: int) -> None:
     """The last allocations do not fit into the pool's free memory, so that it grows without a thread expecting it."""
     driver = str(container.world.bin / "libcuda.so.1")
-    program = built("race_pool.c", "-isystem", str(headers.folder()), driver, "-lpthread")
+    program = built("pools/race_pool.c", "-isystem", str(headers.folder()), driver, "-lpthread")
     for _ in range(2):
         assert LIMIT_MIB - mib - 16 <= race(container, program, threads, mib) <= LIMIT_MIB
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, SECOND, START, U64, Turn, TurnLimits
+from tests.limiter.compute.turn_structures import MS, SECOND, START, U64, Turn, TurnLimits
 
 FITS, TOO_DEEP, UNMEASURED, FULL = range(4)
 

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import U64
+from tests.limiter.compute.turn_structures import U64
 
 
 class Estimates:

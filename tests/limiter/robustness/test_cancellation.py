@@ -33,7 +33,7 @@ def test_cancelled_threads_block_no_other_thread(
     make_container: Make, built: Build, tmp_path: Path, *, cores: int | None, has_arbiter: bool, seed: int
 ) -> None:
     container, socket = make_container("64MiB", cores), tmp_path / "socket"
-    program = built("cancelled.c", "-lpthread")
+    program = built("robustness/cancelled.c", "-lpthread")
     env = container.world.environment(**{**container.env, "VGPU_ARBITER_SOCKET": str(socket)})
     with arbiter_at(socket if has_arbiter else None):
         command = [str(program), str(ROUNDS), str(seed)]
@@ -45,7 +45,7 @@ def test_cancelled_threads_block_no_other_thread(
 def test_launches_go_on_while_the_wall_clock_is_set_back(container: Container, built: Build, tmp_path: Path) -> None:
     """Launches that wait for room in their turn wait with a timeout."""
     socket = tmp_path / "socket"
-    clock = built("clock_set_back.c", "-shared", "-fPIC")
+    clock = built("robustness/clock_set_back.c", "-shared", "-fPIC")
     more = {"LD_PRELOAD": f"{clock}:{container.env['LD_PRELOAD']}", "VGPU_ARBITER_SOCKET": str(socket)}
     with arbiter_at(socket):
         session = container.session(**more)

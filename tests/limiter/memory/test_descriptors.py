@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.limiter.test_pointers import U64, Ledger
+from tests.limiter.memory.test_pointers import U64, Ledger
 
 MEMORY, OTHER = U64(7), U64(8)
 

@@ -10,8 +10,8 @@ import pytest
 import limiter
 from limiter.build import headers
 from simgpu.world import World
-from tests.limiter import symbols
 from tests.limiter.conftest import environment_without_limits
+from tests.limiter.preload import symbols
 
 ROOT = Path(limiter.__file__).parents[1]
 PRELOADED = {"LD_PRELOAD": str(ROOT / "limiter" / limiter.LIBRARY), "VGPU_MEMORY_LIMIT": "1GiB"}
@@ -19,7 +19,7 @@ PRELOADED = {"LD_PRELOAD": str(ROOT / "limiter" / limiter.LIBRARY), "VGPU_MEMORY
 
 def compare(env: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.limiter.symbols"],
+        [sys.executable, "-m", "tests.limiter.preload.symbols"],
         env={**env, "PYTHONPATH": str(ROOT)},
         cwd=ROOT,
         capture_output=True,

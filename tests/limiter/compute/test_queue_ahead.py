@@ -9,9 +9,9 @@ import pytest
 
 from limiter.arbitration import ANY, DONE, DONE_AWAITED
 from simgpu.session import ProbeSession
+from tests.limiter.compute.test_arbitration import Joined, Start, Tenant, arbiter, joined, path, start  # noqa: F401  # fixtures
 from tests.limiter.conftest import Container
 from tests.limiter.fake_arbiter import MS, Arbiter
-from tests.limiter.test_arbitration import Joined, Start, Tenant, arbiter, joined, path, start  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.limiter.conftest import MIB, Build, Container, environment_without_limits, skip_outside_ci
-from tests.limiter.test_preload import become
+from tests.limiter.preload.test_preload import become
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +93,7 @@ def test_another_library_before_the_address_sanitizer_is_still_an_error(
     container: Container, compiled: Compile, built: Build
 ) -> None:
     """interposer.c defines malloc(), which is why the sanitizer checks."""
-    program, other = compiled("address", "shared"), built("interposer.c", "-shared", "-fPIC")
+    program, other = compiled("address", "shared"), built("preload/interposer.c", "-shared", "-fPIC")
     for preload in (f"{other}", f"{other}:{container.env['LD_PRELOAD']}", f"{container.env['LD_PRELOAD']}:{other}"):
         done = run(container, program, **container.env | {"LD_PRELOAD": preload})
         assert done.returncode == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, START, U64
+from tests.limiter.compute.turn_structures import MS, START, U64
 
 US = 1000
 LAUNCHES = 100

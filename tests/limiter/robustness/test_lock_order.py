@@ -13,7 +13,7 @@ LOCK_C = str(SOURCES / "process" / "lock.c")
 
 @pytest.fixture(scope="module")
 def program(built: Build) -> Path:
-    return built("lock_order.c", CHECK_LOCKS, f"-I{SOURCES}", LOCK_C, "-lpthread")
+    return built("robustness/lock_order.c", CHECK_LOCKS, f"-I{SOURCES}", LOCK_C, "-lpthread")
 
 
 def ranks() -> list[str]:

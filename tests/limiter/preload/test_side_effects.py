@@ -18,7 +18,7 @@ Done = subprocess.CompletedProcess[str]
 
 @pytest.fixture(scope="session")
 def report(built: Build) -> Path:
-    return built("report.c")
+    return built("preload/report.c")
 
 
 def run(container: Container, *command: str | Path, limited: bool, **more: str) -> Done:
@@ -86,7 +86,7 @@ print(signal.SIGALRM in seen or signal.sigtimedwait({signal.SIGALRM}, 1) is not 
 
 @pytest.mark.parametrize("cuda", [(), ("cuda",)])
 def test_signals_are_delivered_as_without_the_library(container: Container, cuda: tuple[str, ...]) -> None:
-    more = {"PYTHONPATH": str(HERE.parents[1])}
+    more = {"PYTHONPATH": str(HERE.parents[2])}
     done = [run(container, sys.executable, "-c", SIGNALS, *cuda, limited=each, **more) for each in (False, True)]
     assert [each.stdout for each in done] == ["5 True False {<Signals.SIGUSR2: 12>}\nTrue 1\n"] * 2
     assert [each.stderr for each in done] == ["", ""]

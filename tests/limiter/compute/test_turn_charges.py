@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.limiter.test_turn import FITS, TOO_DEEP
-from tests.limiter.turn_structures import MS, START, U64, Turn, TurnLimits
+from tests.limiter.compute.test_turn import FITS, TOO_DEEP
+from tests.limiter.compute.turn_structures import MS, START, U64, Turn, TurnLimits
 
 US = 1000
 LATENCY = 8 * US  # between a launch and its start on an idle card: what an H200 takes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, SECOND, START, U64
+from tests.limiter.compute.turn_structures import MS, SECOND, START, U64
 from vgpu.domain.formats import limits, region
 
 GPU = limits.uuid_text(bytes([7]) * 16)

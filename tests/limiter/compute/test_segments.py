@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, U64
+from tests.limiter.compute.turn_structures import MS, U64
 
 US = 1000
 SEGMENTS = 64

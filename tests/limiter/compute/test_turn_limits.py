@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.limiter.turn_structures import MS, SECOND, U64, TurnLimits
+from tests.limiter.compute.turn_structures import MS, SECOND, U64, TurnLimits
 
 UNCONTENDED, ARBITRATED, UNARBITRATED = range(3)
 ANY = 2**64 - 1

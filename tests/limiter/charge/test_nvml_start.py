@@ -82,7 +82,7 @@ def test_the_context_s_maker_waits_for_a_thread_that_is_inside_nvml(container: C
 
 def test_a_context_in_a_library_s_constructor(container: Container, built: Build) -> None:
     """The thread cannot get the loader's lock, which the constructor's thread holds until the library is loaded."""
-    library = built("plugin.c", "-DIN_CONSTRUCTOR", "-fPIC", "-shared", str(OUT / "libcuda.so.1"))
+    library = built("preload/plugin.c", "-DIN_CONSTRUCTOR", "-fPIC", "-shared", str(OUT / "libcuda.so.1"))
     inject(container, CREATION_HANGS)
     process = container.session()
     process.tell(f"list((ctypes.c_int * 3).in_dll(ctypes.CDLL('{library}'), 'constructed'))")

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from tests.limiter.turn_structures import MS, U64
+from tests.limiter.compute.turn_structures import MS, U64
 
 
 @pytest.mark.parametrize(

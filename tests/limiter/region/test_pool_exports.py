@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from tests.limiter.conftest import region_bytes
-from tests.limiter.test_account import GPUS, U64, Identity, identity
+from tests.limiter.region.test_account import GPUS, U64, Identity, identity
 from vgpu.domain.formats import limits, region
 
 MAKER, IMPORTER = 1, 2

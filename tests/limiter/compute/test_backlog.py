@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.limiter.turn_structures import MS, START, U64
+from tests.limiter.compute.turn_structures import MS, START, U64
 
 US = 1000
 DEPTH, SHORT_DEPTH = 5 * MS, 3 * MS
