@@ -1,8 +1,8 @@
-"""The include direction between the folders of a C tree: which folder may include which, and no long include cycles.
+"""The include direction between the folders of a C tree: which folder may include which, and no include cycles.
 
 A table names the folders in order, each with the folders that it may include besides itself. A module is a `.c` file
-and the header of the same name. Modules that include each other, directly or through others, form a cycle: a cycle of
-two modules is allowed, a longer one is not.
+and the header of the same name. Modules that include each other, directly or through others, form a cycle: none is
+allowed.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LONGEST_CYCLE = 2
+LONGEST_CYCLE = 1
 
 Table = Mapping[str, Sequence[str]]
 

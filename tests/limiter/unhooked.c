@@ -4,8 +4,6 @@
 #include "driver/abi.h"
 #include "driver/resolve.h"
 
-void *resolve_real_dlsym(void *handle, const char *name) { return dlsym(handle, name); }
-
 void *resolve_own(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags) {

@@ -79,7 +79,7 @@ static void check_holder_idle(struct card_board *board, uint64_t now) {
     int tenant = schedule_run_tenant_to_check(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
     struct container *container = board->containers[tenant];
-    struct tenancy *tenancy = container_tenancy(container, board, now);
+    struct tenancy *tenancy = container_tenancy(container, board);
     struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
     schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, now);
 }

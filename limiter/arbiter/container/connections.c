@@ -9,6 +9,7 @@
 #include "arbiter/connection/handshake.h"
 #include "arbiter/connection/rate_limit.h"
 #include "arbiter/container/card_board.h"
+#include "arbiter/container/tenancy.h"
 #include "arbiter/schedule/schedule.h"
 #include "arbiter/tenant/demand.h"
 #include "common/arithmetic.h"
@@ -90,7 +91,7 @@ static enum arbitration_result join_card(struct connection *connection, const ui
     if (!demand_of(&container->limits, uuid, &demand)) return ARBITRATION_NO_SUCH_CARD;
     struct card_board *board = container->accepted_clients < ACCEPTED_PER_CONTAINER ? card_board_of(uuid) : NULL;
     if (!board) return ARBITRATION_TOO_MANY;
-    struct tenancy *tenancy = container_tenancy(container, board, now);
+    struct tenancy *tenancy = tenancy_of(container, board, now);
     connection->client = tenancy ? card_board_join(board, tenancy->tenant, page, now) : SCHEDULE_NONE;
     card_board_close_unused(board);
     if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
@@ -132,7 +133,7 @@ static bool handle_hello(struct connection *connection, const void *bytes, size_
  * machine it is received some ms later. The region says when it is. */
 static uint64_t rest_of_turn(const struct connection *connection, uint64_t announced, uint64_t now) {
     struct card_board *board = connection->board;
-    struct tenancy *tenancy = container_tenancy(connection->container, board, now);
+    struct tenancy *tenancy = tenancy_of(connection->container, board, now);
     if (!tenancy) return announced;
     uint64_t busy_until = container_use(connection->container, board->uuid, &tenancy->region_row).busy_until;
     uint64_t drains_at = busy_until - min_u64(busy_until, ARBITRATION_BUSY_GRACE_NS);

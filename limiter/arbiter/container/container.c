@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "arbiter/connection/listening_socket.h"
-#include "arbiter/container/card_board.h"
-#include "arbiter/tenant/demand.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/region_layout.h"
 
 /* Limit for all processes of a container together: more than 256 processes that take turns on eight cards send, and few
  * enough that several containers which send as much as they can do not overload the arbiter. */
@@ -93,28 +92,13 @@ struct container_use container_use(const struct container *container, const uint
     return (struct container_use){0};
 }
 
-static struct tenancy *free_tenancy(struct container *container) {
+struct tenancy *container_tenancy(struct container *container, const struct card_board *board) {
     for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (!container->tenancies[i].board) return &container->tenancies[i];
+        if (container->tenancies[i].board == board) return &container->tenancies[i];
     return NULL;
 }
 
-struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now) {
-    struct demand demand;
-    for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board == board) return &container->tenancies[i];
-    struct tenancy *tenancy = free_tenancy(container);
-    if (!tenancy || !demand_of(&container->limits, board->uuid, &demand)) return NULL;
-    int tenant = card_board_add(board, container, &demand, now);
-    if (tenant == SCHEDULE_NONE) return NULL;
-    *tenancy = (struct tenancy){.board = board, .tenant = tenant};
-    return tenancy;
-}
-
 void container_close(struct container *container) {
-    for (unsigned i = 0; i < LIMITS_CARDS; i++)
-        if (container->tenancies[i].board)
-            card_board_remove(container->tenancies[i].board, container->tenancies[i].tenant);
     if (container->listener.fd >= 0) listening_socket_unlink(container->directory_fd, container->listener_inode);
     event_loop_remove(&container->listener);
     if (container->region_fd >= 0) close(container->region_fd);

@@ -63,11 +63,10 @@ struct container_use {
 struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
                                    unsigned *cached_row);
 
-/* The container's tenancy on a board, created if there is none; NULL if there are too many tenants or the limits do not
- * name the card. */
-struct tenancy *container_tenancy(struct container *container, struct card_board *board, uint64_t now);
+/* The container's tenancy on a board; NULL if it has none there. */
+struct tenancy *container_tenancy(struct container *container, const struct card_board *board);
 
-/* Removes the container's tenants and its socket, and closes its files. Its connections have been closed before. */
+/* Removes the container's socket, and closes its files. Its connections and its tenancies have ended before. */
 void container_close(struct container *container);
 
 #endif

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "arbiter/connection/event_loop.h"
-#include "arbiter/container/card_board.h"
 #include "arbiter/container/connections.h"
 #include "arbiter/container/container.h"
-#include "arbiter/tenant/demand.h"
+#include "arbiter/container/tenancy.h"
 #include "common/log.h"
 
 /* ACCEPTS_PER_REFRESH: connections that one container may open within half a second, so that a container that does
@@ -69,6 +68,7 @@ static struct container *add_container(const char *name) {
 
 static void remove_container(struct container *container) {
     connections_close(container);
+    tenancy_end_all(container);
     container_close(container);
     count--;
 }
@@ -121,21 +121,11 @@ void containers_rescan_if_changed(void) {
     if (is_rescan_needed) scan();
 }
 
-static void refresh_limits(struct container *container, uint64_t now) {
-    container_read_limits(container);
-    for (unsigned i = 0; i < LIMITS_CARDS; i++) {
-        struct tenancy *tenancy = &container->tenancies[i];
-        struct demand demand;
-        if (!tenancy->board) continue;
-        demand_of(&container->limits, tenancy->board->uuid, &demand);
-        card_board_change(tenancy->board, tenancy->tenant, &demand, now);
-    }
-}
-
 static void refresh(struct container *container, uint64_t now) {
     container->accepts_left = ACCEPTS_PER_REFRESH;
     if (container->listener.fd >= 0) event_loop_mute(&container->listener, false);
-    refresh_limits(container, now);
+    container_read_limits(container);
+    tenancy_update_all(container, now);
 }
 
 void containers_refresh(uint64_t now) {

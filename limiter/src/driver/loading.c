@@ -10,6 +10,7 @@
 #include "driver/elf.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
+#include "driver/real_lookup.h"
 #include "driver/relocations.h"
 #include "driver/resolve.h"
 
@@ -67,9 +68,9 @@ static bool adopt(dlmopen_function load, void *handle) {
     if (!ask || ask(handle, RTLD_DI_LMID, &space) != 0 || !dladdr((void *)&vgpu_bind_namespace, &self)) return false;
     if (space == LM_ID_BASE) return true;
     void *copy = load(space, self.dli_fname, RTLD_NOW);
-    void (*bind)(void) = (void (*)(void))(copy ? resolve_real_dlsym(copy, "vgpu_bind_namespace") : NULL);
+    void (*bind)(void) = (void (*)(void))(copy ? real_lookup_dlsym()(copy, "vgpu_bind_namespace") : NULL);
     if (!bind) return false;
-    namespaces_add((namespaces_function)resolve_real_dlsym(copy, "vgpu_substitute"));
+    namespaces_add((namespaces_function)real_lookup_dlsym()(copy, "vgpu_substitute"));
     bind();
     return true;
 }

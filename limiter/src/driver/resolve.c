@@ -10,36 +10,13 @@
 #include "driver/elf.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
+#include "driver/real_lookup.h"
 
 #if defined(__x86_64__)
 #define FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define FIRST_GLIBC "GLIBC_2.17"
 #endif
-
-typedef void *(*dlsym_function)(void *, const char *);
-typedef void *(*dlvsym_function)(void *, const char *, const char *);
-
-/* Address of a function of the C library, looked up once. NULL for dlvsym in programs that are linked with musl: musl
- * has no dlvsym, and such programs do not call it. */
-static void *cached_symbol(void **found, const char *name) {
-    void *address = __atomic_load_n(found, __ATOMIC_RELAXED);
-    if (!address) address = elf_find_symbol(name);
-    __atomic_store_n(found, address, __ATOMIC_RELAXED);
-    return address;
-}
-
-static dlsym_function real_dlsym(void) {
-    static void *found;
-    return (dlsym_function)cached_symbol(&found, "dlsym");
-}
-
-static dlvsym_function real_dlvsym(void) {
-    static void *found;
-    return (dlvsym_function)cached_symbol(&found, "dlvsym");
-}
-
-void *resolve_real_dlsym(void *handle, const char *name) { return real_dlsym()(handle, name); }
 
 static void *substitute(void *address) {
     void *found = functions_substitute(address);
@@ -63,7 +40,7 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
  * library, unless another object defines the name: for RTLD_DEFAULT before this library; for RTLD_NEXT before or behind
  * it, because where that search starts depends on the caller. */
 void *vgpu_dlsym(void *handle, const char *name) {
-    dlsym_function lookup = real_dlsym();
+    dlsym_function lookup = real_lookup_dlsym();
     if (!name || !functions_is_hooked(name)) __attribute__
         ((musttail)) return lookup(handle, name);
     if (!is_pseudo(handle)) return substitute(lookup(handle, name));
@@ -77,7 +54,7 @@ void *vgpu_dlsym(void *handle, const char *name) {
 }
 
 void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
-    dlvsym_function lookup = real_dlvsym();
+    dlvsym_function lookup = real_lookup_dlvsym();
     if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
     return substitute(lookup(handle, name, version));

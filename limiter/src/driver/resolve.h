@@ -2,9 +2,6 @@
 #ifndef VGPU_DRIVER_RESOLVE_H
 #define VGPU_DRIVER_RESOLVE_H
 
-/* Calls the C library's own dlsym. */
-void *resolve_real_dlsym(void *handle, const char *name);
-
 /* This library's `dlsym` or `dlvsym`. */
 void *resolve_own(const char *name);
 

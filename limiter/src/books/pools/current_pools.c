@@ -1,16 +1,10 @@
 #include "books/pools/current_pools.h"
 
+#include "books/pools/current_pool_cache.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "region/account.h"
-
-/* The current pools of devices beyond this number are not cached. */
-enum { DEVICES = 64 };
-
-static struct pool *cached[DEVICES]; /* atomic: current pool of each device; NULL = the driver must be asked */
-static unsigned invalidations;       /* atomic: how often `cached` was cleared */
-static bool was_chosen;              /* atomic: the program has chosen a current pool; never reset */
 
 /* A new pool has reserved nothing and is charged nothing. The memory of a pool that existed before may already be in a
  * measured charge: its `settled` is set out of date, so that a measurement charges it instead of the difference. */
@@ -60,22 +54,13 @@ struct pool *current_pools_find(CUmemoryPool handle) {
     return add_pool(handle, device, false, false);
 }
 
-void current_pools_invalidate(void) {
-    __atomic_fetch_add(&invalidations, 1, __ATOMIC_SEQ_CST);
-    for (int device = 0; device < DEVICES; device++) __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
-}
-
-/* Caches the driver's answer, unless the cache was invalidated while the driver was asked. */
 static struct pool *query_current(CUdevice device) {
     CUmemoryPool handle;
-    unsigned invalidations_before = __atomic_load_n(&invalidations, __ATOMIC_SEQ_CST);
+    unsigned generation = current_pool_cache_generation();
     if (REAL(cuDeviceGetMemPool)(&handle, device) != CUDA_SUCCESS) return NULL;
     struct pool *pool = pools_find(handle);
     if (!pool) pool = add_pool(handle, device, false, false);
-    if (device >= DEVICES) return pool;
-    __atomic_store_n(&cached[device], pool, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&invalidations, __ATOMIC_SEQ_CST) != invalidations_before)
-        __atomic_store_n(&cached[device], NULL, __ATOMIC_SEQ_CST);
+    current_pool_cache_put(device, pool, generation);
     return pool;
 }
 
@@ -84,24 +69,15 @@ static bool find_current_device(CUdevice *device) {
     return cards_is_single() || (REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS && *device >= 0);
 }
 
-static struct pool *cached_on(CUdevice device) {
-    return device < DEVICES ? __atomic_load_n(&cached[device], __ATOMIC_ACQUIRE) : NULL;
-}
-
-void current_pools_note_choice(void) {
-    __atomic_store_n(&was_chosen, true, __ATOMIC_SEQ_CST);
-    current_pools_invalidate();
-}
-
 struct pool *current_pools_cached_default(void) {
     CUdevice device;
-    if (__atomic_load_n(&was_chosen, __ATOMIC_RELAXED)) return NULL;
-    return find_current_device(&device) ? cached_on(device) : NULL;
+    if (current_pool_cache_has_choice()) return NULL;
+    return find_current_device(&device) ? current_pool_cache_find(device) : NULL;
 }
 
 struct pool *current_pools_get(void) {
     CUdevice device;
     if (!find_current_device(&device)) return NULL;
-    struct pool *pool = cached_on(device);
+    struct pool *pool = current_pool_cache_find(device);
     return pool ? pool : query_current(device);
 }

@@ -22,10 +22,4 @@ struct pool *current_pools_find(CUmemoryPool handle);
  * by this call. */
 void current_pools_learn(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type, bool is_new);
 
-/* Drops the cached current pools. Called before and after every driver call that changes a device's current pool. */
-void current_pools_invalidate(void);
-
-/* Records that the program chooses a current pool, and drops the cached ones. Called before the driver's call. */
-void current_pools_note_choice(void);
-
 #endif

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "books/pools/current_pools.h"
+#include "books/pools/current_pool_cache.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 #include "process/fork.h"
@@ -135,7 +135,7 @@ struct pool pools_remove(CUmemoryPool handle) {
     struct pool *pool = pools_find(handle);
     struct pool taken = pool ? take(pool) : (struct pool){0};
     lock_release(LOCK_POOLS);
-    current_pools_invalidate();
+    current_pool_cache_drop();
     return taken;
 }
 
@@ -198,7 +198,7 @@ void pools_mark_charged(int card, uint32_t corrections) {
 }
 
 static void forget(void) {
-    current_pools_invalidate();
+    current_pool_cache_drop();
     memset(table, 0, sizeof table);
     count = suspended = 0;
 }

@@ -1,5 +1,6 @@
 /* Wrappers of stream-ordered allocation. The pool is charged, not the pointer, because a pool keeps freed memory until
  * a synchronisation. Such pointers are not recorded in books/pointers/pointers.h. */
+#include "books/pools/current_pool_cache.h"
 #include "books/pools/current_pools.h"
 #include "books/pools/imports.h"
 #include "books/pools/pool_guard.h"
@@ -110,14 +111,14 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
     LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
 }
 
-/* Body of a wrapper that changes a device's current pool. The cache of current pools is invalidated before the call, so
+/* Body of a wrapper that changes a device's current pool. The cache of current pools is dropped before the call, so
  * that no thread uses the former pool once it has returned, and after it, because another thread may have cached the
  * former pool meanwhile. */
 #define CHANGE_CURRENT(name, ...)                  \
     do {                                           \
-        current_pools_note_choice();               \
+        current_pool_cache_note_choice();          \
         CUresult result = REAL(name)(__VA_ARGS__); \
-        current_pools_invalidate();                \
+        current_pool_cache_drop();                 \
         return result;                             \
     } while (0)
 
