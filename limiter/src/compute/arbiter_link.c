@@ -38,10 +38,27 @@ enum contention arbiter_link_contention(const struct arbiter_link *link) {
     return turn_limits_contention(arbiter_link_page(link), state_of(link) == LINK_CONNECTED, clock_now());
 }
 
-static void unlock(struct arbiter_link *link) {
-    pthread_mutex_unlock(&link->mutex);
+static struct arbiter_link *hold(struct arbiter_link *link) {
+    lock_note_taken(LOCK_ARBITER_LINK);
+    pthread_mutex_lock(&link->mutex);
+    return link;
+}
+
+/* NULL if another thread holds the lock. */
+static struct arbiter_link *try_hold(struct arbiter_link *link) {
+    if (pthread_mutex_trylock(&link->mutex) != 0) return NULL;
+    lock_note_taken(LOCK_ARBITER_LINK);
+    return link;
+}
+
+static void drop(struct arbiter_link **held) {
+    if (!*held) return;
+    pthread_mutex_unlock(&(*held)->mutex);
     lock_note_released(LOCK_ARBITER_LINK);
 }
+
+/* Of a variable that hold or try_hold returns: LOCK_ARBITER_LINK is held to the end of the enclosing block. */
+#define HELD __attribute__((cleanup(drop)))
 
 static bool is_own_socket(const struct arbiter_link *link) {
     struct stat status;
@@ -111,12 +128,13 @@ static void update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
     if (link->state == LINK_CONNECTED && arbiter_handshake_is_lost(link->fd)) disconnect(link, RETRY_AFTER_FAILURE);
 }
 
+static void try_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
+    HELD struct arbiter_link *held = try_hold(link);
+    if (held) update(held, uuid);
+}
+
 enum contention arbiter_link_update(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
-    if (pthread_mutex_trylock(&link->mutex) == 0) {
-        lock_note_taken(LOCK_ARBITER_LINK);
-        update(link, uuid);
-        unlock(link);
-    }
+    try_update(link, uuid);
     return arbiter_link_contention(link);
 }
 
@@ -135,11 +153,9 @@ bool arbiter_link_is_asked_to_yield(const struct arbiter_link *link, uint32_t tu
 /* A full socket buffer is not waited for. WANT is sent again while the process waits, and the arbiter ends turns by its
  * own clock, so a lost message costs only time. */
 static void send_message(struct arbiter_link *link, struct arbitration_message message) {
-    lock_note_taken(LOCK_ARBITER_LINK);
-    pthread_mutex_lock(&link->mutex);
-    bool is_connected = link->state == LINK_CONNECTED && is_own_socket(link);
-    if (is_connected && !arbiter_handshake_send_message(link->fd, &message)) disconnect(link, RETRY_AFTER_FAILURE);
-    unlock(link);
+    HELD struct arbiter_link *held = hold(link);
+    bool is_connected = held->state == LINK_CONNECTED && is_own_socket(held);
+    if (is_connected && !arbiter_handshake_send_message(held->fd, &message)) disconnect(held, RETRY_AFTER_FAILURE);
 }
 
 void arbiter_link_note_suitable_turn(struct arbiter_link *link, uint64_t ns) {

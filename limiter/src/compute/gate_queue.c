@@ -71,9 +71,10 @@ static void set_phase_after_turn(struct gate *gate) {
 /* The caller holds LOCK_GATE, which is released meanwhile; the phase is OPEN. */
 static void end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
     gate->phase = CLOSING;
-    gate_unlock(gate);
-    gate_queue_end_turn(gate, may_ask_driver, is_given_back);
-    gate_lock(gate);
+    {
+        RELEASE_GATE(gate);
+        gate_queue_end_turn(gate, may_ask_driver, is_given_back);
+    }
     set_phase_after_turn(gate);
 }
 
@@ -81,9 +82,7 @@ static void end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back)
  * for longer than turn_request_take does. */
 static void take_turn(struct gate *gate) {
     gate->is_turn_awaited = true;
-    gate_unlock(gate);
-    struct turn_limits limits = turn_request_take(&gate->request);
-    gate_lock(gate);
+    struct turn_limits limits = gate_take_turn(gate);
     gate->is_turn_awaited = false;
     if (gate->phase != QUEUING) return;
     activity_count_wait(gate->request.activity, REGION_WAIT_QUEUED, clock_now() - gate->queued_since);
@@ -119,9 +118,8 @@ static void await_pace(struct gate *gate, uint64_t ns) {
         gate_await_change(gate, ns);
         return;
     }
-    gate_unlock(gate);
+    RELEASE_GATE(gate);
     arbiter_link_await_yield(&gate->request.link, turn, ns);
-    gate_lock(gate);
 }
 
 static void serve_turn(struct gate *gate, uint64_t now) {
@@ -177,25 +175,21 @@ static bool start_thread(struct gate *gate) {
 static void collect(struct gate *gate) {
     if (!gate->set_aside.is_valid || gate->launches_in_driver) return;
     gate->phase = CLOSING;
-    gate_unlock(gate);
+    RELEASE_GATE(gate);
     gate_measure_collect(gate, true);
-    gate_lock(gate);
 }
 
 static bool ensure_thread(struct gate *gate) {
     if (gate->has_thread) return true;
-    gate_unlock(gate);
+    RELEASE_GATE(gate);
     bool has_thread = start_thread(gate);
     if (!has_thread) queue_page_refuse();
-    gate_lock(gate);
     return has_thread;
 }
 
 /* Takes the turn that is at hand. The caller holds LOCK_GATE, which is released meanwhile. */
 static enum phase take_at_once(struct gate *gate) {
-    gate_unlock(gate);
-    struct turn_limits limits = turn_request_take(&gate->request);
-    gate_lock(gate);
+    struct turn_limits limits = gate_take_turn(gate);
     queue_pace_begin(gate, limits);
     return OPEN;
 }
@@ -255,12 +249,11 @@ enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *lau
 void gate_queue_read_sample(struct gate *gate) {
     uint64_t measured;
     bool is_over = queue_sample_read(&gate->sample, &measured);
-    gate_lock(gate);
+    HOLD_GATE(gate);
     if (is_over)
         queue_sample_learn(&gate->sample, &gate->estimates, measured);
     else
         queue_sample_note_unfinished(&gate->sample);
-    gate_unlock(gate);
 }
 
 void gate_queue_want_turn(struct gate *gate) {
@@ -278,7 +271,7 @@ void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_b
 }
 
 static void begin_wait(struct gate *gate, struct host_wait *wait) {
-    gate_lock(gate);
+    HOLD_GATE(gate);
     bool is_queued = gate->phase == QUEUING || (gate->phase == OPEN && gate->is_queue_turn);
     wait->ends_period = host_periods_note_host_wait(&gate->periods, wait->since) && is_queued;
     gate->is_host_waiting = true;
@@ -288,7 +281,6 @@ static void begin_wait(struct gate *gate, struct host_wait *wait) {
         end_turn(gate, true, true);
     else if (gate->phase == OPEN)
         queue_pace_note_awaited(gate);
-    gate_unlock(gate);
 }
 
 struct host_wait gate_queue_begin_wait(void) {
@@ -300,16 +292,19 @@ struct host_wait gate_queue_begin_wait(void) {
     return wait;
 }
 
+/* The events are used without LOCK_GATE, so the phase is CLOSING meanwhile. */
+static void note_drained(struct gate *gate) {
+    RELEASE_GATE(gate);
+    if (!turn_events_are_done(gate_events(gate))) return;
+    turn_request_note_drained(&gate->request);
+    turn_bound_drain(&gate->turn, 0, clock_now());
+}
+
 /* The arbiter waits for this before it gives the next turn to a best-effort tenant. A turn that was given back with
  * more work than there was also keeps the card idle for other tenants, unless the arbiter is told. */
 static void correct_drain_time(struct gate *gate) {
     gate->phase = CLOSING;
-    gate_unlock(gate);
-    if (turn_events_are_done(gate_events(gate))) {
-        turn_request_note_drained(&gate->request);
-        turn_bound_drain(&gate->turn, 0, clock_now());
-    }
-    gate_lock(gate);
+    note_drained(gate);
     gate->has_ends = false;
     gate_set_phase(gate, SHUT);
 }
@@ -317,7 +312,7 @@ static void correct_drain_time(struct gate *gate) {
 void gate_queue_end_wait(const struct host_wait *wait) {
     struct gate *gate = wait->gate;
     if (!gate) return;
-    gate_lock(gate);
+    HOLD_GATE(gate);
     uint64_t now = clock_now();
     struct region_activity *activity = turn_request_activity(&gate->request);
     activity_count_synchronize(activity, now - wait->since);
@@ -328,7 +323,6 @@ void gate_queue_end_wait(const struct host_wait *wait) {
         turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     }
     if (gate->phase == SHUT && gate->has_ends) correct_drain_time(gate);
-    gate_unlock(gate);
 }
 
 /* The caller holds LOCK_GATE. */
@@ -353,8 +347,8 @@ void gate_queue_flush(struct gate *gate) {
     if (gate->phase == QUEUING) gate_set_phase(gate, SHUT);
 }
 
-/* The caller holds LOCK_GATE. */
 static uint64_t time_to_drain(struct gate *gate) {
+    HOLD_GATE(gate);
     if (!is_queued(gate)) return 0;
     gate_queue_flush(gate);
     if (!gate_await_closed(gate)) return DRAIN_MAX;
@@ -362,8 +356,6 @@ static uint64_t time_to_drain(struct gate *gate) {
 }
 
 void gate_queue_drain(struct gate *gate) {
-    gate_lock(gate);
     uint64_t wait = time_to_drain(gate);
-    gate_unlock(gate);
     if (wait) nocancel_sleep(wait);
 }

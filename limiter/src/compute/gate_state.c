@@ -63,15 +63,21 @@ void gate_unlock(struct gate *gate) {
     lock_note_released(LOCK_GATE);
 }
 
+struct turn_limits gate_take_turn(struct gate *gate) {
+    RELEASE_GATE(gate);
+    return turn_request_take(&gate->request);
+}
+
 /* A futex of its own: pthread_cond_timedwait() is a cancellation point, and waits by the wall clock, which may be set
  * back, unless the condition variable is initialised for another clock. */
 void gate_await_change(struct gate *gate, uint64_t ns) {
     struct timespec timeout = clock_timespec(ns);
     uint32_t seen = gate->changes;
     gate->waiters++;
-    gate_unlock(gate);
-    syscall(SYS_futex, &gate->changes, FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
-    gate_lock(gate);
+    {
+        RELEASE_GATE(gate);
+        syscall(SYS_futex, &gate->changes, FUTEX_WAIT_PRIVATE, seen, &timeout, NULL, 0);
+    }
     gate->waiters--;
 }
 

@@ -94,6 +94,31 @@ void gate_lock(struct gate *gate);
 /* Releases LOCK_GATE of this gate. */
 void gate_unlock(struct gate *gate);
 
+/* Takes LOCK_GATE of the gate and holds it to the end of the enclosing block, by whichever way that is left. */
+#define HOLD_GATE(pointer) __attribute__((cleanup(gate_drop), unused)) struct gate *const held_gate = gate_hold(pointer)
+
+static inline struct gate *gate_hold(struct gate *gate) {
+    gate_lock(gate);
+    return gate;
+}
+
+static inline void gate_drop(struct gate *const *held) { gate_unlock(*held); }
+
+/* The opposite, for a thread that holds LOCK_GATE: releases it, and takes it again at the end of the enclosing block.
+ */
+#define RELEASE_GATE(pointer) \
+    __attribute__((cleanup(gate_retake), unused)) struct gate *const free_gate = gate_let_go(pointer)
+
+static inline struct gate *gate_let_go(struct gate *gate) {
+    gate_unlock(gate);
+    return gate;
+}
+
+static inline void gate_retake(struct gate *const *released) { gate_lock(*released); }
+
+/* Waits for the next turn (turn_request_take). The caller holds LOCK_GATE, which is released meanwhile. */
+struct turn_limits gate_take_turn(struct gate *gate);
+
 /* The gate of a CUDA device ordinal, NULL if none was created. Takes no lock. Gates are never freed. */
 struct gate *gate_at(int device);
 

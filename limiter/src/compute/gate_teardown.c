@@ -21,16 +21,16 @@ static void end_stream(struct gate *gate, CUstream stream) {
     if (gate->phase == QUEUING || gate->is_queue_turn) turn_events_drop_end(gate_events(gate), stream);
     if (gate->phase != OPEN || !turn_events_has_unrecorded_end(gate_events(gate), stream)) return;
     gate->phase = CLOSING;
-    gate_unlock(gate);
-    turn_events_record_ends(gate_events(gate), stream);
-    gate_lock(gate);
+    {
+        RELEASE_GATE(gate);
+        turn_events_record_ends(gate_events(gate), stream);
+    }
     gate_set_phase(gate, OPEN);
 }
 
 static void record_stream_end(struct gate *gate, CUstream stream) {
-    gate_lock(gate);
+    HOLD_GATE(gate);
     if (gate_await_closed(gate)) end_stream(gate, stream);
-    gate_unlock(gate);
 }
 
 void gate_teardown_stream(CUstream stream) {
@@ -73,14 +73,14 @@ static enum phase stop_launches(struct gate *gate) {
 /* Takes away the events of a gate without launches. The caller holds LOCK_GATE, which is released meanwhile. */
 static void drop_events(struct gate *gate) {
     struct turn_events *events = detach_events(gate);
-    gate_unlock(gate);
+    RELEASE_GATE(gate);
     destroy_events(events);
-    gate_lock(gate);
 }
 
 /* The events that would measure the turns are destroyed with their contexts, so their launches are charged by their
- * estimates. The caller owns the gate. */
+ * estimates. The caller owns the gate, and holds LOCK_GATE, which is released meanwhile. */
 static void charge_by_estimates(struct gate *gate, bool is_open) {
+    RELEASE_GATE(gate);
     gate_measure_collect(gate, false);
     if (!is_open) return;
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
@@ -88,32 +88,28 @@ static void charge_by_estimates(struct gate *gate, bool is_open) {
 }
 
 static void end_turn(struct gate *gate) {
-    gate_lock(gate);
+    HOLD_GATE(gate);
     gate_queue_flush(gate);
     enum phase before = stop_launches(gate);
     if (before == OPENING) drop_events(gate);
     if (before != OPENING && before != CLOSING) {
-        gate_unlock(gate);
         charge_by_estimates(gate, before == OPEN);
-        gate_lock(gate);
         drop_events(gate);
         gate_set_phase(gate, SHUT);
     }
-    gate_unlock(gate);
 }
+
+/* Returns when the thread that held LOCK_GATE, if any, has released it. */
+static void await_holder(struct gate *gate) { HOLD_GATE(gate); }
 
 /* Other threads may have queued launches since the turns ended, behind words of these pages. Under a lock, because a
  * page must not be written when another thread, which ends its context, has returned from here. */
 static void release_pages(void) {
-    lock_take(LOCK_HIDDEN_PAGES);
+    HOLD_LOCK(LOCK_HIDDEN_PAGES);
     queue_page_hide();
-    for (int i = 0; i < GATES; i++) {
-        if (!gate_at(i)) continue;
-        gate_lock(gate_at(i)); /* no thread uses the pages any more */
-        gate_unlock(gate_at(i));
-    }
+    for (int i = 0; i < GATES; i++)
+        if (gate_at(i)) await_holder(gate_at(i));
     queue_page_open_hidden();
-    lock_release(LOCK_HIDDEN_PAGES);
 }
 
 void gate_teardown_contexts(void) {

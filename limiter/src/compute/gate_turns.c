@@ -129,9 +129,8 @@ static enum phase close_turn(struct gate *gate, enum verdict verdict) {
         turn_extend(&gate->turn, clock_now());
         return OPEN;
     }
-    gate_unlock(gate);
+    RELEASE_GATE(gate);
     measure_turn(gate, verdict);
-    gate_lock(gate);
     return SHUT;
 }
 
@@ -155,19 +154,15 @@ static void prepare_events(struct gate *gate) {
 }
 
 static bool is_to_be_queued(struct gate *gate) {
-    gate_unlock(gate);
-    bool is_worth_it = gate_queue_is_worth_it(gate);
-    gate_lock(gate);
-    return is_worth_it;
+    RELEASE_GATE(gate);
+    return gate_queue_is_worth_it(gate);
 }
 
 /* The caller holds LOCK_GATE, which is released while the turn is waited for. */
 static enum phase open_turn(struct gate *gate, bool is_queueable) {
     prepare_events(gate);
     if (is_queueable && is_to_be_queued(gate)) return gate_queue_begin(gate);
-    gate_unlock(gate);
-    struct turn_limits limits = turn_request_take(&gate->request);
-    gate_lock(gate);
+    struct turn_limits limits = gate_take_turn(gate);
     bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn;
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
@@ -176,13 +171,16 @@ static enum phase open_turn(struct gate *gate, bool is_queueable) {
     return OPEN;
 }
 
+static bool ask_probe(struct gate *gate, CUevent probe) {
+    RELEASE_GATE(gate);
+    return turn_events_is_probe_passed(probe);
+}
+
 /* Counts as a launch in the driver while LOCK_GATE is released, so that no other thread ends the turn and destroys the
  * event. */
 static bool query_probe(struct gate *gate, CUevent probe) {
     gate->launches_in_driver++;
-    gate_unlock(gate);
-    bool is_passed = turn_events_is_probe_passed(probe);
-    gate_lock(gate);
+    bool is_passed = ask_probe(gate, probe);
     gate_note_left_driver(gate);
     return is_passed;
 }

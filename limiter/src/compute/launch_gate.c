@@ -89,7 +89,7 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
     uint64_t waiting_since = 0;
     enum verdict verdict;
     gate_note_used();
-    gate_lock(gate);
+    HOLD_GATE(gate);
     backlog_note_arrival(&gate->backlog, clock_now());
     arbiter_link_note_suitable_turn(&gate->request.link,
                                     suitable_turn(gate->backlog.known_ns, host_periods_step_ns(&gate->periods)));
@@ -102,7 +102,6 @@ static void wait_for_admission(struct gate *gate, uint64_t key, CUcontext contex
         host_periods_note_wait(&gate->periods, clock_now() - waiting_since);
         turn_request_count_wait(&gate->request, clock_now() - waiting_since);
     }
-    gate_unlock(gate);
 }
 
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
@@ -119,12 +118,14 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     return pass;
 }
 
-void launch_gate_leave(const struct launch_pass *pass) {
-    struct gate *gate = pass->gate;
-    if (!gate) return;
-    turn_events_after_launch(&pass->slot);
-    gate_lock(gate);
+static void note_left_driver(struct gate *gate) {
+    HOLD_GATE(gate);
     gate_note_left_driver(gate);
-    gate_unlock(gate);
+}
+
+void launch_gate_leave(const struct launch_pass *pass) {
+    if (!pass->gate) return;
+    turn_events_after_launch(&pass->slot);
+    note_left_driver(pass->gate);
     pthread_setcancelstate(pass->cancel_state, NULL);
 }

@@ -29,8 +29,6 @@ static uint32_t holder_id_of(int slot) {
     return slot < 0 ? HOLDER_WITHOUT_SLOT : HOLDER_OF_FIRST_SLOT + (uint32_t)slot;
 }
 
-static bool lock_region(void) { return container_region() && region_lock(container_region(), REGION_LOCK_MS) == 0; }
-
 /* The caller holds LOCK_REGION. */
 static void resolve_row(struct turn_request *request) {
     struct region *region = container_region();
@@ -67,14 +65,11 @@ static unsigned share_of(const struct turn_request *request, enum contention con
 /* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
  * the next attempt. */
 static uint64_t take_from_bucket(struct turn_request *request) {
-    uint64_t wait = 0;
-    if (!lock_region()) return 0;
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return 0;
     resolve_row(request);
-    bool is_limited = request->card && request->share < FULL_CORES;
-    if (is_limited)
-        wait = token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
-    region_unlock(container_region());
-    return wait;
+    if (!request->card || request->share >= FULL_CORES) return 0;
+    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
 }
 
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
@@ -106,12 +101,10 @@ uint64_t turn_request_free_at(const struct turn_request *request) {
 /* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
  * turn, its work is draining. */
 static void seize_container_turn(const struct turn_request *request, uint64_t waited) {
-    if (!lock_region()) return;
-    if (request->card) {
-        token_bucket_seize(request->card, request->holder_id, clock_now());
-        token_bucket_keep_earned(request->card, request->share, waited);
-    }
-    region_unlock(container_region());
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region || !request->card) return;
+    token_bucket_seize(request->card, request->holder_id, clock_now());
+    token_bucket_keep_earned(request->card, request->share, waited);
 }
 
 /* Extends the container's turn while waiting, so that other processes of the container do not regard it as
@@ -215,13 +208,19 @@ static bool goes_on(const struct turn_request *request) {
     return request->share >= FULL_CORES && request->arbiter_turn.number;
 }
 
+/* False if LOCK_REGION cannot be taken. */
+static bool charge_bucket(const struct turn_request *request) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return false;
+    token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
+    if (goes_on(request)) token_bucket_keep_turn(request->card, request->holder_id);
+    return true;
+}
+
 void turn_request_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
     request->uncharged_ns += cost;
-    if (!lock_region()) return;
-    token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
-    if (goes_on(request)) token_bucket_keep_turn(request->card, request->holder_id);
-    region_unlock(container_region());
+    if (!charge_bucket(request)) return;
     request->uncharged_ns = 0;
     syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -23,38 +23,41 @@ FORGET_IN_CHILD(forget);
 static struct limits_source *get_source(void) {
     struct limits_source *opened = __atomic_load_n(&source, __ATOMIC_ACQUIRE);
     if (opened) return opened;
-    lock_take(LOCK_CONTAINER);
+    HOLD_LOCK(LOCK_CONTAINER);
     if (!source) {
         fork_install_handlers();
         __atomic_store_n(&source, limits_source_open(), __ATOMIC_RELEASE);
     }
-    lock_release(LOCK_CONTAINER);
     return source;
 }
 
 bool container_is_limited(void) { return limits_source_is_limited(get_source()); }
 
-/* A function's body: returns `function(...)`, whose arguments may use `limits`, under LOCK_CONTAINER. */
-#define RETURN_LOCKED(function, ...)                                      \
-    do {                                                                  \
-        struct limits_source *limits = get_source();                      \
-        lock_take(LOCK_CONTAINER);                                        \
-        __typeof__(function(__VA_ARGS__)) result = function(__VA_ARGS__); \
-        lock_release(LOCK_CONTAINER);                                     \
-        return result;                                                    \
-    } while (0)
-
 struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now) {
-    RETURN_LOCKED(limits_source_limit, limits, uuid, now);
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    return limits_source_limit(limits, uuid, now);
 }
 
 uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
 
-enum memory_policy container_memory_policy(void) { RETURN_LOCKED(limits_source_memory_policy, limits); }
+enum memory_policy container_memory_policy(void) {
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    return limits_source_memory_policy(limits);
+}
 
-unsigned container_share(const uint8_t uuid[UUID_SIZE]) { RETURN_LOCKED(limits_source_share, limits, uuid); }
+unsigned container_share(const uint8_t uuid[UUID_SIZE]) {
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    return limits_source_share(limits, uuid);
+}
 
-bool container_has_shares(void) { RETURN_LOCKED(limits_source_has_shares, limits); }
+bool container_has_shares(void) {
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    return limits_source_has_shares(limits);
+}
 
 struct region *container_region(void) { return limits_source_region(get_source()); }
 
@@ -62,15 +65,13 @@ const char *container_arbiter_socket(void) { return limits_source_arbiter_socket
 
 struct identity container_self(void) {
     if (__atomic_load_n(&is_self_known, __ATOMIC_ACQUIRE)) return self;
-    lock_take(LOCK_CONTAINER);
+    HOLD_LOCK(LOCK_CONTAINER);
     if (!is_self_known) {
         self = identity_self();
         slot_locks_open(); /* here, because it must not take long under the region's lock */
         __atomic_store_n(&is_self_known, true, __ATOMIC_RELEASE);
     }
-    struct identity process = self;
-    lock_release(LOCK_CONTAINER);
-    return process;
+    return self;
 }
 
 int container_slot(const struct region *region) {
@@ -95,23 +96,24 @@ int container_claim_slot(struct region *region) {
 void container_join(const uint8_t uuid[UUID_SIZE]) {
     struct region *region = container_region();
     if (!region || (container_slot(region) >= 0 && account_find_card(region, uuid) >= 0)) return;
-    if (region_lock(region, REGION_LOCK_MS) != 0) return;
-    container_claim_slot(region);
-    account_find_or_add_card(region, uuid);
-    region_unlock(region);
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    if (!locked) return;
+    container_claim_slot(locked);
+    account_find_or_add_card(locked, uuid);
+}
+
+static void clear_former_image(struct region *region) {
+    if (account_slots(region) == 0) return;
+    struct identity process = identity_self();
+    int slot = account_slot_of(region, &process);
+    if (slot < 0 || account_image(region, slot) == identity_image()) return;
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    if (locked) account_clear_slot(locked, slot);
 }
 
 void container_clear_former_image(void) {
     struct region *region = limits_source_open_region();
     if (!region) return;
-    if (account_slots(region) != 0) {
-        struct identity process = identity_self();
-        int slot = account_slot_of(region, &process);
-        bool is_former = slot >= 0 && account_image(region, slot) != identity_image();
-        if (is_former && region_lock(region, REGION_LOCK_MS) == 0) {
-            account_clear_slot(region, slot);
-            region_unlock(region);
-        }
-    }
+    clear_former_image(region);
     region_close(region);
 }

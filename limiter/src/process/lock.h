@@ -37,6 +37,16 @@ enum lock {
 void lock_take(enum lock lock);
 void lock_release(enum lock lock);
 
+/* Takes a lock and holds it to the end of the enclosing block, by whichever way that is left. */
+#define HOLD_LOCK(name) __attribute__((cleanup(lock_drop), unused)) const enum lock held_##name = lock_hold(name)
+
+static inline enum lock lock_hold(enum lock lock) {
+    lock_take(lock);
+    return lock;
+}
+
+static inline void lock_drop(const enum lock *held) { lock_release(*held); }
+
 /* Takes every mutex of lock.c in the order of the ranks, or releases every mutex in the opposite order. For fork(). */
 void lock_take_all(void);
 void lock_release_all(void);

@@ -118,14 +118,12 @@ static struct identity identity_of(const struct region_slot *slot) {
 /* Checks the owner again under the lock, because the slot may have a new owner since /proc was read. Returns the number
  * of slots cleared, or -1 where the lock cannot be had. */
 static int clear_if_owned(struct region *region, int slot, const struct identity *dead, unsigned timeout_ms) {
-    if (region_lock(region, timeout_ms) != 0) return -1;
-    bool is_owned = account_owns(region, slot, dead);
-    if (is_owned) {
-        account_clear_slot(region, slot);
-        region->header.reaped++;
-    }
-    region_unlock(region);
-    return is_owned;
+    HELD_REGION struct region *locked = region_hold(region, timeout_ms);
+    if (!locked) return -1;
+    if (!account_owns(locked, slot, dead)) return 0;
+    account_clear_slot(locked, slot);
+    locked->header.reaped++;
+    return 1;
 }
 
 /* The lock does not overrule a pid, because programs may close descriptors that they did not open. */

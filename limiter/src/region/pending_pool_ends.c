@@ -16,14 +16,13 @@ static void forget(void) { set_count(0); }
 FORGET_IN_CHILD(forget);
 
 bool pending_pool_ends_add(struct pending_pool_end end) {
-    lock_take(LOCK_PENDING_POOL_ENDS);
+    HOLD_LOCK(LOCK_PENDING_POOL_ENDS);
     struct pending_pool_end *grown = realloc(ends, (count + 1) * sizeof *ends);
     if (grown) {
         ends = grown;
         ends[count] = end;
         set_count(count + 1);
     }
-    lock_release(LOCK_PENDING_POOL_ENDS);
     return grown != NULL;
 }
 
@@ -39,8 +38,7 @@ static void finish(struct region *region, int slot, const struct pending_pool_en
 
 void pending_pool_ends_apply(struct region *region, int slot) {
     if (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0) return;
-    lock_take(LOCK_PENDING_POOL_ENDS);
+    HOLD_LOCK(LOCK_PENDING_POOL_ENDS);
     for (size_t i = 0; i < count; i++) finish(region, slot, &ends[i]);
     set_count(0);
-    lock_release(LOCK_PENDING_POOL_ENDS);
 }

@@ -3,6 +3,7 @@
 #define VGPU_REGION_REGION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/region_layout.h"
 
@@ -27,5 +28,21 @@ enum { REGION_LOCK_MS = 50 };
 int region_lock(struct region *region, unsigned timeout_ms);
 
 void region_unlock(struct region *region);
+
+/* Takes the region's lock; NULL where it cannot be taken, or `region` is NULL. The variable that the result is stored
+ * in is declared HELD_REGION, so that the lock is released at the end of the enclosing block, by whichever way that is
+ * left:
+ *
+ *     HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+ */
+#define HELD_REGION __attribute__((cleanup(region_drop)))
+
+static inline struct region *region_hold(struct region *region, unsigned timeout_ms) {
+    return region && region_lock(region, timeout_ms) == 0 ? region : NULL;
+}
+
+static inline void region_drop(struct region **locked) {
+    if (*locked) region_unlock(*locked);
+}
 
 #endif

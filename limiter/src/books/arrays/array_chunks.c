@@ -43,24 +43,22 @@ static struct device_chunks *current_chunks(int device, uint32_t corrections) {
 }
 
 bool array_chunks_join(int device, uint64_t bytes, uint32_t corrections) {
-    lock_take(LOCK_ARRAY_CHUNKS);
+    HOLD_LOCK(LOCK_ARRAY_CHUNKS);
     struct device_chunks *chunks = current_chunks(device, corrections);
     bool fits = bytes <= chunks->room;
     if (fits) {
         chunks->room -= bytes;
         chunks->used += bytes;
     }
-    lock_release(LOCK_ARRAY_CHUNKS);
     return fits;
 }
 
 void array_chunks_add(int device, uint64_t bytes, uint32_t corrections) {
-    lock_take(LOCK_ARRAY_CHUNKS);
+    HOLD_LOCK(LOCK_ARRAY_CHUNKS);
     struct device_chunks *chunks = current_chunks(device, corrections);
     chunks->charged += GRANULARITY;
     chunks->used += bytes;
     if (chunks->room < GRANULARITY - bytes) chunks->room = GRANULARITY - bytes;
-    lock_release(LOCK_ARRAY_CHUNKS);
 }
 
 static uint64_t take_surplus(struct device_chunks *chunks) {
@@ -79,11 +77,9 @@ static struct array_chunks_removal end_charge(struct device_chunks *chunks, bool
 
 /* Clears `room`, because it is unknown which chunk the array was in and whether the driver has freed that chunk. */
 struct array_chunks_removal array_chunks_remove(int device, uint64_t bytes, uint32_t corrections, bool is_measurable) {
-    lock_take(LOCK_ARRAY_CHUNKS);
+    HOLD_LOCK(LOCK_ARRAY_CHUNKS);
     struct device_chunks *chunks = current_chunks(device, corrections);
     chunks->used -= bytes;
     chunks->room = 0;
-    struct array_chunks_removal removal = end_charge(chunks, is_measurable);
-    lock_release(LOCK_ARRAY_CHUNKS);
-    return removal;
+    return end_charge(chunks, is_measurable);
 }

@@ -11,16 +11,13 @@ FORGET_IN_CHILD(forget);
 
 bool array_records_add(uint64_t handle, struct array_record record) {
     struct hash_table_entry entry = {handle, record.bytes, (uint64_t)record.device, 0, record.card};
-    lock_take(LOCK_ARRAY_RECORDS);
-    bool is_added = hash_table_put(&records, entry);
-    lock_release(LOCK_ARRAY_RECORDS);
-    return is_added;
+    HOLD_LOCK(LOCK_ARRAY_RECORDS);
+    return hash_table_put(&records, entry);
 }
 
 bool array_records_take(uint64_t handle, struct array_record *record) {
-    lock_take(LOCK_ARRAY_RECORDS);
+    HOLD_LOCK(LOCK_ARRAY_RECORDS);
     struct hash_table_entry entry = hash_table_take(&records, handle);
-    lock_release(LOCK_ARRAY_RECORDS);
     *record = (struct array_record){entry.card, (int)entry.value, entry.bytes};
     return entry.key != 0;
 }

@@ -27,26 +27,23 @@ static void put(uint64_t graph, int device, uint64_t bytes) {
 
 void graph_needs_put(uint64_t graph, const uint64_t bytes[REGION_CARDS], bool leaves) {
     graph_needs_remove(graph);
-    lock_take(LOCK_GRAPH_NEEDS);
+    HOLD_LOCK(LOCK_GRAPH_NEEDS);
     for (int device = 0; device < REGION_CARDS; device++)
         if (bytes[device]) put(graph, device, bytes[device]);
-    lock_release(LOCK_GRAPH_NEEDS);
     if (leaves) __atomic_store_n(&is_any_left, true, __ATOMIC_RELAXED);
 }
 
 void graph_needs_remove(uint64_t graph) {
     if (!graph_needs_any()) return;
-    lock_take(LOCK_GRAPH_NEEDS);
+    HOLD_LOCK(LOCK_GRAPH_NEEDS);
     for (int device = 0; device < devices; device++) hash_table_take(&needs[device], graph);
-    lock_release(LOCK_GRAPH_NEEDS);
 }
 
 int graph_needs_of(uint64_t graph, uint64_t bytes[REGION_CARDS]) {
     uint64_t any_need = 0;
-    lock_take(LOCK_GRAPH_NEEDS);
+    HOLD_LOCK(LOCK_GRAPH_NEEDS);
     int count = devices;
     for (int device = 0; device < count; device++)
         any_need |= bytes[device] = hash_table_find(&needs[device], graph).bytes;
-    lock_release(LOCK_GRAPH_NEEDS);
     return any_need ? count : 0;
 }

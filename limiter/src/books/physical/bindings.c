@@ -21,12 +21,17 @@ static struct physical_memory drop_reference(const struct hash_table_entry *bind
                              : (struct physical_memory){0};
 }
 
-struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind) {
+/* Returns the former binding of the part; its key is 0 where there was none. */
+static struct hash_table_entry replace(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind) {
     uint64_t key = key_of(owner, part);
-    lock_take(LOCK_BINDINGS);
+    HOLD_LOCK(LOCK_BINDINGS);
     struct hash_table_entry former = hash_table_take(&bindings, key);
     if (number != 0) hash_table_put(&bindings, (struct hash_table_entry){key, owner, number, 0, (int)kind});
-    lock_release(LOCK_BINDINGS);
+    return former;
+}
+
+struct physical_memory bindings_put(uint64_t owner, uint64_t part, uint64_t number, enum reference_kind kind) {
+    struct hash_table_entry former = replace(owner, part, number, kind);
     return drop_reference(&former);
 }
 
@@ -34,21 +39,29 @@ struct physical_memory bindings_remove(uint64_t owner, uint64_t part) {
     return bindings_put(owner, part, 0, REFERENCE_OTHER);
 }
 
+static uint64_t memory_of(uint64_t owner, uint64_t part) {
+    HOLD_LOCK(LOCK_BINDINGS);
+    return hash_table_find(&bindings, key_of(owner, part)).value;
+}
+
 uint64_t bindings_hold(uint64_t owner, uint64_t part) {
-    lock_take(LOCK_BINDINGS);
-    uint64_t number = hash_table_find(&bindings, key_of(owner, part)).value;
-    lock_release(LOCK_BINDINGS);
+    uint64_t number = memory_of(owner, part);
     physical_memory_add_reference(number, REFERENCE_OTHER);
     return number;
 }
 
-bool bindings_remove_any(uint64_t owner, struct physical_memory *change) {
+/* Removes one binding of an owner and returns a copy; its key is 0 where the owner has none. */
+static struct hash_table_entry take_any(uint64_t owner) {
     struct hash_table_entry found = {0};
-    lock_take(LOCK_BINDINGS);
+    HOLD_LOCK(LOCK_BINDINGS);
     for (size_t i = 0; i < bindings.size && found.key == 0; i++)
         if (bindings.entries[i].key != 0 && bindings.entries[i].bytes == owner) found = bindings.entries[i];
     hash_table_take(&bindings, found.key);
-    lock_release(LOCK_BINDINGS);
+    return found;
+}
+
+bool bindings_remove_any(uint64_t owner, struct physical_memory *change) {
+    struct hash_table_entry found = take_any(owner);
     *change = drop_reference(&found);
     return found.key != 0;
 }

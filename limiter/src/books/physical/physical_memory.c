@@ -28,124 +28,100 @@ static uint64_t add_reference(uint64_t number, enum reference_kind kind) {
 }
 
 bool physical_memory_create(uint64_t handle, struct physical_memory memory) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     uint64_t number = references_begin(memory);
     bool is_added = add_handle(handle, (struct handle){number, REFERENCE_MADE});
     if (!is_added) references_cancel(number);
-    lock_release(LOCK_PHYSICAL_MEMORY);
     return is_added;
 }
 
 void physical_memory_retain(uint64_t handle, uint64_t address) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = mappings_at(address);
     add_handle(handle, (struct handle){mapping.number, mapping.kind});
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_map(uint64_t address, uint64_t size, uint64_t handle) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     struct handle found = handles_find(handle);
     struct mapping mapping = {found.number, found.kind, size};
     if (found.number != 0 && mappings_add(address, mapping)) references_add(found.number, found.kind);
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_export(uint64_t handle, int descriptor) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     references_export(handles_find(handle).number, descriptor);
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 uint64_t physical_memory_begin_pool(void) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(references_begin_pool(), REFERENCE_MADE);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return number;
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(references_begin_pool(), REFERENCE_MADE);
 }
 
 void physical_memory_export_pool(uint64_t number, int descriptor) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     references_export(number, descriptor);
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_import(uint64_t handle, int descriptor) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     add_handle(handle, (struct handle){references_exported(descriptor), REFERENCE_IMPORTED});
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_disown(int descriptor) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     references_disown(descriptor);
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 void physical_memory_add_reference(uint64_t number, enum reference_kind kind) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     references_add(number, kind);
-    lock_release(LOCK_PHYSICAL_MEMORY);
 }
 
 uint64_t physical_memory_hold(uint64_t handle) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(handles_find(handle).number, REFERENCE_OTHER);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return number;
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(handles_find(handle).number, REFERENCE_OTHER);
 }
 
 uint64_t physical_memory_hold_at(uint64_t address) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(mappings_at(address).number, REFERENCE_OTHER);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return number;
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(mappings_at(address).number, REFERENCE_OTHER);
 }
 
 uint64_t physical_memory_hold_imported(int descriptor) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
-    uint64_t number = add_reference(references_exported(descriptor), REFERENCE_IMPORTED);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return number;
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return add_reference(references_exported(descriptor), REFERENCE_IMPORTED);
 }
 
 struct physical_memory physical_memory_drop(uint64_t number, enum reference_kind kind) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
-    struct physical_memory change = references_drop(number, kind);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return change;
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return references_drop(number, kind);
 }
 
 struct physical_memory physical_memory_end_pool(uint64_t number, int card, uint64_t bytes) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     references_set_pool(number, card, bytes);
-    struct physical_memory change = references_drop(number, REFERENCE_MADE);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return change;
+    return references_drop(number, REFERENCE_MADE);
 }
 
 struct physical_memory physical_memory_release(uint64_t handle) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     struct handle released = handles_release(handle);
-    struct physical_memory change = references_drop(released.number, released.kind);
-    lock_release(LOCK_PHYSICAL_MEMORY);
-    return change;
+    return references_drop(released.number, released.kind);
 }
 
 /* The mappings that one cuMemUnmap removes follow each other without a gap, so the caller can stop at the first address
  * without a known mapping. */
 bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memory *change) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     struct mapping mapping = *address < end ? mappings_take(*address) : (struct mapping){0};
     if (mapping.number != 0) *change = references_drop(mapping.number, mapping.kind);
-    lock_release(LOCK_PHYSICAL_MEMORY);
     *address += mapping.size;
     return mapping.number != 0;
 }
 
 bool physical_memory_sweep(struct physical_memory *change) {
-    lock_take(LOCK_PHYSICAL_MEMORY);
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     *change = references_sweep();
-    lock_release(LOCK_PHYSICAL_MEMORY);
     return change->bytes != 0;
 }

@@ -14,14 +14,11 @@ FORGET_IN_CHILD(forget);
 static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
 
 void ipc_exports_add(uint64_t pointer) {
-    lock_take(LOCK_IPC_EXPORTS);
+    HOLD_LOCK(LOCK_IPC_EXPORTS);
     hash_table_put(&chunks, (struct hash_table_entry){.key = chunk_of(pointer)});
-    lock_release(LOCK_IPC_EXPORTS);
 }
 
 bool ipc_exports_remove(uint64_t pointer) {
-    lock_take(LOCK_IPC_EXPORTS);
-    bool was_exported = hash_table_take(&chunks, chunk_of(pointer)).key != 0;
-    lock_release(LOCK_IPC_EXPORTS);
-    return was_exported;
+    HOLD_LOCK(LOCK_IPC_EXPORTS);
+    return hash_table_take(&chunks, chunk_of(pointer)).key != 0;
 }

@@ -38,10 +38,8 @@ static uint64_t chunk_of(uint64_t pointer) { return pointer / GRANULARITY + 1; }
 
 bool pointers_add(uint64_t pointer, struct pointer_charge charge) {
     struct hash_table_entry entry = {pointer, charge.bytes, charge.is_managed, 0, charge.card};
-    lock_take(LOCK_POINTERS);
-    bool is_added = put(entry);
-    lock_release(LOCK_POINTERS);
-    return is_added;
+    HOLD_LOCK(LOCK_POINTERS);
+    return put(entry);
 }
 
 /* The caller holds LOCK_POINTERS. Putting the chunk back cannot fail: the place that it was taken from is free. */
@@ -55,10 +53,8 @@ static bool join(uint64_t pointer) {
 }
 
 bool pointers_join_chunk(uint64_t pointer) {
-    lock_take(LOCK_POINTERS);
-    bool has_joined = join(pointer);
-    lock_release(LOCK_POINTERS);
-    return has_joined;
+    HOLD_LOCK(LOCK_POINTERS);
+    return join(pointer);
 }
 
 /* The caller holds LOCK_POINTERS. */
@@ -71,11 +67,9 @@ static bool add_chunk(uint64_t pointer, int card) {
 }
 
 bool pointers_add_piece(uint64_t pointer, int card, bool *is_surplus) {
-    lock_take(LOCK_POINTERS);
+    HOLD_LOCK(LOCK_POINTERS);
     *is_surplus = join(pointer);
-    bool is_added = *is_surplus || add_chunk(pointer, card);
-    lock_release(LOCK_POINTERS);
-    return is_added;
+    return *is_surplus || add_chunk(pointer, card);
 }
 
 /* True where the piece was the last of its chunk. The caller holds LOCK_POINTERS. */
@@ -89,11 +83,10 @@ static bool leave_chunk(uint64_t pointer) {
 
 bool pointers_take(uint64_t pointer, struct pointer_charge *charge) {
     if (is_out_of_range(pointer)) return false;
-    lock_take(LOCK_POINTERS);
+    HOLD_LOCK(LOCK_POINTERS);
     struct hash_table_entry entry = hash_table_take(&pointers, pointer);
     *charge = (struct pointer_charge){entry.card, entry.bytes, entry.key != 0 && entry.bytes == 0, entry.value != 0};
     if (charge->is_piece && leave_chunk(pointer)) charge->bytes = GRANULARITY;
-    lock_release(LOCK_POINTERS);
     return entry.key != 0;
 }
 
@@ -107,11 +100,10 @@ uint64_t pointers_put_back(uint64_t pointer, const struct pointer_charge *charge
 }
 
 uint64_t *pointers_list(size_t *count) {
-    lock_take(LOCK_POINTERS);
+    HOLD_LOCK(LOCK_POINTERS);
     uint64_t *list = pointers.count ? malloc(pointers.count * sizeof *list) : NULL;
     *count = 0;
     for (size_t i = 0; list && i < pointers.size; i++)
         if (pointers.entries[i].key != 0) list[(*count)++] = pointers.entries[i].key;
-    lock_release(LOCK_POINTERS);
     return list;
 }

@@ -66,21 +66,19 @@ static bool add_to_steps(uint64_t pool, uint64_t address, uint64_t size) {
 
 /* A former entry of this address belongs to a pointer that was freed without the library's notice. */
 bool exports_add(uint64_t pool, uint64_t address, uint64_t size) {
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     struct hash_table_entry former = hash_table_take(&pointers, address);
     if (former.key != 0) remove_from_steps(&former);
     bool is_added = size != 0 && hash_table_put(&pointers, (struct hash_table_entry){address, size, pool, 0, 0}) &&
                     add_to_steps(pool, address, size);
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    lock_release(LOCK_EXPORTS);
     return is_added;
 }
 
 void exports_free(uint64_t address) {
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     struct hash_table_entry pointer = hash_table_take(&pointers, address);
     if (pointer.key != 0) remove_from_steps(&pointer);
-    lock_release(LOCK_EXPORTS);
 }
 
 static bool can_be_lost(const struct hash_table_entry *step, uint64_t pool) {
@@ -89,34 +87,30 @@ static bool can_be_lost(const struct hash_table_entry *step, uint64_t pool) {
 
 void exports_shrink(uint64_t pool, uint64_t bytes) {
     uint64_t steps_left = (bytes + POOL_STEP - 1) / POOL_STEP;
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     for (size_t i = 0; i < steps.size && steps_left > 0; i++)
         if (can_be_lost(&steps.entries[i], pool)) {
             set_lost(&steps.entries[i], true);
             steps_left--;
         }
-    lock_release(LOCK_EXPORTS);
 }
 
 uint64_t exports_lost_bytes(uint64_t pool) {
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     uint64_t count = hash_table_find(&lost, pool).count;
-    lock_release(LOCK_EXPORTS);
     return count * POOL_STEP;
 }
 
 uint64_t exports_bytes(uint64_t pool) {
     uint64_t count = 0;
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     for (size_t i = 0; i < steps.size; i++) count += steps.entries[i].key != 0 && steps.entries[i].value == pool;
-    lock_release(LOCK_EXPORTS);
     return count * POOL_STEP;
 }
 
 void exports_end_pool(uint64_t pool) {
-    lock_take(LOCK_EXPORTS);
+    HOLD_LOCK(LOCK_EXPORTS);
     hash_table_take_all(&steps, pool);
     hash_table_take_all(&pointers, pool);
     hash_table_take(&lost, pool);
-    lock_release(LOCK_EXPORTS);
 }

@@ -17,22 +17,18 @@ bool imports_any(void) { return __atomic_load_n(&is_any, __ATOMIC_ACQUIRE); }
 
 /* A pointer that is imported twice has one address and is freed once, so it has one entry. */
 bool imports_add(uint64_t pool, uint64_t address) {
-    lock_take(LOCK_IMPORTS);
+    HOLD_LOCK(LOCK_IMPORTS);
     bool is_added = hash_table_put(&pointers, (struct hash_table_entry){.key = address, .value = pool});
     __atomic_store_n(&is_any, true, __ATOMIC_RELEASE);
-    lock_release(LOCK_IMPORTS);
     return is_added;
 }
 
 void imports_free(uint64_t address) {
-    lock_take(LOCK_IMPORTS);
+    HOLD_LOCK(LOCK_IMPORTS);
     hash_table_take(&pointers, address);
-    lock_release(LOCK_IMPORTS);
 }
 
 bool imports_end_pool(uint64_t pool) {
-    lock_take(LOCK_IMPORTS);
-    bool had_pointers = pool != 0 && hash_table_take_all(&pointers, pool);
-    lock_release(LOCK_IMPORTS);
-    return had_pointers;
+    HOLD_LOCK(LOCK_IMPORTS);
+    return pool != 0 && hash_table_take_all(&pointers, pool);
 }

@@ -29,11 +29,10 @@ static bool try_enter(void) {
     return false;
 }
 
+static void await_destruction(void) { HOLD_LOCK(LOCK_POOL_GUARD); }
+
 void pool_guard_enter(void) {
-    while (!try_enter()) {
-        lock_take(LOCK_POOL_GUARD);
-        lock_release(LOCK_POOL_GUARD);
-    }
+    while (!try_enter()) await_destruction();
 }
 
 void pool_guard_begin_destroy(void) {

@@ -20,32 +20,27 @@ static bool put(uint64_t handle, struct shared_pool pool) {
 }
 
 struct shared_pool pool_ids_get(uint64_t handle) {
-    lock_take(LOCK_POOL_IDS);
+    HOLD_LOCK(LOCK_POOL_IDS);
     struct shared_pool pool = pool_of(hash_table_find(&pools, handle));
     if (pool.id == 0) pool.id = physical_memory_begin_pool();
     if (pool.id != 0 && !put(handle, pool)) pool.id = 0;
-    lock_release(LOCK_POOL_IDS);
     return pool;
 }
 
 void pool_ids_charge(uint64_t handle, int card, uint64_t bytes) {
-    lock_take(LOCK_POOL_IDS);
+    HOLD_LOCK(LOCK_POOL_IDS);
     struct shared_pool pool = pool_of(hash_table_find(&pools, handle));
     pool.charged += bytes;
     pool.card = card;
     put(handle, pool);
-    lock_release(LOCK_POOL_IDS);
 }
 
 void pool_ids_put(uint64_t handle, struct shared_pool pool) {
-    lock_take(LOCK_POOL_IDS);
+    HOLD_LOCK(LOCK_POOL_IDS);
     if (pool.id != 0) put(handle, pool);
-    lock_release(LOCK_POOL_IDS);
 }
 
 struct shared_pool pool_ids_take(uint64_t handle) {
-    lock_take(LOCK_POOL_IDS);
-    struct shared_pool pool = pool_of(hash_table_take(&pools, handle));
-    lock_release(LOCK_POOL_IDS);
-    return pool;
+    HOLD_LOCK(LOCK_POOL_IDS);
+    return pool_of(hash_table_take(&pools, handle));
 }

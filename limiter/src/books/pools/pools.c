@@ -68,10 +68,6 @@ static struct pool *find_place(CUmemoryPool handle) {
     return free_place;
 }
 
-void pools_lock(void) { lock_take(LOCK_POOLS); }
-
-void pools_unlock(void) { lock_release(LOCK_POOLS); }
-
 struct pool *pools_find(CUmemoryPool handle) {
     struct pool *pool = handle != DESTROYED ? find_place(handle) : NULL;
     return pool && __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) == handle ? pool : NULL;
@@ -91,7 +87,7 @@ static void fill(struct pool *pool, const struct pool *source) {
 }
 
 struct pool *pools_add(CUmemoryPool handle, const struct pool *source) {
-    lock_take(LOCK_POOLS);
+    HOLD_LOCK(LOCK_POOLS);
     struct pool *pool = find_place(handle);
     if (pool && pool->handle != handle) {
         bool is_first = !pool->handle;
@@ -100,7 +96,6 @@ struct pool *pools_add(CUmemoryPool handle, const struct pool *source) {
         __atomic_store_n(&pool->handle, handle, __ATOMIC_RELEASE);
         if (is_first) list(pool);
     }
-    lock_release(LOCK_POOLS);
     return pool;
 }
 
@@ -112,15 +107,13 @@ void pools_set_threshold(CUmemoryPool handle, uint64_t threshold) {
 bool pools_any(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED) != 0; }
 
 void pools_suspend(void) {
-    lock_take(LOCK_POOLS);
+    HOLD_LOCK(LOCK_POOLS);
     suspended++;
-    lock_release(LOCK_POOLS);
 }
 
 void pools_resume(void) {
-    lock_take(LOCK_POOLS);
+    HOLD_LOCK(LOCK_POOLS);
     suspended--;
-    lock_release(LOCK_POOLS);
 }
 
 /* The caller holds LOCK_POOLS. */
@@ -130,11 +123,14 @@ static struct pool take(struct pool *pool) {
     return taken;
 }
 
-struct pool pools_remove(CUmemoryPool handle) {
-    lock_take(LOCK_POOLS);
+static struct pool find_and_take(CUmemoryPool handle) {
+    HOLD_LOCK(LOCK_POOLS);
     struct pool *pool = pools_find(handle);
-    struct pool taken = pool ? take(pool) : (struct pool){0};
-    lock_release(LOCK_POOLS);
+    return pool ? take(pool) : (struct pool){0};
+}
+
+struct pool pools_remove(CUmemoryPool handle) {
+    struct pool taken = find_and_take(handle);
     current_pool_cache_drop();
     return taken;
 }

@@ -2,7 +2,7 @@
  * in steps of 32 MiB and keeps freed memory until a synchronisation. The driver says how much a pool has reserved; that
  * is charged, instead of single pointers.
  *
- * LOCK_POOLS (pools_lock) guards the charges of the pools. It is held across driver calls that query or trim pools of
+ * LOCK_POOLS guards the charges of the pools. It is held across driver calls that query or trim pools of
  * other threads, so that no pool is destroyed meanwhile. In these calls the driver neither waits for the program nor
  * calls it, so this cannot deadlock. */
 #ifndef VGPU_BOOKS_POOLS_POOLS_H
@@ -92,10 +92,6 @@ struct pool pools_remove(CUmemoryPool handle);
 
 /* Removes any one pool; otherwise like pools_remove. */
 struct pool pools_remove_any(void);
-
-/* Takes and releases LOCK_POOLS. */
-void pools_lock(void);
-void pools_unlock(void);
 
 /* Asks the driver what a pool has reserved, and stores it in `seen`. The caller holds LOCK_POOLS. */
 void pools_read_reserved(struct pool *pool);

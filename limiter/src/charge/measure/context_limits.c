@@ -65,22 +65,19 @@ static struct limit_charge *find(CUcontext context, CUlimit limit) {
 }
 
 static uint64_t charged_bytes(CUcontext context, CUlimit limit) {
-    lock_take(LOCK_CONTEXT_LIMITS);
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     const struct limit_charge *entry = find(context, limit);
-    uint64_t bytes = entry && entry->context ? entry->bytes : 0;
-    lock_release(LOCK_CONTEXT_LIMITS);
-    return bytes;
+    return entry && entry->context ? entry->bytes : 0;
 }
 
 /* Stores the charge of a limit's present value. Returns the bytes that are charged beyond it: of those before, and
  * `added`. Where the table is full, nothing is stored, and `added` stays charged until the process ends. */
 static uint64_t record(struct limit_charge wanted, uint64_t added) {
-    lock_take(LOCK_CONTEXT_LIMITS);
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     struct limit_charge *entry = find(wanted.context, wanted.limit);
     uint64_t held = entry && entry->context ? saturating_add(entry->bytes, added) : added;
     wanted.bytes = min_u64(wanted.bytes, held);
     if (entry) *entry = wanted.bytes ? wanted : (struct limit_charge){0};
-    lock_release(LOCK_CONTEXT_LIMITS);
     return entry ? held - wanted.bytes : 0;
 }
 
@@ -150,20 +147,17 @@ static bool is_heap_taken_in(CUcontext context) {
 }
 
 static struct limit_charge copy_of(int index) {
-    lock_take(LOCK_CONTEXT_LIMITS);
-    struct limit_charge copy = charges[index];
-    lock_release(LOCK_CONTEXT_LIMITS);
-    return copy;
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
+    return charges[index];
 }
 
 /* Returns the bytes whose mark ends; 0 if another thread has changed the entry. */
 static uint64_t end_mark(int index, const struct limit_charge *seen) {
-    lock_take(LOCK_CONTEXT_LIMITS);
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     struct limit_charge *entry = &charges[index];
     bool is_same = entry->context == seen->context && entry->limit == seen->limit && entry->is_marked;
     uint64_t bytes = is_same ? entry->bytes : 0;
     if (is_same) entry->is_marked = false;
-    lock_release(LOCK_CONTEXT_LIMITS);
     return bytes;
 }
 
@@ -181,7 +175,7 @@ void context_limits_update_marks(const uint8_t uuid[UUID_SIZE]) {
 
 static bool take_ended(CUcontext context, CUdevice device, struct limit_charge *ended) {
     *ended = (struct limit_charge){0};
-    lock_take(LOCK_CONTEXT_LIMITS);
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     for (int i = 0; i < CHARGES && !ended->context; i++) {
         const struct limit_charge *each = &charges[i];
         bool has_ended_with_primary = (each->is_primary || each->is_gone) && each->device == device;
@@ -190,7 +184,6 @@ static bool take_ended(CUcontext context, CUdevice device, struct limit_charge *
         *ended = *each;
         charges[i] = (struct limit_charge){0};
     }
-    lock_release(LOCK_CONTEXT_LIMITS);
     return ended->context != NULL;
 }
 
@@ -207,10 +200,9 @@ void context_limits_end(CUcontext context) {
 void context_limits_end_primary(CUdevice device) { end_all(NULL, device); }
 
 void context_limits_end_green(CUcontext context) {
-    lock_take(LOCK_CONTEXT_LIMITS);
+    HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     for (int i = 0; i < CHARGES; i++)
         if (context && charges[i].context == context) charges[i].is_gone = true;
-    lock_release(LOCK_CONTEXT_LIMITS);
 }
 
 static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/nocancel.h"
 #include "container/container.h"
+#include "process/lock.h"
 #include "region/account.h"
 
 /* Tries of a measurement that other threads' calls spoil, and the pause between them. */
@@ -29,6 +30,11 @@ struct nvml_snapshot {
     struct nvml_usage usage;      /* read last */
 };
 
+static bool read_pools(struct nvml_snapshot *snapshot) {
+    HOLD_LOCK(LOCK_POOLS);
+    return pools_read_card(snapshot->card, &snapshot->pool_bytes);
+}
+
 static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
     snapshot->region = container_region();
     snapshot->card = snapshot->region ? account_find_card(snapshot->region, uuid) : -1;
@@ -37,10 +43,7 @@ static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUI
     snapshot->own_slot = container_slot(snapshot->region);
     snapshot->slots = account_slots(snapshot->region);
     for (int slot = 0; slot < snapshot->slots; slot++) snapshot->calls[slot] = account_calls(snapshot->region, slot);
-    pools_lock();
-    bool is_known = pools_read_card(snapshot->card, &snapshot->pool_bytes);
-    pools_unlock();
-    return is_known && nvml_usage_read(uuid, &snapshot->usage);
+    return read_pools(snapshot) && nvml_usage_read(uuid, &snapshot->usage);
 }
 
 /* Another process for which NVML reports nothing keeps its charge: it may be checkpointed from outside the container.
@@ -83,15 +86,12 @@ static bool reconcile_other_slots(const struct nvml_snapshot *snapshot) {
 
 static bool apply_snapshot(const struct nvml_snapshot *snapshot, bool with_others) {
     uint64_t pool_bytes;
-    bool is_done = false;
-    pools_lock();
+    HOLD_LOCK(LOCK_POOLS);
     bool are_pools_unchanged = pools_read_card(snapshot->card, &pool_bytes) && pool_bytes == snapshot->pool_bytes;
-    if (region_lock(snapshot->region, REGION_LOCK_MS) == 0) {
-        is_done = reconcile_self(snapshot, are_pools_unchanged);
-        if (with_others) reconcile_other_slots(snapshot);
-        region_unlock(snapshot->region);
-    }
-    pools_unlock();
+    HELD_REGION struct region *locked = region_hold(snapshot->region, REGION_LOCK_MS);
+    if (!locked) return false;
+    bool is_done = reconcile_self(snapshot, are_pools_unchanged);
+    if (with_others) reconcile_other_slots(snapshot);
     return is_done;
 }
 
@@ -113,15 +113,16 @@ static bool reconcile_with_retries(const uint8_t uuid[UUID_SIZE], unsigned own_c
     return true;
 }
 
+static bool apply_to_others(const struct nvml_snapshot *snapshot) {
+    HELD_REGION struct region *locked = region_hold(snapshot->region, REGION_LOCK_MS);
+    return locked && reconcile_other_slots(snapshot);
+}
+
 /* True if no snapshot can be taken, for then another try would not help. */
 static bool try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_snapshot snapshot;
     if (!take_snapshot(&snapshot, uuid, 0)) return true;
-    bool is_done = false;
-    if (region_lock(snapshot.region, REGION_LOCK_MS) == 0) {
-        is_done = reconcile_other_slots(&snapshot);
-        region_unlock(snapshot.region);
-    }
+    bool is_done = apply_to_others(&snapshot);
     nvml_usage_free(&snapshot.usage);
     return is_done;
 }

@@ -8,10 +8,10 @@ void release_apply_deferred(struct region *region, int slot) {
 }
 
 static void apply_now(struct region *region) {
-    if (region_lock(region, REGION_LOCK_MS) != 0) return;
-    int slot = container_slot(region);
-    if (slot >= 0) release_apply_deferred(region, slot);
-    region_unlock(region);
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    if (!locked) return;
+    int slot = container_slot(locked);
+    if (slot >= 0) release_apply_deferred(locked, slot);
 }
 
 void release_update(enum update update, int card, uint64_t bytes) {

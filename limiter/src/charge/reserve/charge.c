@@ -18,10 +18,9 @@ bool charge_may_spill(const uint8_t uuid[UUID_SIZE]) {
 /* A process's first call claims the slot whose counters the call is noted in. */
 static int get_or_claim_slot(struct region *region) {
     int slot = container_slot(region);
-    if (slot >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return slot;
-    slot = container_claim_slot(region);
-    region_unlock(region);
-    return slot;
+    if (slot >= 0) return slot;
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    return locked ? container_claim_slot(locked) : slot;
 }
 
 int charge_begin_call(void) {
@@ -38,10 +37,8 @@ void charge_end_call(int call_slot) {
 
 /* A count for metrics: dropped if the lock cannot be had. */
 void charge_count_spill(int card, uint64_t bytes) {
-    struct region *region = container_region();
-    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return;
-    account_count_spill(region, card, bytes);
-    region_unlock(region);
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (region) account_count_spill(region, card, bytes);
 }
 
 void charge_unconditionally(int card, uint64_t bytes) { release_update(UPDATE_CHARGE, card, bytes); }
@@ -56,13 +53,12 @@ static uint64_t used_on_card(const struct region *region, const uint8_t uuid[UUI
 
 static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], struct reservation *reservation,
                         uint64_t limit) {
-    if (region_lock(region, REGION_LOCK_MS) != 0) return false;
-    int slot = container_claim_slot(region);
-    reservation->card = account_find_or_add_card(region, uuid);
-    if (slot >= 0) release_apply_deferred(region, slot);
-    bool is_reserved = account_reserve(region, slot, reservation->card, reservation->bytes, limit);
-    region_unlock(region);
-    return is_reserved;
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    if (!locked) return false;
+    int slot = container_claim_slot(locked);
+    reservation->card = account_find_or_add_card(locked, uuid);
+    if (slot >= 0) release_apply_deferred(locked, slot);
+    return account_reserve(locked, slot, reservation->card, reservation->bytes, limit);
 }
 
 /* The memory classes come first, because they correct charges without NVML too. */

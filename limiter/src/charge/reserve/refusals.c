@@ -10,10 +10,9 @@
 
 static int find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]) {
     int card = account_find_card(region, uuid);
-    if (card >= 0 || region_lock(region, REGION_LOCK_MS) != 0) return card;
-    card = account_find_or_add_card(region, uuid);
-    region_unlock(region);
-    return card;
+    if (card >= 0) return card;
+    HELD_REGION struct region *locked = region_hold(region, REGION_LOCK_MS);
+    return locked ? account_find_or_add_card(locked, uuid) : card;
 }
 
 /* Text for the end of the log line, for refusals that `used` and `limit` do not explain. */

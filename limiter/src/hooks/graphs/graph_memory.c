@@ -36,10 +36,9 @@ void graph_memory_begin_trim(const char *function_name, CUdevice device, struct 
  * `reserved_ahead` exceed that. If they are less, another thread has reserved the difference, or the next measurement
  * charges it. */
 static uint64_t update_charged(CUdevice device, uint64_t reserved_ahead, uint64_t reserved_now) {
-    lock_take(LOCK_GRAPH_MEMORY);
+    HOLD_LOCK(LOCK_GRAPH_MEMORY);
     uint64_t charged_total = charged[device] + reserved_ahead;
     charged[device] = reserved_now;
-    lock_release(LOCK_GRAPH_MEMORY);
     return charged_total > reserved_now ? charged_total - reserved_now : 0;
 }
 
@@ -149,10 +148,8 @@ void graph_memory_end(struct graph_calls *calls) {
 }
 
 static bool is_charged(CUdevice device) {
-    lock_take(LOCK_GRAPH_MEMORY);
-    bool has_charge = charged[device] != 0;
-    lock_release(LOCK_GRAPH_MEMORY);
-    return has_charge;
+    HOLD_LOCK(LOCK_GRAPH_MEMORY);
+    return charged[device] != 0;
 }
 
 /* The region's row of a device; -1 if there is none. */

@@ -110,9 +110,8 @@ static CUresult finish_free(CUdeviceptr pointer, struct pointer_charge charge, C
 }
 
 static void check_current_pool(void) {
-    pool_guard_enter();
+    HOLD_POOL_GUARD();
     pool_charge_check(current_pools_get());
-    pool_guard_leave();
 }
 
 /* After cuMemFree of a pointer that was not charged: it may be external memory, or a pool's. Freeing pool memory this

@@ -7,6 +7,7 @@
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
+#include "process/lock.h"
 #include "region/account.h"
 #include "region/region.h"
 
@@ -40,24 +41,21 @@ static void replace_charge(struct region *region, const struct pool *pool, uint6
  * for its growth. False, without a change, if a measurement has corrected the charge since and `is_forced` is not set.
  * The caller holds LOCK_POOLS. */
 static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_forced) {
-    struct region *region = container_region();
-    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return false;
     bool is_charged_here = is_forced || is_uncorrected(pool);
     lost_pool_memory_charge(region, pool);
     if (is_charged_here) {
         replace_charge(region, pool, reserved_ahead);
         pools_set_charged(pool, corrections_now(pool));
     }
-    region_unlock(region);
     return is_charged_here;
 }
 
 static bool read_and_charge(struct pool *pool, uint64_t reserved_ahead, bool is_forced) {
-    pools_lock();
+    HOLD_LOCK(LOCK_POOLS);
     pools_read_reserved(pool);
-    bool is_charged = charge_reserved(pool, reserved_ahead, is_forced);
-    pools_unlock();
-    return is_charged;
+    return charge_reserved(pool, reserved_ahead, is_forced);
 }
 
 /* After a correction a new measurement is needed, which charges all pools. If none can be made, the difference is
@@ -87,10 +85,8 @@ static bool charge_pools(int card, bool is_every_pool_read) {
 }
 
 static bool charge_card(int card, bool is_every_pool_read) {
-    pools_lock();
-    bool is_charged = charge_pools(card, is_every_pool_read);
-    pools_unlock();
-    return is_charged;
+    HOLD_LOCK(LOCK_POOLS);
+    return charge_pools(card, is_every_pool_read);
 }
 
 static void correct(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
@@ -107,9 +103,8 @@ static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reapi
 
 static void trim_all(int card) {
     struct pool *pool;
-    pools_lock();
+    HOLD_LOCK(LOCK_POOLS);
     for (unsigned cursor = 0; (pool = pools_next(card, &cursor));) REAL(cuMemPoolTrimTo)(pool->handle, 0);
-    pools_unlock();
 }
 
 /* The driver trims pools by itself only before it reports a full card (measured on an H200, driver 580), so a limit

@@ -41,11 +41,8 @@ static bool add_locked(struct region *region, struct region_pool_export *row, ui
 }
 
 bool pool_export_rows_add(struct region_pool_export *row, uint64_t reserved_ahead) {
-    struct region *region = container_region();
-    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return false;
-    bool is_added = add_locked(region, row, reserved_ahead);
-    region_unlock(region);
-    return is_added;
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    return region && add_locked(region, row, reserved_ahead);
 }
 
 /* The caller holds LOCK_REGION. */
@@ -59,9 +56,6 @@ static enum join_result join_locked(struct region *region, struct region_pool_ex
 }
 
 enum join_result pool_export_rows_join(struct region_pool_export *row) {
-    struct region *region = container_region();
-    if (!region || region_lock(region, REGION_LOCK_MS) != 0) return JOIN_LOCKED;
-    enum join_result joined = join_locked(region, row);
-    region_unlock(region);
-    return joined;
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    return region ? join_locked(region, row) : JOIN_LOCKED;
 }

@@ -16,6 +16,7 @@
 #include "driver/function_table.h"
 #include "hooks/pools/pool_charge.h"
 #include "hooks/pools/pool_export_rows.h"
+#include "process/lock.h"
 #include "region/account.h"
 
 EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
@@ -38,13 +39,16 @@ static void add_exporter_row(const struct pool *pool, uint64_t number, uint64_t 
     pool_export_rows_add(&row, 0);
 }
 
+static void note_id(struct pool *pool, uint64_t number) {
+    HOLD_LOCK(LOCK_POOLS);
+    __atomic_store_n(&pool->id, number, __ATOMIC_RELAXED);
+    pools_read_reserved(pool);
+}
+
 /* The export replaces lost memory at its addresses. What the pool gave back before must be counted first, so the pool
  * is read before the export is added. */
 static void track_export(struct pool *pool, uint64_t number, const struct extent *extent) {
-    pools_lock();
-    __atomic_store_n(&pool->id, number, __ATOMIC_RELAXED);
-    pools_read_reserved(pool);
-    pools_unlock();
+    note_id(pool, number);
     exports_add(number, extent->base, extent->size);
     pool_charge_check(pool);
 }

@@ -67,12 +67,12 @@ static void begin_create(struct creation *creation, const char *function_name, C
 
 /* The growth is the context's size only if no other call of this process was open beside it. */
 static void record_context_bytes(const struct measured_call *call) {
-    struct region *region = container_region();
     uint64_t bytes = measured_call_growth_alone(call);
-    if (!region || bytes == 0 || region_lock(region, REGION_LOCK_MS) != 0) return;
+    if (bytes == 0) return;
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return;
     int card = account_find_or_add_card(region, call->uuid);
     if (card >= 0) __atomic_store_n(&region->cards[card].context_bytes, bytes, __ATOMIC_RELAXED);
-    region_unlock(region);
 }
 
 static bool fits_and_record(struct creation *creation, CUresult result) {

@@ -15,17 +15,14 @@ FORGET_IN_CHILD(forget);
 
 /* Adds a library that was loaded, or whose first use failed. */
 static void add_unused(uint64_t library) {
-    lock_take(LOCK_LIBRARIES);
+    HOLD_LOCK(LOCK_LIBRARIES);
     hash_table_put(&unused, (struct hash_table_entry){.key = library});
-    lock_release(LOCK_LIBRARIES);
 }
 
 /* Removes a library that is used or unloaded; returns whether it was unused. */
 static bool take_unused(uint64_t library) {
-    lock_take(LOCK_LIBRARIES);
-    bool was_unused = hash_table_take(&unused, library).key != 0;
-    lock_release(LOCK_LIBRARIES);
-    return was_unused;
+    HOLD_LOCK(LOCK_LIBRARIES);
+    return hash_table_take(&unused, library).key != 0;
 }
 
 #define LOAD(name, library, ...)                                                   \
