@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from limiter import build
-from limiter.build import declarations, function_list, headers, include_order, linters, toolchain
+from limiter.build import declarations, function_list, headers, include_order, linters, macros, toolchain
 
 _ROOT = build.SOURCES.parent
 
@@ -32,6 +32,7 @@ def check() -> None:
     check_list(function_list.read())
     include_order.check(_ROOT, FOLDERS, [build.SOURCES])
     declarations.check(_ROOT)
+    macros.check(_ROOT)
     linters.check_format(build.c_files())
     sources = [path for path in build.c_files() if path.suffix == ".c"]
     linters.tidy(sources, build.flags())

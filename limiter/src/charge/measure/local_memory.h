@@ -11,7 +11,6 @@
 #define VGPU_CHARGE_MEASURE_LOCAL_MEMORY_H
 
 #include "charge/reserve/attempt.h"
-#include "driver/function_table.h"
 
 /* Upper bound, in bytes, of how much launching `function` grows the current context; 0 without limits or if the driver
  * does not know the function. A CUkernel may be passed as a CUfunction. A kernel that is known to need no more than a
@@ -26,25 +25,12 @@ uint64_t local_memory_growth_to(size_t stack);
  * and after the stack size was set. */
 void local_memory_forget_all(void);
 
-/* Reserves `growth` bytes before a launch or instantiation; 0 charges nothing. If `is_refused`, the driver must not be
- * called. */
+/* Reserves `growth` bytes before a launch or instantiation; 0 charges nothing. The driver is called while
+ * attempt_needs_call says so. */
 struct attempt local_memory_begin_launch(const char *function_name, uint64_t growth);
 
-/* Sets the charge to what the driver took, and closes the attempt. Returns the result for the program. */
+/* Sets the charge to what the driver took, and closes the attempt. Returns the result for the program, which is
+ * `result`. */
 CUresult local_memory_end_launch(struct attempt *attempt, CUresult result);
-
-/* Body of a wrapper whose real function `name` lets `function` run in the current context; the variadic arguments are
- * the real function's. */
-#define LAUNCH_WITH_LOCAL_MEMORY(function, name, ...)                      \
-    do {                                                                   \
-        uint64_t growth = local_memory_growth(function);                   \
-        if (growth == 0) return REAL(name)(__VA_ARGS__);                   \
-        struct attempt attempt = local_memory_begin_launch(#name, growth); \
-        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;           \
-        CUresult result;                                                   \
-        do result = REAL(name)(__VA_ARGS__);                               \
-        while (attempt_retry(&attempt, result));                           \
-        return local_memory_end_launch(&attempt, result);                  \
-    } while (0)
 
 #endif

@@ -128,6 +128,7 @@ static CUresult record_or_undo(struct attempt *attempt, CUresult result, CUdevic
 }
 
 CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer) {
+    if (attempt->is_refused) return result;
     result = record_or_undo(attempt, result, pointer);
     attempt_end(attempt);
     return result;

@@ -1,13 +1,12 @@
 /* One allocation of known size: reserve, call the driver, then record the charge or take it back.
  *
+ *     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
  *     struct attempt attempt = attempt_begin("cuMemAlloc_v2", bytes);
- *     if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
- *     CUresult result;
- *     do result = REAL(cuMemAlloc_v2)(pointer, bytes);
- *     while (attempt_retry(&attempt, result));
+ *     while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc_v2)(pointer, bytes);
  *     return attempt_finish(&attempt, result, pointer);
  *
- * An attempt opens a call (charge.h) and closes it in `attempt_finish` or `attempt_end`. The caller holds no lock. */
+ * An attempt opens a call (charge.h) and closes it in `attempt_finish` or `attempt_end`, or at once if it is refused.
+ * The caller holds no lock. */
 #ifndef VGPU_CHARGE_RESERVE_ATTEMPT_H
 #define VGPU_CHARGE_RESERVE_ATTEMPT_H
 
@@ -24,6 +23,7 @@ struct attempt {
     bool is_piece;   /* up to PIECE_MAX bytes: charged after the driver's call, which decides its chunk (pointers.h) */
     bool is_managed; /* the charge is marked as managed memory */
     bool is_refused; /* over the limit: the driver must not be called, and the call is closed */
+    bool is_called;  /* the driver was called (attempt_needs_call) */
     CUresult (*driver_free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
 };
 
@@ -48,12 +48,20 @@ bool attempt_make_managed(struct attempt *attempt, uint64_t bytes);
  * whose memory the driver may still be freeing. Sleeps 10 ms before it returns true, at most 20 times per attempt. */
 bool attempt_retry(struct attempt *attempt, CUresult result);
 
+/* Whether the driver is to be called: the first time unless the attempt is refused, later as `attempt_retry` says.
+ * `result` is that of the last call, and ignored the first time. */
+static inline bool attempt_needs_call(struct attempt *attempt, CUresult result) {
+    if (attempt->is_called) return attempt_retry(attempt, result);
+    attempt->is_called = !attempt->is_refused;
+    return attempt->is_called;
+}
+
 /* Like `attempt_retry`, for a reservation that belongs to no attempt. */
 bool reservation_retry(struct reservation *reservation, CUresult result);
 
 /* Ends an attempt after the driver's call: releases the charge if the driver failed, else records it by `*pointer`. An
  * allocation that cannot be recorded (a piece whose chunk is over the limit, or no host memory for the record) is freed
- * and `*pointer` set to 0. Returns the result for the program. */
+ * and `*pointer` set to 0. A refused attempt has ended: `result` is returned. Returns the result for the program. */
 CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer);
 
 /* Closes the attempt's call, for callers that record the charge themselves instead of using `attempt_finish`. */

@@ -18,43 +18,73 @@ static void record_needs(CUgraphExec executable, const struct graph_plan *plan) 
     graph_needs_put((uint64_t)executable, bytes, plan->unfreed_addresses != 0);
 }
 
-/* Body of a wrapper that instantiates or updates an executable graph: reserves the local memory of its kernels, and
- * records the need of its own allocations. The variadic arguments are the real function's. */
-#define CALL_WITH_PLAN(name, executable, graph, ...)                                  \
-    do {                                                                              \
-        struct graph_plan plan;                                                       \
-        if (!container_is_limited() || !(executable)) return REAL(name)(__VA_ARGS__); \
-        graph_plan_read(graph, &plan);                                                \
-        struct attempt attempt = local_memory_begin_launch(#name, plan.local_growth); \
-        if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                      \
-        CUresult result;                                                              \
-        do result = REAL(name)(__VA_ARGS__);                                          \
-        while (attempt_retry(&attempt, result));                                      \
-        if (result == CUDA_SUCCESS) record_needs(*(executable), &plan);               \
-        return local_memory_end_launch(&attempt, result);                             \
-    } while (0)
+/* An executable graph that is instantiated or updated: the local memory of its kernels is reserved, and the need of its
+ * own allocations recorded. */
+struct instantiation {
+    struct graph_plan plan;
+    struct attempt attempt;
+    bool is_planned; /* `plan` is read: limits apply */
+};
+
+static void begin(struct instantiation *instantiation, const char *function_name, const CUgraphExec *executable,
+                  CUgraph graph) {
+    instantiation->is_planned = container_is_limited() && executable;
+    if (instantiation->is_planned) graph_plan_read(graph, &instantiation->plan);
+    uint64_t growth = instantiation->is_planned ? instantiation->plan.local_growth : 0;
+    instantiation->attempt = local_memory_begin_launch(function_name, growth);
+}
+
+static CUresult end(struct instantiation *instantiation, CUresult result, const CUgraphExec *executable) {
+    if (result == CUDA_SUCCESS && instantiation->is_planned) record_needs(*executable, &instantiation->plan);
+    return local_memory_end_launch(&instantiation->attempt, result);
+}
 
 EXPORT CUresult cuGraphInstantiate(CUgraphExec *executable, CUgraph graph, CUgraphNode *error, char *log, size_t size) {
-    CALL_WITH_PLAN(cuGraphInstantiate, executable, graph, executable, graph, error, log, size);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphInstantiate", executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphInstantiate)(executable, graph, error, log, size);
+    return end(&instantiation, result, executable);
 }
 
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *executable, CUgraph graph, CUgraphNode *error, char *log,
                                       size_t size) {
-    CALL_WITH_PLAN(cuGraphInstantiate_v2, executable, graph, executable, graph, error, log, size);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphInstantiate_v2", executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphInstantiate_v2)(executable, graph, error, log, size);
+    return end(&instantiation, result, executable);
 }
 
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, unsigned long long flags) {
-    CALL_WITH_PLAN(cuGraphInstantiateWithFlags, executable, graph, executable, graph, flags);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphInstantiateWithFlags", executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphInstantiateWithFlags)(executable, graph, flags);
+    return end(&instantiation, result, executable);
 }
 
 static CUresult instantiate_with_parameters(CUgraphExec *executable, CUgraph graph,
                                             CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
-    CALL_WITH_PLAN(cuGraphInstantiateWithParams, executable, graph, executable, graph, parameters);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphInstantiateWithParams", executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphInstantiateWithParams)(executable, graph, parameters);
+    return end(&instantiation, result, executable);
 }
 
 static CUresult instantiate_with_parameters_ptsz(CUgraphExec *executable, CUgraph graph,
                                                  CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
-    CALL_WITH_PLAN(cuGraphInstantiateWithParams_ptsz, executable, graph, executable, graph, parameters);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphInstantiateWithParams_ptsz", executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters);
+    return end(&instantiation, result, executable);
 }
 
 /* A failed upload counts as a failed instantiation, whose result the program reads in `parameters`. */
@@ -64,55 +94,88 @@ static CUresult undo_instantiation(CUgraphExec executable, CUDA_GRAPH_INSTANTIAT
     return result;
 }
 
+typedef CUresult (*instantiate_function)(CUgraphExec *, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS *);
+typedef CUresult (*run_function)(CUgraphExec, CUstream);
+
+static CUresult instantiate_without_upload(instantiate_function instantiate, CUgraphExec *executable, CUgraph graph,
+                                           CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    parameters->flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    CUresult result = instantiate(executable, graph, parameters);
+    parameters->flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    return result;
+}
+
 /* With CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD the driver would upload in the same call. Here the flag is cleared and the
  * graph uploaded by a second call, which is held to the limit. */
-#define INSTANTIATE_AND_UPLOAD(instantiate, upload, executable, graph, parameters)                      \
-    do {                                                                                                \
-        if (!(parameters) || !((parameters)->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))               \
-            return instantiate(executable, graph, parameters);                                          \
-        (parameters)->flags &= ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;                         \
-        CUresult result = instantiate(executable, graph, parameters);                                   \
-        (parameters)->flags |= CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;                                      \
-        if (result != CUDA_SUCCESS) return result;                                                      \
-        result = upload(*(executable), (parameters)->hUploadStream);                                    \
-        return result == CUDA_SUCCESS ? result : undo_instantiation(*(executable), parameters, result); \
-    } while (0)
+static CUresult instantiate_and_upload(instantiate_function instantiate, run_function upload, CUgraphExec *executable,
+                                       CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    if (!parameters || !(parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD))
+        return instantiate(executable, graph, parameters);
+    CUresult result = instantiate_without_upload(instantiate, executable, graph, parameters);
+    if (result != CUDA_SUCCESS) return result;
+    result = upload(*executable, parameters->hUploadStream);
+    return result == CUDA_SUCCESS ? result : undo_instantiation(*executable, parameters, result);
+}
 
 EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *executable, CUgraph graph,
                                              CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
-    INSTANTIATE_AND_UPLOAD(instantiate_with_parameters, cuGraphUpload, executable, graph, parameters);
+    return instantiate_and_upload(instantiate_with_parameters, cuGraphUpload, executable, graph, parameters);
 }
 
 EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *executable, CUgraph graph,
                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
-    INSTANTIATE_AND_UPLOAD(instantiate_with_parameters_ptsz, cuGraphUpload_ptsz, executable, graph, parameters);
+    return instantiate_and_upload(instantiate_with_parameters_ptsz, cuGraphUpload_ptsz, executable, graph, parameters);
 }
 
 EXPORT CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph, CUgraphNode *error,
                                   CUgraphExecUpdateResult *update_result) {
-    CALL_WITH_PLAN(cuGraphExecUpdate, &executable, graph, executable, graph, error, update_result);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphExecUpdate", &executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphExecUpdate)(executable, graph, error, update_result);
+    return end(&instantiation, result, &executable);
 }
 
 EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph,
                                      CUgraphExecUpdateResultInfo *update_result) {
-    CALL_WITH_PLAN(cuGraphExecUpdate_v2, &executable, graph, executable, graph, update_result);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct instantiation instantiation;
+    begin(&instantiation, "cuGraphExecUpdate_v2", &executable, graph);
+    while (attempt_needs_call(&instantiation.attempt, result))
+        result = REAL(cuGraphExecUpdate_v2)(executable, graph, update_result);
+    return end(&instantiation, result, &executable);
 }
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                                const CUDA_KERNEL_NODE_PARAMS_v1 *kernel) {
-    LAUNCH_WITH_LOCAL_MEMORY(kernel ? kernel->func : NULL, cuGraphExecKernelNodeSetParams, executable, node, kernel);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct attempt attempt =
+        local_memory_begin_launch("cuGraphExecKernelNodeSetParams", local_memory_growth(kernel ? kernel->func : NULL));
+    while (attempt_needs_call(&attempt, result))
+        result = REAL(cuGraphExecKernelNodeSetParams)(executable, node, kernel);
+    return local_memory_end_launch(&attempt, result);
 }
 
 EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
                                                   const CUDA_KERNEL_NODE_PARAMS_v2 *kernel) {
-    LAUNCH_WITH_LOCAL_MEMORY(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL,
-                             cuGraphExecKernelNodeSetParams_v2, executable, node, kernel);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct attempt attempt =
+        local_memory_begin_launch("cuGraphExecKernelNodeSetParams_v2",
+                                  local_memory_growth(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL));
+    while (attempt_needs_call(&attempt, result))
+        result = REAL(cuGraphExecKernelNodeSetParams_v2)(executable, node, kernel);
+    return local_memory_end_launch(&attempt, result);
 }
 
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams *parameters) {
     bool is_kernel = parameters && parameters->type == CU_GRAPH_NODE_TYPE_KERNEL;
-    LAUNCH_WITH_LOCAL_MEMORY(is_kernel ? graph_plan_function(parameters->kernel.func, parameters->kernel.kern) : NULL,
-                             cuGraphExecNodeSetParams, executable, node, parameters);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct attempt attempt = local_memory_begin_launch(
+        "cuGraphExecNodeSetParams",
+        local_memory_growth(is_kernel ? graph_plan_function(parameters->kernel.func, parameters->kernel.kern) : NULL));
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
+    return local_memory_end_launch(&attempt, result);
 }
 
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
@@ -120,55 +183,64 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
     return REAL(cuGraphExecDestroy)(executable);
 }
 
-typedef CUresult (*run_function)(CUgraphExec, CUstream);
+static CUresult upload_legacy(CUgraphExec executable, CUstream stream) {
+    return REAL(cuGraphUpload)(executable, stream);
+}
 
-static CUresult run_graph(const char *function_name, run_function real, run_function upload, CUgraphExec executable,
-                          CUstream stream) {
+static CUresult upload_per_thread(CUgraphExec executable, CUstream stream) {
+    return REAL(cuGraphUpload_ptsz)(executable, stream);
+}
+
+static CUresult run_with_memory(const char *function_name, run_function run, run_function upload,
+                                CUgraphExec executable, CUstream stream) {
     struct graph_calls calls;
     if (!graph_memory_begin(function_name, executable, &calls)) return CUDA_ERROR_OUT_OF_MEMORY;
     bool is_uploaded = !graph_memory_is_growth_known(&calls) && upload(executable, stream) == CUDA_SUCCESS;
-    CUresult result = is_uploaded && !graph_memory_fits(&calls) ? CUDA_ERROR_OUT_OF_MEMORY : real(executable, stream);
+    CUresult result = is_uploaded && !graph_memory_fits(&calls) ? CUDA_ERROR_OUT_OF_MEMORY : run(executable, stream);
     graph_memory_end(&calls);
     return result;
 }
 
-#define RUN_GRAPH(name, upload, executable, stream)                                           \
-    return graph_needs_any() ? run_graph(#name, REAL(name), REAL(upload), executable, stream) \
-                             : REAL(name)(executable, stream)
+/* Uploads or launches a graph, which needs memory for its own allocations. */
+static inline CUresult run_graph(const char *function_name, run_function run, run_function upload,
+                                 CUgraphExec executable, CUstream stream) {
+    return graph_needs_any() ? run_with_memory(function_name, run, upload, executable, stream)
+                             : run(executable, stream);
+}
 
 EXPORT CUresult cuGraphUpload(CUgraphExec executable, CUstream stream) {
-    RUN_GRAPH(cuGraphUpload, cuGraphUpload, executable, stream);
+    return run_graph("cuGraphUpload", upload_legacy, upload_legacy, executable, stream);
 }
 
 EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec executable, CUstream stream) {
-    RUN_GRAPH(cuGraphUpload_ptsz, cuGraphUpload_ptsz, executable, stream);
+    return run_graph("cuGraphUpload_ptsz", upload_per_thread, upload_per_thread, executable, stream);
 }
 
-static CUresult launch_graph(CUgraphExec executable, CUstream stream) {
-    RUN_GRAPH(cuGraphLaunch, cuGraphUpload, executable, stream);
+static CUresult launch_legacy(CUgraphExec executable, CUstream stream) {
+    return run_graph("cuGraphLaunch", REAL(cuGraphLaunch), upload_legacy, executable, stream);
 }
 
-static CUresult launch_graph_ptsz(CUgraphExec executable, CUstream stream) {
-    RUN_GRAPH(cuGraphLaunch_ptsz, cuGraphUpload_ptsz, executable, stream);
+static CUresult launch_per_thread(CUgraphExec executable, CUstream stream) {
+    return run_graph("cuGraphLaunch_ptsz", REAL(cuGraphLaunch_ptsz), upload_per_thread, executable, stream);
 }
 
-/* Body of a launching wrapper: the launch may wait for a turn (compute/launch_gate.h). `gate_stream` is the stream as
- * LEGACY or PER_THREAD name it. */
-#define LAUNCH_GRAPH(launch, executable, stream, gate_stream)                                        \
-    do {                                                                                             \
-        if (!turn_need_is_any()) return launch(executable, stream);                                  \
-        struct launch_pass pass = launch_gate_enter(launch_gate_graph_key(executable), gate_stream); \
-        CUresult result = launch(executable, stream);                                                \
-        launch_gate_leave(&pass);                                                                    \
-        return result;                                                                               \
-    } while (0)
+/* The launch may wait for a turn (compute/launch_gate.h). `gate_stream` is the stream as LEGACY or PER_THREAD name
+ * it. */
+static inline CUresult launch_in_turn(run_function launch, CUgraphExec executable, CUstream stream,
+                                      CUstream gate_stream) {
+    if (!turn_need_is_any()) return launch(executable, stream);
+    struct launch_pass pass = launch_gate_enter(launch_gate_graph_key(executable), gate_stream);
+    CUresult result = launch(executable, stream);
+    launch_gate_leave(&pass);
+    return result;
+}
 
 EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-    LAUNCH_GRAPH(launch_graph, executable, stream, STREAM_OR_LEGACY(stream));
+    return launch_in_turn(launch_legacy, executable, stream, STREAM_OR_LEGACY(stream));
 }
 
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream) {
-    LAUNCH_GRAPH(launch_graph_ptsz, executable, stream, STREAM_OR_PER_THREAD(stream));
+    return launch_in_turn(launch_per_thread, executable, stream, STREAM_OR_PER_THREAD(stream));
 }
 
 EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {

@@ -81,21 +81,13 @@ static CUresult finish_creation(struct array_creation *creation, const struct ar
     return result;
 }
 
-/* Body of a creating wrapper; the arguments from `handle` on are the real function's. */
-#define CREATE(request, name, handle, ...)                                                             \
-    do {                                                                                               \
-        struct array_creation creation = begin_creation(request);                                      \
-        if (creation.attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                              \
-        CUresult result;                                                                               \
-        do result = REAL(name)(handle, __VA_ARGS__);                                                   \
-        while (attempt_retry(&creation.attempt, result));                                              \
-        return finish_creation(&creation, request, result, result == CUDA_SUCCESS ? *(handle) : NULL); \
-    } while (0)
-
 EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     if (!array || !descriptor) return REAL(cuArray3DCreate_v2)(array, descriptor);
     struct array_request request = {"cuArray3DCreate_v2", *descriptor, 0};
-    CREATE(&request, cuArray3DCreate_v2, array, descriptor);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct array_creation creation = begin_creation(&request);
+    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArray3DCreate_v2)(array, descriptor);
+    return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
 EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor) {
@@ -104,7 +96,10 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *de
         "cuArrayCreate_v2",
         {descriptor->Width, descriptor->Height, 0, descriptor->Format, descriptor->NumChannels, 0},
         0};
-    CREATE(&request, cuArrayCreate_v2, array, descriptor);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct array_creation creation = begin_creation(&request);
+    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArrayCreate_v2)(array, descriptor);
+    return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
 /* The versions from before CUDA 3.2, with 32-bit sizes. */
@@ -113,43 +108,64 @@ EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1
     const CUDA_ARRAY3D_DESCRIPTOR_v1 *old = descriptor;
     struct array_request request = {
         "cuArray3DCreate", {old->Width, old->Height, old->Depth, old->Format, old->NumChannels, old->Flags}, 0};
-    CREATE(&request, cuArray3DCreate, array, descriptor);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct array_creation creation = begin_creation(&request);
+    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArray3DCreate)(array, descriptor);
+    return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
 EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor) {
     if (!array || !descriptor) return REAL(cuArrayCreate)(array, descriptor);
     const CUDA_ARRAY_DESCRIPTOR_v1 *old = descriptor;
     struct array_request request = {"cuArrayCreate", {old->Width, old->Height, 0, old->Format, old->NumChannels, 0}, 0};
-    CREATE(&request, cuArrayCreate, array, descriptor);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct array_creation creation = begin_creation(&request);
+    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArrayCreate)(array, descriptor);
+    return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
 EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                                        unsigned levels) {
     if (!mipmaps || !descriptor || levels == 0) return REAL(cuMipmappedArrayCreate)(mipmaps, descriptor, levels);
     struct array_request request = {"cuMipmappedArrayCreate", *descriptor, levels};
-    CREATE(&request, cuMipmappedArrayCreate, mipmaps, descriptor, levels);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct array_creation creation = begin_creation(&request);
+    while (attempt_needs_call(&creation.attempt, result))
+        result = REAL(cuMipmappedArrayCreate)(mipmaps, descriptor, levels);
+    return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *mipmaps : NULL);
 }
 
-static void finish_destroy(uint64_t handle, const struct array_record *array_record, CUresult result) {
-    if (result == CUDA_SUCCESS && array_record) array_charge_release(array_record);
-    if (result == CUDA_SUCCESS) virtual_memory_end_owner(handle);
-    if (result != CUDA_SUCCESS && array_record) array_records_add(handle, *array_record);
+/* An array that is destroyed. */
+struct array_end {
+    int call_slot; /* of charge_begin_call */
+    bool is_known; /* `array_record` was recorded */
+    struct array_record array_record;
+};
+
+/* The record is taken before the driver's call, because another thread may be given the handle of a destroyed array; it
+ * is put back if the call fails. */
+static struct array_end begin_destroy(const void *handle) {
+    struct array_end ended = {.call_slot = charge_begin_call()};
+    ended.is_known = array_records_take((uint64_t)handle, &ended.array_record);
+    return ended;
 }
 
-/* Body of a destroying wrapper. The record is taken before the driver's call, because another thread may be given the
- * handle of a destroyed array; it is put back if the call fails. */
-#define DESTROY(name, handle)                                                        \
-    do {                                                                             \
-        struct array_record array_record;                                            \
-        if (!container_is_limited()) return REAL(name)(handle);                      \
-        int call_slot = charge_begin_call();                                         \
-        bool is_known = array_records_take((uint64_t)(handle), &array_record);       \
-        CUresult result = REAL(name)(handle);                                        \
-        finish_destroy((uint64_t)(handle), is_known ? &array_record : NULL, result); \
-        charge_end_call(call_slot);                                                  \
-        return result;                                                               \
-    } while (0)
+static CUresult finish_destroy(const struct array_end *ended, const void *handle, CUresult result) {
+    if (result == CUDA_SUCCESS && ended->is_known) array_charge_release(&ended->array_record);
+    if (result == CUDA_SUCCESS) virtual_memory_end_owner((uint64_t)handle);
+    if (result != CUDA_SUCCESS && ended->is_known) array_records_add((uint64_t)handle, ended->array_record);
+    charge_end_call(ended->call_slot);
+    return result;
+}
 
-EXPORT CUresult cuArrayDestroy(CUarray array) { DESTROY(cuArrayDestroy, array); }
+EXPORT CUresult cuArrayDestroy(CUarray array) {
+    if (!container_is_limited()) return REAL(cuArrayDestroy)(array);
+    struct array_end ended = begin_destroy(array);
+    return finish_destroy(&ended, array, REAL(cuArrayDestroy)(array));
+}
 
-EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmaps) { DESTROY(cuMipmappedArrayDestroy, mipmaps); }
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmaps) {
+    if (!container_is_limited()) return REAL(cuMipmappedArrayDestroy)(mipmaps);
+    struct array_end ended = begin_destroy(mipmaps);
+    return finish_destroy(&ended, mipmaps, REAL(cuMipmappedArrayDestroy)(mipmaps));
+}

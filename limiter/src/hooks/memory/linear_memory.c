@@ -25,6 +25,7 @@
 static CUresult free_v1(CUdeviceptr pointer) { return REAL(cuMemFree)((CUdeviceptr_v1)pointer); }
 
 static CUresult finish_v1(struct attempt *attempt, CUresult result, CUdeviceptr_v1 *pointer) {
+    if (attempt->is_refused) return result;
     CUdeviceptr wide = *pointer;
     attempt->driver_free = free_v1;
     result = attempt_finish(attempt, result, &wide);
@@ -32,34 +33,13 @@ static CUresult finish_v1(struct attempt *attempt, CUresult result, CUdeviceptr_
     return result;
 }
 
-#define FINISH(pointer) _Generic((pointer), CUdeviceptr *: attempt_finish, CUdeviceptr_v1 *: finish_v1)
-
-/* Rest of an allocating wrapper's body after `attempt_begin`; the arguments from `pointer` on are the real
- * function's. */
-#define ALLOCATE(attempt, name, pointer, ...)                      \
-    do {                                                           \
-        if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
-        CUresult result;                                           \
-        do result = REAL(name)(pointer, __VA_ARGS__);              \
-        while (attempt_retry(&(attempt), result));                 \
-        return FINISH(pointer)(&(attempt), result, pointer);       \
-    } while (0)
-
-/* Like ALLOCATE; `spilled` is an expression that replaces `result`, and may serve the allocation from managed
- * memory. */
-#define ALLOCATE_OR_SPILL(attempt, spilled, name, pointer, ...)    \
-    do {                                                           \
-        if ((attempt).is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
-        CUresult result;                                           \
-        do result = REAL(name)(pointer, __VA_ARGS__);              \
-        while (attempt_retry(&(attempt), result));                 \
-        return attempt_finish(&(attempt), spilled, pointer);       \
-    } while (0)
-
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (!pointer) return REAL(cuMemAlloc_v2)(pointer, bytes);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAlloc_v2", bytes);
-    ALLOCATE_OR_SPILL(attempt, spill(&attempt, result, pointer, bytes), cuMemAlloc_v2, pointer, bytes);
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc_v2)(pointer, bytes);
+    result = spill(&attempt, result, pointer, bytes);
+    return attempt_finish(&attempt, result, pointer);
 }
 
 static uint64_t pitched_bytes(uint64_t width, uint64_t height) {
@@ -77,36 +57,38 @@ static CUresult spill_pitched(struct attempt *attempt, CUresult result, CUdevice
 /* The driver chooses the pitch during the call, so the widest one is charged. */
 EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element) {
     if (!pointer || !pitch) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", pitched_bytes(width, height));
-    ALLOCATE_OR_SPILL(attempt, spill_pitched(&attempt, result, pointer, pitch, width, height), cuMemAllocPitch_v2,
-                      pointer, pitch, width, height, element);
+    while (attempt_needs_call(&attempt, result))
+        result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
+    result = spill_pitched(&attempt, result, pointer, pitch, width, height);
+    return attempt_finish(&attempt, result, pointer);
 }
 
 EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes) {
     if (!pointer) return REAL(cuMemAlloc)(pointer, bytes);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAlloc", bytes);
-    ALLOCATE(attempt, cuMemAlloc, pointer, bytes);
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc)(pointer, bytes);
+    return finish_v1(&attempt, result, pointer);
 }
 
 EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigned width, unsigned height,
                                 unsigned element) {
     if (!pointer) return REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAllocPitch", pitched_bytes(width, height));
-    ALLOCATE(attempt, cuMemAllocPitch, pointer, pitch, width, height, element);
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
+    return finish_v1(&attempt, result, pointer);
 }
 
 /* Charged in full, because all of the managed memory may migrate to the card. */
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned flags) {
     if (!pointer) return REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin_managed("cuMemAllocManaged", bytes);
-    ALLOCATE(attempt, cuMemAllocManaged, pointer, bytes, flags);
-}
-
-static CUresult finish_free(CUdeviceptr pointer, struct pointer_charge charge, CUresult result) {
-    if (result != CUDA_SUCCESS) charge.bytes = pointers_put_back(pointer, &charge);
-    if (result == CUDA_SUCCESS && charge.bytes && ipc_exports_remove(pointer)) reconcile_others();
-    if (charge.bytes) (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
-    return result;
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    return attempt_finish(&attempt, result, pointer);
 }
 
 static void check_current_pool(void) {
@@ -122,41 +104,58 @@ static CUresult update_after_free(CUdeviceptr pointer, CUresult result) {
     return result;
 }
 
-static CUresult update_nothing(CUdeviceptr pointer, CUresult result) {
-    (void)pointer;
-    return result;
-}
-
 static void forget_pool_pointer(CUdeviceptr pointer) {
     pools_subtract_used(recent_allocations_take(pointer));
     if (exports_any()) exports_free(pointer);
     if (imports_any()) imports_free(pointer);
 }
 
-/* Body of a freeing wrapper; `update` is called for a pointer that is not charged. Records are removed before the
- * driver's call, because another thread may be given the same pointer after it. So is a pool's count of used bytes: a
- * thread that asks the driver meanwhile only estimates it too high. */
-#define FREE(name, update, pointer, ...)                                         \
-    do {                                                                         \
-        struct pointer_charge charge;                                            \
-        if (!container_is_limited() || !pointers_take(pointer, &charge)) {       \
-            forget_pool_pointer(pointer);                                        \
-            return update(pointer, REAL(name)(__VA_ARGS__));                     \
-        }                                                                        \
-        int call_slot = charge_begin_call();                                     \
-        CUresult result = finish_free(pointer, charge, REAL(name)(__VA_ARGS__)); \
-        charge_end_call(call_slot);                                              \
-        return result;                                                           \
-    } while (0)
+/* Before the driver's call that frees a pointer: whether the pointer is charged; then its record is in `charge`.
+ * Records are removed before the call, because another thread may be given the same pointer after it. So is a pool's
+ * count of used bytes: a thread that asks the driver meanwhile only estimates it too high. */
+static inline bool take_charge(CUdeviceptr pointer, struct pointer_charge *charge) {
+    if (container_is_limited() && pointers_take(pointer, charge)) return true;
+    forget_pool_pointer(pointer);
+    return false;
+}
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) { FREE(cuMemFree_v2, update_after_free, pointer, pointer); }
+static void release(CUdeviceptr pointer, struct pointer_charge charge, CUresult result) {
+    if (result != CUDA_SUCCESS) charge.bytes = pointers_put_back(pointer, &charge);
+    if (result == CUDA_SUCCESS && charge.bytes && ipc_exports_remove(pointer)) reconcile_others();
+    if (charge.bytes) (charge.is_managed ? release_managed : release_charge)(charge.card, charge.bytes);
+}
 
-EXPORT CUresult cuMemFree(CUdeviceptr_v1 pointer) { FREE(cuMemFree, update_nothing, pointer, pointer); }
+/* After the driver's call that freed a charged pointer, which charge_begin_call was called before. */
+static CUresult finish_free(int call_slot, CUdeviceptr pointer, struct pointer_charge charge, CUresult result) {
+    release(pointer, charge, result);
+    charge_end_call(call_slot);
+    return result;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
+    struct pointer_charge charge;
+    if (!take_charge(pointer, &charge)) return update_after_free(pointer, REAL(cuMemFree_v2)(pointer));
+    int call_slot = charge_begin_call();
+    return finish_free(call_slot, pointer, charge, REAL(cuMemFree_v2)(pointer));
+}
+
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 pointer) {
+    struct pointer_charge charge;
+    if (!take_charge(pointer, &charge)) return REAL(cuMemFree)(pointer);
+    int call_slot = charge_begin_call();
+    return finish_free(call_slot, pointer, charge, REAL(cuMemFree)(pointer));
+}
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-    FREE(cuMemFreeAsync, update_nothing, pointer, pointer, stream);
+    struct pointer_charge charge;
+    if (!take_charge(pointer, &charge)) return REAL(cuMemFreeAsync)(pointer, stream);
+    int call_slot = charge_begin_call();
+    return finish_free(call_slot, pointer, charge, REAL(cuMemFreeAsync)(pointer, stream));
 }
 
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
-    FREE(cuMemFreeAsync_ptsz, update_nothing, pointer, pointer, stream);
+    struct pointer_charge charge;
+    if (!take_charge(pointer, &charge)) return REAL(cuMemFreeAsync_ptsz)(pointer, stream);
+    int call_slot = charge_begin_call();
+    return finish_free(call_slot, pointer, charge, REAL(cuMemFreeAsync_ptsz)(pointer, stream));
 }

@@ -23,47 +23,48 @@ static CUdevice device_at(CUdeviceptr address) {
     return device;
 }
 
+/* Records that a range of an object is bound to the memory `number`, whose reference the binding takes over; 0: it is
+ * unbound. */
 static void bind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, uint64_t number) {
     int call_slot = charge_begin_call();
     physical_charge_apply(bindings_put(object, range_key(device, offset), number, REFERENCE_OTHER));
     charge_end_call(call_slot);
 }
 
-/* Body of a binding wrapper. `number` is an expression that adds the reference to the memory, 0 to unbind; the variadic
- * arguments are the real function's. */
-#define BIND(name, device, number, object, offset, ...)                                             \
-    do {                                                                                            \
-        CUresult result = REAL(name)(__VA_ARGS__);                                                  \
-        if (result == CUDA_SUCCESS && container_is_limited()) bind(object, device, offset, number); \
-        return result;                                                                              \
-    } while (0)
+static bool is_recorded(CUresult result) { return result == CUDA_SUCCESS && container_is_limited(); }
 
 EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
                                    CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                    unsigned long long flags) {
-    BIND(cuMulticastBindMem, device_of_handle(memory), physical_memory_hold(memory), object, offset, object, offset,
-         memory, memory_offset, size, flags);
+    CUresult result = REAL(cuMulticastBindMem)(object, offset, memory, memory_offset, size, flags);
+    if (is_recorded(result)) bind(object, device_of_handle(memory), offset, physical_memory_hold(memory));
+    return result;
 }
 
 EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
                                       CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                       unsigned long long flags) {
-    BIND(cuMulticastBindMem_v2, device, physical_memory_hold(memory), object, offset, object, device, offset, memory,
-         memory_offset, size, flags);
+    CUresult result = REAL(cuMulticastBindMem_v2)(object, device, offset, memory, memory_offset, size, flags);
+    if (is_recorded(result)) bind(object, device, offset, physical_memory_hold(memory));
+    return result;
 }
 
 EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset, CUdeviceptr memory, size_t size,
                                     unsigned long long flags) {
-    BIND(cuMulticastBindAddr, device_at(memory), physical_memory_hold_at(memory), object, offset, object, offset,
-         memory, size, flags);
+    CUresult result = REAL(cuMulticastBindAddr)(object, offset, memory, size, flags);
+    if (is_recorded(result)) bind(object, device_at(memory), offset, physical_memory_hold_at(memory));
+    return result;
 }
 
 EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
                                        CUdeviceptr memory, size_t size, unsigned long long flags) {
-    BIND(cuMulticastBindAddr_v2, device, physical_memory_hold_at(memory), object, offset, object, device, offset,
-         memory, size, flags);
+    CUresult result = REAL(cuMulticastBindAddr_v2)(object, device, offset, memory, size, flags);
+    if (is_recorded(result)) bind(object, device, offset, physical_memory_hold_at(memory));
+    return result;
 }
 
 EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset, size_t size) {
-    BIND(cuMulticastUnbind, device, 0, object, offset, object, device, offset, size);
+    CUresult result = REAL(cuMulticastUnbind)(object, device, offset, size);
+    if (is_recorded(result)) bind(object, device, offset, 0);
+    return result;
 }

@@ -5,7 +5,8 @@
 #include "driver/function_table.h"
 
 static bool is_spillable(const struct attempt *attempt, CUresult result) {
-    return result == CUDA_ERROR_OUT_OF_MEMORY && attempt->is_limited && charge_may_spill(attempt->uuid);
+    bool is_card_full = result == CUDA_ERROR_OUT_OF_MEMORY && !attempt->is_refused;
+    return is_card_full && attempt->is_limited && charge_may_spill(attempt->uuid);
 }
 
 /* Keeps the memory on the host, where the card accesses it: the card is full, so migrating it in would evict other

@@ -10,7 +10,7 @@
 #include "driver/abi.h"
 
 /* Called after the driver's call, with its `result`. If that is CUDA_ERROR_OUT_OF_MEMORY and the policy allows it,
- * allocates managed memory and returns that result; otherwise returns `result`. The attempt is open, and the caller
+ * allocates managed memory and returns that result; otherwise, and for a refused attempt, returns `result`. The caller
  * holds no lock. */
 CUresult spill(struct attempt *attempt, CUresult result, CUdeviceptr *pointer, size_t bytes);
 

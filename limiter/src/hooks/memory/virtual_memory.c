@@ -33,6 +33,7 @@ static CUresult record_memory(const struct attempt *attempt, CUresult result,
 }
 
 static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGenericAllocationHandle *handle) {
+    if (attempt->is_refused) return result;
     result = record_memory(attempt, result, handle);
     attempt_end(attempt);
     return result;
@@ -41,11 +42,9 @@ static CUresult finish(struct attempt *attempt, CUresult result, const CUmemGene
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
                             unsigned long long flags) {
     if (!is_on_card(handle, properties)) return REAL(cuMemCreate)(handle, size, properties, flags);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin_on("cuMemCreate", properties->location.id, size);
-    if (attempt.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result;
-    do result = REAL(cuMemCreate)(handle, size, properties, flags);
-    while (attempt_retry(&attempt, result));
+    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemCreate)(handle, size, properties, flags);
     return finish(&attempt, result, handle);
 }
 

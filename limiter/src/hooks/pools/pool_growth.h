@@ -1,12 +1,13 @@
 /* One allocation from a pool. Only if the pool may have to grow for it is anything reserved; after the driver's call
  * the pool's charge is updated if it has grown.
  *
- * The sequence is `pool_growth_begin`; unless `is_refused`, the driver's call and `pool_growth_fits`; in every case
- * `pool_growth_end`. The caller holds no lock. */
+ * The sequence is `pool_growth_begin`; the driver's call, while `pool_growth_needs_call` says so; unless `is_refused`,
+ * `pool_growth_fits`; in every case `pool_growth_end`. The caller holds no lock. */
 #ifndef VGPU_HOOKS_POOLS_POOL_GROWTH_H
 #define VGPU_HOOKS_POOLS_POOL_GROWTH_H
 
 #include "books/pools/pools.h"
+#include "charge/reserve/attempt.h"
 #include "charge/reserve/charge.h"
 
 struct pool_growth {
@@ -19,6 +20,7 @@ struct pool_growth {
     bool is_guarded;  /* this thread is inside the pool guard: no pool is destroyed until `pool_growth_end` */
     bool is_reserved; /* growth is charged ahead, and a call is open */
     bool is_refused;  /* over the limit: the driver must not be called */
+    bool is_called;   /* the driver was called (pool_growth_needs_call) */
 };
 
 /* Reserves growth if the pool has no room for `bytes`. `is_captured` tells whether work on `stream` is being captured
@@ -29,6 +31,14 @@ struct pool_growth pool_growth_begin(const char *function_name, struct pool *poo
 /* Like `pool_growth_begin`, for the current pool of the calling thread's device, which another thread may own. */
 struct pool_growth pool_growth_begin_current(const char *function_name, uint64_t bytes, bool (*is_captured)(CUstream),
                                              CUstream stream);
+
+/* Whether the driver is to be called: the first time unless the growth is refused, later as reservation_retry says.
+ * `result` is that of the last call, and ignored the first time. */
+static inline bool pool_growth_needs_call(struct pool_growth *growth, CUresult result) {
+    if (growth->is_called) return reservation_retry(&growth->reservation, result);
+    growth->is_called = !growth->is_refused;
+    return growth->is_called;
+}
 
 /* After the driver's call: charges what the pool has grown by. False if `result` is a success that took the container
  * over its limit: the caller frees `pointer`. */

@@ -31,103 +31,120 @@ static void record_size(const struct pool_growth *growth, CUresult result, CUdev
     if (result == CUDA_SUCCESS && growth->pool) recent_allocations_add(pointer, pools_index(growth->pool), bytes);
 }
 
-#define IS_CAPTURED(name)                                                                              \
-    static bool is_captured_by_##name(CUstream stream) {                                               \
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;                                  \
-        return REAL(name)(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE; \
-    }
-IS_CAPTURED(cuStreamIsCapturing)
-IS_CAPTURED(cuStreamIsCapturing_ptsz)
+typedef CUresult (*capture_query)(CUstream, CUstreamCaptureStatus *);
+typedef CUresult (*free_function)(CUdeviceptr, CUstream);
 
-/* Body of an allocating wrapper. `variant` is nothing or _ptsz, `begin` an expression that begins the growth; the
- * variadic arguments are the real function's, after pointer and bytes. */
-#define ALLOCATE(name, variant, begin, pointer, bytes, stream, ...)                                \
-    do {                                                                                           \
-        if (!(pointer) || !container_is_limited()) return REAL(name)(pointer, bytes, __VA_ARGS__); \
-        struct pool_growth growth = begin;                                                         \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                \
-        if (!growth.is_refused) do                                                                 \
-                result = REAL(name)(pointer, bytes, __VA_ARGS__);                                  \
-            while (reservation_retry(&growth.reservation, result));                                \
-        if (growth.is_refused || pool_growth_fits(&growth, result, *(pointer))) {                  \
-            record_size(&growth, result, *(pointer), bytes);                                       \
-        } else {                                                                                   \
-            REAL(cuMemFreeAsync##variant)(*(pointer), stream);                                     \
-            *(pointer) = 0;                                                                        \
-            result = refuse(&growth);                                                              \
-        }                                                                                          \
-        pool_growth_end(&growth);                                                                  \
-        return result;                                                                             \
-    } while (0)
+static bool is_captured_by(capture_query query, CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return query(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
 
-#define ALLOCATE_FROM_CURRENT(name, variant)                                                                        \
-    ALLOCATE(name, variant,                                                                                         \
-             pool_growth_begin_current(#name, bytes, is_captured_by_cuStreamIsCapturing##variant, stream), pointer, \
-             bytes, stream, stream)
+static bool is_captured(CUstream stream) { return is_captured_by(REAL(cuStreamIsCapturing), stream); }
 
-#define ALLOCATE_FROM(name, variant, pool)                                                                          \
-    ALLOCATE(name, variant,                                                                                         \
-             pool_growth_begin(#name, current_pools_find(pool), bytes, is_captured_by_cuStreamIsCapturing##variant, \
-                               stream),                                                                             \
-             pointer, bytes, stream, pool, stream)
+static bool is_captured_ptsz(CUstream stream) { return is_captured_by(REAL(cuStreamIsCapturing_ptsz), stream); }
+
+static CUresult free_async(CUdeviceptr pointer, CUstream stream) { return REAL(cuMemFreeAsync)(pointer, stream); }
+
+static CUresult free_async_ptsz(CUdeviceptr pointer, CUstream stream) {
+    return REAL(cuMemFreeAsync_ptsz)(pointer, stream);
+}
+
+static CUresult undo(const struct pool_growth *growth, free_function undo_call, CUdeviceptr *pointer, CUstream stream) {
+    undo_call(*pointer, stream);
+    *pointer = 0;
+    return refuse(growth);
+}
+
+/* After the driver's call, which was not made if the growth is refused. `undo_call` is the driver's free for the kind
+ * of stream. Returns the result for the program. */
+static inline CUresult end(struct pool_growth *growth, CUresult result, free_function undo_call, CUdeviceptr *pointer,
+                           size_t bytes, CUstream stream) {
+    if (growth->is_refused || pool_growth_fits(growth, result, *pointer))
+        record_size(growth, result, *pointer, bytes);
+    else
+        result = undo(growth, undo_call, pointer, stream);
+    pool_growth_end(growth);
+    return result;
+}
 
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE_FROM_CURRENT(cuMemAllocAsync, );
+    if (!pointer || !container_is_limited()) return REAL(cuMemAllocAsync)(pointer, bytes, stream);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct pool_growth growth = pool_growth_begin_current("cuMemAllocAsync", bytes, is_captured, stream);
+    while (pool_growth_needs_call(&growth, result)) result = REAL(cuMemAllocAsync)(pointer, bytes, stream);
+    return end(&growth, result, free_async, pointer, bytes, stream);
 }
 
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream) {
-    ALLOCATE_FROM_CURRENT(cuMemAllocAsync_ptsz, _ptsz);
+    if (!pointer || !container_is_limited()) return REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct pool_growth growth = pool_growth_begin_current("cuMemAllocAsync_ptsz", bytes, is_captured_ptsz, stream);
+    while (pool_growth_needs_call(&growth, result)) result = REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
+    return end(&growth, result, free_async_ptsz, pointer, bytes, stream);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    ALLOCATE_FROM(cuMemAllocFromPoolAsync, , pool);
+    if (!pointer || !container_is_limited()) return REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct pool *from = current_pools_find(pool);
+    struct pool_growth growth = pool_growth_begin("cuMemAllocFromPoolAsync", from, bytes, is_captured, stream);
+    while (pool_growth_needs_call(&growth, result))
+        result = REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
+    return end(&growth, result, free_async, pointer, bytes, stream);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz, _ptsz, pool);
+    if (!pointer || !container_is_limited()) return REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct pool *from = current_pools_find(pool);
+    struct pool_growth growth =
+        pool_growth_begin("cuMemAllocFromPoolAsync_ptsz", from, bytes, is_captured_ptsz, stream);
+    while (pool_growth_needs_call(&growth, result))
+        result = REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
+    return end(&growth, result, free_async_ptsz, pointer, bytes, stream);
 }
 
-/* Body of a wrapper that returns a pool's handle. Inside the pool guard no pool is destroyed, so the handle cannot
- * become another pool's before it is recorded. */
-#define LEARN(name, location, type, is_new, pool, ...)                                    \
-    do {                                                                                  \
-        if (!container_is_limited()) return REAL(name)(pool, __VA_ARGS__);                \
-        pool_guard_enter();                                                               \
-        CUresult result = REAL(name)(pool, __VA_ARGS__);                                  \
-        if (result == CUDA_SUCCESS) current_pools_learn(*(pool), location, type, is_new); \
-        pool_guard_leave();                                                               \
-        return result;                                                                    \
-    } while (0)
-
+/* The wrappers that return a pool's handle record it inside the pool guard: no pool is destroyed there, so the handle
+ * cannot become another pool's before it is recorded. */
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
-    LEARN(cuMemPoolCreate, &properties->location, properties->allocType, true, pool, properties);
+    if (!container_is_limited()) return REAL(cuMemPoolCreate)(pool, properties);
+    HOLD_POOL_GUARD();
+    CUresult result = REAL(cuMemPoolCreate)(pool, properties);
+    if (result == CUDA_SUCCESS) current_pools_learn(*pool, &properties->location, properties->allocType, true);
+    return result;
 }
 
 EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    LEARN(cuMemGetDefaultMemPool, location, type, false, pool, location, type);
+    if (!container_is_limited()) return REAL(cuMemGetDefaultMemPool)(pool, location, type);
+    HOLD_POOL_GUARD();
+    CUresult result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
+    if (result == CUDA_SUCCESS) current_pools_learn(*pool, location, type, false);
+    return result;
 }
 
 EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    LEARN(cuMemGetMemPool, location, type, false, pool, location, type);
+    if (!container_is_limited()) return REAL(cuMemGetMemPool)(pool, location, type);
+    HOLD_POOL_GUARD();
+    CUresult result = REAL(cuMemGetMemPool)(pool, location, type);
+    if (result == CUDA_SUCCESS) current_pools_learn(*pool, location, type, false);
+    return result;
 }
 
-/* Body of a wrapper that changes a device's current pool. The cache of current pools is dropped before the call, so
- * that no thread uses the former pool once it has returned, and after it, because another thread may have cached the
- * former pool meanwhile. */
-#define CHANGE_CURRENT(name, ...)                  \
-    do {                                           \
-        current_pool_cache_note_choice();          \
-        CUresult result = REAL(name)(__VA_ARGS__); \
-        current_pool_cache_drop();                 \
-        return result;                             \
-    } while (0)
-
+/* The wrappers that change a device's current pool drop the cache of current pools before the call, so that no thread
+ * uses the former pool once it has returned, and after it, because another thread may have cached the former pool
+ * meanwhile. */
 EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-    CHANGE_CURRENT(cuDeviceSetMemPool, device, pool);
+    current_pool_cache_note_choice();
+    CUresult result = REAL(cuDeviceSetMemPool)(device, pool);
+    current_pool_cache_drop();
+    return result;
 }
 
 EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
-    CHANGE_CURRENT(cuMemSetMemPool, location, type, pool);
+    current_pool_cache_note_choice();
+    CUresult result = REAL(cuMemSetMemPool)(location, type, pool);
+    current_pool_cache_drop();
+    return result;
 }
 
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {

@@ -59,10 +59,12 @@ static void begin_on_card(struct creation *creation, const char *function_name, 
     if (creation->is_probed && !creation->call.is_refused) creation->nvml_start = nvml_start_begin(uuid);
 }
 
-static void begin_create(struct creation *creation, const char *function_name, CUdevice device) {
+/* False if the creation is refused: the driver must not be called. */
+static bool begin_create(struct creation *creation, const char *function_name, CUdevice device) {
     uint8_t uuid[UUID_SIZE];
     *creation = (struct creation){.call.function_name = function_name, .device = device};
     if (container_is_limited() && cards_of_device(device, uuid)) begin_on_card(creation, function_name, uuid);
+    return !creation->call.is_refused;
 }
 
 /* The growth is the context's size only if no other call of this process was open beside it. */
@@ -84,17 +86,6 @@ static bool fits_and_record(struct creation *creation, CUresult result) {
     return is_fitting;
 }
 
-#define CREATE(name, undo, device, ...)                                \
-    do {                                                               \
-        struct creation creation;                                      \
-        begin_create(&creation, #name, device);                        \
-        if (creation.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY; \
-        CUresult result = REAL(name)(__VA_ARGS__);                     \
-        if (fits_and_record(&creation, result)) return result;         \
-        undo;                                                          \
-        return measured_call_refuse(&creation.call);                   \
-    } while (0)
-
 static bool is_active(CUdevice device) {
     unsigned flags;
     int active = 0;
@@ -111,24 +102,43 @@ static void release_primary(CUdevice device) {
 /* Only the first reference creates the primary context. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     if (!container_is_limited() || is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
-    CREATE(cuDevicePrimaryCtxRetain, release_primary(device), device, context, device);
+    struct creation creation;
+    if (!begin_create(&creation, "cuDevicePrimaryCtxRetain", device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = REAL(cuDevicePrimaryCtxRetain)(context, device);
+    if (fits_and_record(&creation, result)) return result;
+    release_primary(device);
+    return measured_call_refuse(&creation.call);
+}
+
+static CUresult finish_create(struct creation *creation, CUresult result, const CUcontext *context) {
+    if (fits_and_record(creation, result)) return result;
+    REAL(cuCtxDestroy_v2)(*context);
+    return measured_call_refuse(&creation->call);
 }
 
 EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
-    CREATE(cuCtxCreate, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+    struct creation creation;
+    if (!begin_create(&creation, "cuCtxCreate", device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&creation, REAL(cuCtxCreate)(context, flags, device), context);
 }
 
 EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
-    CREATE(cuCtxCreate_v2, REAL(cuCtxDestroy_v2)(*context), device, context, flags, device);
+    struct creation creation;
+    if (!begin_create(&creation, "cuCtxCreate_v2", device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&creation, REAL(cuCtxCreate_v2)(context, flags, device), context);
 }
 
 EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinity, int count, unsigned flags,
                                CUdevice device) {
-    CREATE(cuCtxCreate_v3, REAL(cuCtxDestroy_v2)(*context), device, context, affinity, count, flags, device);
+    struct creation creation;
+    if (!begin_create(&creation, "cuCtxCreate_v3", device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&creation, REAL(cuCtxCreate_v3)(context, affinity, count, flags, device), context);
 }
 
 EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
-    CREATE(cuCtxCreate_v4, REAL(cuCtxDestroy_v2)(*context), device, context, parameters, flags, device);
+    struct creation creation;
+    if (!begin_create(&creation, "cuCtxCreate_v4", device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&creation, REAL(cuCtxCreate_v4)(context, parameters, flags, device), context);
 }
 
 /* Neither reserved nor recorded: a green context's size depends on its resources, so the last one's says nothing. */
@@ -178,6 +188,7 @@ static void drop_pools(void) {
     while ((removed = pools_remove_any()).handle) pool_end(&removed, pool_ids_take((uint64_t)removed.handle));
 }
 
+/* After the driver's call. */
 static CUresult finish_destroy(int call_slot, CUresult result, bool are_pools_gone) {
     if (result == CUDA_SUCCESS && are_pools_gone) drop_pools();
     pools_resume();
@@ -188,51 +199,74 @@ static CUresult finish_destroy(int call_slot, CUresult result, bool are_pools_go
     return result;
 }
 
-/* `end` is called after the driver has succeeded. */
-#define DESTROY(are_pools_gone, end, name, ...)                      \
-    do {                                                             \
-        if (!container_is_limited()) return REAL(name)(__VA_ARGS__); \
-        gate_teardown_contexts();                                    \
-        int call_slot = charge_begin_call();                         \
-        local_memory_forget_all();                                   \
-        pools_suspend();                                             \
-        CUresult result = REAL(name)(__VA_ARGS__);                   \
-        if (result == CUDA_SUCCESS) end;                             \
-        return finish_destroy(call_slot, result, are_pools_gone);    \
-    } while (0)
+/* Returns the slot of charge_begin_call. */
+static int begin_destroy(void) {
+    gate_teardown_contexts();
+    int call_slot = charge_begin_call();
+    local_memory_forget_all();
+    pools_suspend();
+    return call_slot;
+}
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) { DESTROY(false, context_limits_end(context), cuCtxDestroy, context); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) {
+    if (!container_is_limited()) return REAL(cuCtxDestroy)(context);
+    int call_slot = begin_destroy();
+    CUresult result = REAL(cuCtxDestroy)(context);
+    if (result == CUDA_SUCCESS) context_limits_end(context);
+    return finish_destroy(call_slot, result, false);
+}
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
-    DESTROY(false, context_limits_end(context), cuCtxDestroy_v2, context);
+    if (!container_is_limited()) return REAL(cuCtxDestroy_v2)(context);
+    int call_slot = begin_destroy();
+    CUresult result = REAL(cuCtxDestroy_v2)(context);
+    if (result == CUDA_SUCCESS) context_limits_end(context);
+    return finish_destroy(call_slot, result, false);
 }
 
 /* The context may live on: other references to it may be left. Then charges of its limits stay. */
-EXPORT CUresult cuCtxDetach(CUcontext context) { DESTROY(false, (void)0, cuCtxDetach, context); }
+EXPORT CUresult cuCtxDetach(CUcontext context) {
+    if (!container_is_limited()) return REAL(cuCtxDetach)(context);
+    int call_slot = begin_destroy();
+    return finish_destroy(call_slot, REAL(cuCtxDetach)(context), false);
+}
 
 EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) {
+    if (!container_is_limited()) return REAL(cuGreenCtxDestroy)(context);
     CUcontext inside = NULL;
-    if (container_is_limited()) REAL(cuCtxFromGreenCtx)(&inside, context);
-    DESTROY(false, context_limits_end_green(inside), cuGreenCtxDestroy, context);
+    REAL(cuCtxFromGreenCtx)(&inside, context);
+    int call_slot = begin_destroy();
+    CUresult result = REAL(cuGreenCtxDestroy)(context);
+    if (result == CUDA_SUCCESS) context_limits_end_green(inside);
+    return finish_destroy(call_slot, result, false);
 }
 
 /* Only the last reference ends the primary context. */
-static void end_primary(CUdevice device) {
-    if (!is_active(device)) context_limits_end_primary(device);
+static CUresult finish_primary(int call_slot, CUresult result, CUdevice device) {
+    if (result == CUDA_SUCCESS && !is_active(device)) context_limits_end_primary(device);
+    return finish_destroy(call_slot, result, true);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-    DESTROY(true, end_primary(device), cuDevicePrimaryCtxRelease, device);
+    if (!container_is_limited()) return REAL(cuDevicePrimaryCtxRelease)(device);
+    int call_slot = begin_destroy();
+    return finish_primary(call_slot, REAL(cuDevicePrimaryCtxRelease)(device), device);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    DESTROY(true, end_primary(device), cuDevicePrimaryCtxRelease_v2, device);
+    if (!container_is_limited()) return REAL(cuDevicePrimaryCtxRelease_v2)(device);
+    int call_slot = begin_destroy();
+    return finish_primary(call_slot, REAL(cuDevicePrimaryCtxRelease_v2)(device), device);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) {
-    DESTROY(true, end_primary(device), cuDevicePrimaryCtxReset, device);
+    if (!container_is_limited()) return REAL(cuDevicePrimaryCtxReset)(device);
+    int call_slot = begin_destroy();
+    return finish_primary(call_slot, REAL(cuDevicePrimaryCtxReset)(device), device);
 }
 
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    DESTROY(true, end_primary(device), cuDevicePrimaryCtxReset_v2, device);
+    if (!container_is_limited()) return REAL(cuDevicePrimaryCtxReset_v2)(device);
+    int call_slot = begin_destroy();
+    return finish_primary(call_slot, REAL(cuDevicePrimaryCtxReset_v2)(device), device);
 }

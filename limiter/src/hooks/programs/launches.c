@@ -8,20 +8,28 @@
 #include "compute/turn_need.h"
 #include "driver/function_table.h"
 
-/* Body of a launching wrapper: LAUNCH_WITH_LOCAL_MEMORY, inside the launch gate if turns are needed. `key` names the
- * kind of launch for the gate's estimates, `stream` is the stream as LEGACY or PER_THREAD name it. */
-#define LAUNCH_IN_TURN(key, stream, function, name, ...)                                          \
-    do {                                                                                          \
-        if (!turn_need_is_any()) LAUNCH_WITH_LOCAL_MEMORY(function, name, __VA_ARGS__);           \
-        struct launch_pass pass = launch_gate_enter(key, stream);                                 \
-        struct attempt attempt = local_memory_begin_launch(#name, local_memory_growth(function)); \
-        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                               \
-        if (!attempt.is_refused) do                                                               \
-                result = REAL(name)(__VA_ARGS__);                                                 \
-            while (attempt_retry(&attempt, result));                                              \
-        launch_gate_leave(&pass);                                                                 \
-        return local_memory_end_launch(&attempt, result);                                         \
-    } while (0)
+/* A launch that waited for its turn if turns are needed, and whose local memory is reserved. */
+struct launch {
+    struct launch_pass pass;
+    struct attempt attempt;
+};
+
+/* Whether a launch goes straight to the driver: it needs no turn, and no memory. */
+static inline bool is_free(bool needs_turn, CUfunction function) {
+    return !needs_turn && local_memory_growth(function) == 0;
+}
+
+/* `key` names the kind of launch for the gate's estimates, `stream` is the stream as LEGACY or PER_THREAD name it. */
+static inline struct launch begin(const char *function_name, bool needs_turn, uint64_t key, CUstream stream,
+                                  CUfunction function) {
+    struct launch_pass pass = needs_turn ? launch_gate_enter(key, stream) : (struct launch_pass){0};
+    return (struct launch){pass, local_memory_begin_launch(function_name, local_memory_growth(function))};
+}
+
+static inline CUresult end(struct launch *launch, CUresult result) {
+    launch_gate_leave(&launch->pass);
+    return local_memory_end_launch(&launch->attempt, result);
+}
 
 #define KERNEL_KEY launch_gate_kernel_key(function, grid_x, grid_y, grid_z, block_x, block_y, block_z)
 
@@ -37,53 +45,118 @@ static CUstream stream_of(const CUlaunchConfig *config) { return config ? config
 EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **parameters,
                                void **extra) {
-    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_LEGACY(stream), function, cuLaunchKernel, function, grid_x, grid_y, grid_z,
-                   block_x, block_y, block_z, shared, stream, parameters, extra);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function))
+        return REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                                    parameters, extra);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                                      parameters, extra);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                     CUstream stream, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function, cuLaunchKernel_ptsz, function, grid_x, grid_y,
-                   grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function))
+        return REAL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                                         parameters, extra);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                                           parameters, extra);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    LAUNCH_IN_TURN(key_of_config(config, function), STREAM_OR_LEGACY(stream_of(config)), function, cuLaunchKernelEx,
-                   config, function, parameters, extra);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function)) return REAL(cuLaunchKernelEx)(config, function, parameters, extra);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchKernelEx", needs_turn, key_of_config(config, function),
+                                 STREAM_OR_LEGACY(stream_of(config)), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchKernelEx)(config, function, parameters, extra);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                       void **extra) {
-    LAUNCH_IN_TURN(key_of_config(config, function), STREAM_OR_PER_THREAD(stream_of(config)), function,
-                   cuLaunchKernelEx_ptsz, config, function, parameters, extra);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function)) return REAL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchKernelEx_ptsz", needs_turn, key_of_config(config, function),
+                                 STREAM_OR_PER_THREAD(stream_of(config)), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                           CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_LEGACY(stream), function, cuLaunchCooperativeKernel, function, grid_x, grid_y,
-                   grid_z, block_x, block_y, block_z, shared, stream, parameters);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function))
+        return REAL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                                               stream, parameters);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch =
+        begin("cuLaunchCooperativeKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                                                 stream, parameters);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                                                CUstream stream, void **parameters) {
-    LAUNCH_IN_TURN(KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function, cuLaunchCooperativeKernel_ptsz, function, grid_x,
-                   grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function))
+        return REAL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                                                    stream, parameters);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch =
+        begin("cuLaunchCooperativeKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                                                      shared, stream, parameters);
+    return end(&launch, result);
 }
 
 /* The functions from before CUDA 4. */
 EXPORT CUresult cuLaunch(CUfunction function) {
-    LAUNCH_IN_TURN(launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function, cuLaunch, function);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function)) return REAL(cuLaunch)(function);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch =
+        begin("cuLaunch", needs_turn, launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function);
+    while (attempt_needs_call(&launch.attempt, result)) result = REAL(cuLaunch)(function);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
-    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0), CU_STREAM_LEGACY,
-                   function, cuLaunchGrid, function, width, height);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function)) return REAL(cuLaunchGrid)(function, width, height);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchGrid", needs_turn,
+                                 launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
+                                 CU_STREAM_LEGACY, function);
+    while (attempt_needs_call(&launch.attempt, result)) result = REAL(cuLaunchGrid)(function, width, height);
+    return end(&launch, result);
 }
 
 EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
-    LAUNCH_IN_TURN(launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
-                   STREAM_OR_LEGACY(stream), function, cuLaunchGridAsync, function, width, height, stream);
+    bool needs_turn = turn_need_is_any();
+    if (is_free(needs_turn, function)) return REAL(cuLaunchGridAsync)(function, width, height, stream);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    struct launch launch = begin("cuLaunchGridAsync", needs_turn,
+                                 launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
+                                 STREAM_OR_LEGACY(stream), function);
+    while (attempt_needs_call(&launch.attempt, result))
+        result = REAL(cuLaunchGridAsync)(function, width, height, stream);
+    return end(&launch, result);
 }

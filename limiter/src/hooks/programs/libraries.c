@@ -25,27 +25,29 @@ static bool take_unused(uint64_t library) {
     return hash_table_take(&unused, library).key != 0;
 }
 
-#define LOAD(name, library, ...)                                                   \
-    do {                                                                           \
-        struct measured_call call = measured_call_begin(#name, 0);                 \
-        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;                      \
-        CUresult result = REAL(name)(library, __VA_ARGS__);                        \
-        if (measured_call_fits(&call, result)) {                                   \
-            if (result == CUDA_SUCCESS && library) add_unused((uint64_t)*library); \
-            return result;                                                         \
-        }                                                                          \
-        REAL(cuLibraryUnload)(*library);                                           \
-        return measured_call_refuse(&call);                                        \
-    } while (0)
+static CUresult finish_load(struct measured_call *call, CUresult result, const CUlibrary *library) {
+    if (measured_call_fits(call, result)) {
+        if (result == CUDA_SUCCESS && library) add_unused((uint64_t)*library);
+        return result;
+    }
+    REAL(cuLibraryUnload)(*library);
+    return measured_call_refuse(call);
+}
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
                                   unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    LOAD(cuLibraryLoadData, library, code, jit, jit_values, jit_count, options, values, count);
+    struct measured_call call = measured_call_begin("cuLibraryLoadData", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(
+        &call, REAL(cuLibraryLoadData)(library, code, jit, jit_values, jit_count, options, values, count), library);
 }
 
 EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit, void **jit_values,
                                       unsigned jit_count, CUlibraryOption *options, void **values, unsigned count) {
-    LOAD(cuLibraryLoadFromFile, library, path, jit, jit_values, jit_count, options, values, count);
+    struct measured_call call = measured_call_begin("cuLibraryLoadFromFile", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(
+        &call, REAL(cuLibraryLoadFromFile)(library, path, jit, jit_values, jit_count, options, values, count), library);
 }
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
@@ -61,37 +63,50 @@ static CUresult reconcile_after(CUresult result) {
     return result;
 }
 
-static CUresult refuse_first_use(CUlibrary library) {
-    add_unused((uint64_t)library);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+/* A query of a library's content. */
+struct library_query {
+    CUlibrary library;
+    bool is_first_use;         /* the query may make the driver load the library */
+    struct measured_call call; /* of a first use */
+};
+
+/* Over the limit a first use is refused, but the memory stays until the program unloads the library, for nothing else
+ * frees it. */
+static struct library_query begin_query(const char *function_name, CUlibrary library) {
+    struct library_query query = {.library = library, .is_first_use = take_unused((uint64_t)library)};
+    if (query.is_first_use) query.call = measured_call_begin(function_name, 0);
+    if (query.call.is_refused) add_unused((uint64_t)library);
+    return query;
 }
 
-/* Body of a wrapper that queries a library's content. Over the limit the query is refused, but the memory stays until
- * the program unloads the library, for nothing else frees it. The variadic arguments are the real function's. */
-#define FIRST_USE(name, library, ...)                                                           \
-    do {                                                                                        \
-        if (!take_unused((uint64_t)(library))) return reconcile_after(REAL(name)(__VA_ARGS__)); \
-        struct measured_call call = measured_call_begin(#name, 0);                              \
-        if (call.is_refused) return refuse_first_use(library);                                  \
-        CUresult result = REAL(name)(__VA_ARGS__);                                              \
-        if (result != CUDA_SUCCESS) add_unused((uint64_t)(library));                            \
-        return measured_call_fits(&call, result) ? result : measured_call_refuse(&call);        \
-    } while (0)
+static CUresult finish_query(struct library_query *query, CUresult result) {
+    if (!query->is_first_use) return reconcile_after(result);
+    if (result != CUDA_SUCCESS) add_unused((uint64_t)query->library);
+    return measured_call_fits(&query->call, result) ? result : measured_call_refuse(&query->call);
+}
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
-    FIRST_USE(cuLibraryGetModule, library, module, library);
+    struct library_query query = begin_query("cuLibraryGetModule", library);
+    if (query.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_query(&query, REAL(cuLibraryGetModule)(module, library));
 }
 
 EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
-    FIRST_USE(cuLibraryGetGlobal, library, pointer, bytes, library, name);
+    struct library_query query = begin_query("cuLibraryGetGlobal", library);
+    if (query.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_query(&query, REAL(cuLibraryGetGlobal)(pointer, bytes, library, name));
 }
 
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name) {
-    FIRST_USE(cuLibraryGetManaged, library, pointer, bytes, library, name);
+    struct library_query query = begin_query("cuLibraryGetManaged", library);
+    if (query.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_query(&query, REAL(cuLibraryGetManaged)(pointer, bytes, library, name));
 }
 
 EXPORT CUresult cuLibraryGetUnifiedFunction(void **function, CUlibrary library, const char *symbol) {
-    FIRST_USE(cuLibraryGetUnifiedFunction, library, function, library, symbol);
+    struct library_query query = begin_query("cuLibraryGetUnifiedFunction", library);
+    if (query.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_query(&query, REAL(cuLibraryGetUnifiedFunction)(function, library, symbol));
 }
 
 static CUlibrary library_of(CUkernel kernel) {
@@ -100,6 +115,7 @@ static CUlibrary library_of(CUkernel kernel) {
 }
 
 EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
-    CUlibrary library = library_of(kernel);
-    FIRST_USE(cuKernelGetFunction, library, function, kernel);
+    struct library_query query = begin_query("cuKernelGetFunction", library_of(kernel));
+    if (query.call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_query(&query, REAL(cuKernelGetFunction)(function, kernel));
 }

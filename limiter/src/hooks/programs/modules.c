@@ -4,31 +4,35 @@
 #include "charge/measure/measured_call.h"
 #include "driver/function_table.h"
 
-#define LOAD(name, undo, ...)                                      \
-    do {                                                           \
-        struct measured_call call = measured_call_begin(#name, 0); \
-        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;      \
-        CUresult result = REAL(name)(__VA_ARGS__);                 \
-        if (measured_call_fits(&call, result)) return result;      \
-        undo;                                                      \
-        return measured_call_refuse(&call);                        \
-    } while (0)
+static CUresult finish_load(struct measured_call *call, CUresult result, const CUmodule *module) {
+    if (measured_call_fits(call, result)) return result;
+    REAL(cuModuleUnload)(*module);
+    return measured_call_refuse(call);
+}
 
 EXPORT CUresult cuModuleLoad(CUmodule *module, const char *path) {
-    LOAD(cuModuleLoad, REAL(cuModuleUnload)(*module), module, path);
+    struct measured_call call = measured_call_begin("cuModuleLoad", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(&call, REAL(cuModuleLoad)(module, path), module);
 }
 
 EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-    LOAD(cuModuleLoadData, REAL(cuModuleUnload)(*module), module, image);
+    struct measured_call call = measured_call_begin("cuModuleLoadData", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(&call, REAL(cuModuleLoadData)(module, image), module);
 }
 
 EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
                                    void **values) {
-    LOAD(cuModuleLoadDataEx, REAL(cuModuleUnload)(*module), module, image, count, options, values);
+    struct measured_call call = measured_call_begin("cuModuleLoadDataEx", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(&call, REAL(cuModuleLoadDataEx)(module, image, count, options, values), module);
 }
 
 EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) {
-    LOAD(cuModuleLoadFatBinary, REAL(cuModuleUnload)(*module), module, image);
+    struct measured_call call = measured_call_begin("cuModuleLoadFatBinary", 0);
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_load(&call, REAL(cuModuleLoadFatBinary)(module, image), module);
 }
 
 static CUresult reconcile_after(CUresult result) {

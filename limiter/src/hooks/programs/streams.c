@@ -6,24 +6,28 @@
 #include "compute/gate_teardown.h"
 #include "driver/function_table.h"
 
-#define CREATE(name, stream, ...)                                      \
-    do {                                                               \
-        struct measured_call call = measured_call_begin_if_due(#name); \
-        if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;          \
-        CUresult result = REAL(name)(stream, __VA_ARGS__);             \
-        if (measured_call_fits(&call, result)) return result;          \
-        REAL(cuStreamDestroy_v2)(*(stream));                           \
-        return measured_call_refuse(&call);                            \
-    } while (0)
+static CUresult finish_create(struct measured_call *call, CUresult result, const CUstream *stream) {
+    if (measured_call_fits(call, result)) return result;
+    REAL(cuStreamDestroy_v2)(*stream);
+    return measured_call_refuse(call);
+}
 
-EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) { CREATE(cuStreamCreate, stream, flags); }
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+    struct measured_call call = measured_call_begin_if_due("cuStreamCreate");
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&call, REAL(cuStreamCreate)(stream, flags), stream);
+}
 
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
-    CREATE(cuStreamCreateWithPriority, stream, flags, priority);
+    struct measured_call call = measured_call_begin_if_due("cuStreamCreateWithPriority");
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&call, REAL(cuStreamCreateWithPriority)(stream, flags, priority), stream);
 }
 
 EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, unsigned flags, int priority) {
-    CREATE(cuGreenCtxStreamCreate, stream, context, flags, priority);
+    struct measured_call call = measured_call_begin_if_due("cuGreenCtxStreamCreate");
+    if (call.is_refused) return CUDA_ERROR_OUT_OF_MEMORY;
+    return finish_create(&call, REAL(cuGreenCtxStreamCreate)(stream, context, flags, priority), stream);
 }
 
 /* Turn events that are still to be recorded in the stream are recorded before it is destroyed

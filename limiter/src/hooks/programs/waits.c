@@ -4,22 +4,34 @@
 #include "compute/gate_queue.h"
 #include "driver/function_table.h"
 
-#define WAIT(name, ...)                                  \
-    do {                                                 \
-        struct host_wait wait = gate_queue_begin_wait(); \
-        CUresult result = REAL(name)(__VA_ARGS__);       \
-        gate_queue_end_wait(&wait);                      \
-        return result;                                   \
-    } while (0)
+static CUresult finish(const struct host_wait *wait, CUresult result) {
+    gate_queue_end_wait(wait);
+    return result;
+}
 
-EXPORT CUresult cuCtxSynchronize(void) { WAIT(cuCtxSynchronize); }
+EXPORT CUresult cuCtxSynchronize(void) {
+    struct host_wait wait = gate_queue_begin_wait();
+    return finish(&wait, REAL(cuCtxSynchronize)());
+}
 
 /* The gate is that of the calling thread's context, which may belong to another card: then the turn of the context's
  * card is asked for after the time of silence, as for functions without a wrapper. */
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) { WAIT(cuCtxSynchronize_v2, context); }
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
+    struct host_wait wait = gate_queue_begin_wait();
+    return finish(&wait, REAL(cuCtxSynchronize_v2)(context));
+}
 
-EXPORT CUresult cuStreamSynchronize(CUstream stream) { WAIT(cuStreamSynchronize, stream); }
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
+    struct host_wait wait = gate_queue_begin_wait();
+    return finish(&wait, REAL(cuStreamSynchronize)(stream));
+}
 
-EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) { WAIT(cuStreamSynchronize_ptsz, stream); }
+EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+    struct host_wait wait = gate_queue_begin_wait();
+    return finish(&wait, REAL(cuStreamSynchronize_ptsz)(stream));
+}
 
-EXPORT CUresult cuEventSynchronize(CUevent event) { WAIT(cuEventSynchronize, event); }
+EXPORT CUresult cuEventSynchronize(CUevent event) {
+    struct host_wait wait = gate_queue_begin_wait();
+    return finish(&wait, REAL(cuEventSynchronize)(event));
+}

@@ -2,26 +2,108 @@
 #include "driver/function_table.h"
 #include "hooks/view/processes.h"
 
-/* Defines the wrapper of one version of a list. Invalid arguments are left to the driver. */
-#define LIST(name, Info)                                                                                              \
-    static nvmlReturn_t read_##name(const struct process_query *query, unsigned *count, void *entries) {              \
-        return REAL(name)(query->device, count, entries);                                                             \
-    }                                                                                                                 \
-    EXPORT nvmlReturn_t name(nvmlDevice_t device, unsigned *count, Info infos[]) {                                    \
-        struct process_query query = {.read = read_##name, .device = device, .layout = LAYOUT(Info)};                 \
-        if (!count || (*count && !infos) || !processes_are_filtered(&query)) return REAL(name)(device, count, infos); \
-        return processes_answer(&query, count, infos);                                                                \
-    }
+/* Answers one version of a list, which `query.read` asks the driver for. Invalid arguments are left to the driver. */
+static nvmlReturn_t answer(struct process_query query, unsigned *count, void *entries) {
+    bool is_valid = count && (!*count || entries);
+    if (!is_valid || !processes_are_filtered(&query)) return query.read(&query, count, entries);
+    return processes_answer(&query, count, entries);
+}
 
-LIST(nvmlDeviceGetComputeRunningProcesses, nvmlProcessInfo_v1_t)
-LIST(nvmlDeviceGetComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
-LIST(nvmlDeviceGetComputeRunningProcesses_v3, nvmlProcessInfo_t)
-LIST(nvmlDeviceGetGraphicsRunningProcesses, nvmlProcessInfo_v1_t)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlProcessInfo_v2_t)
-LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlProcessInfo_t)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
-LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
+static nvmlReturn_t read_compute_v1(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetComputeRunningProcesses)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                         nvmlProcessInfo_v1_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_compute_v1, .device = device, .layout = LAYOUT(nvmlProcessInfo_v1_t)},
+        count, infos);
+}
+
+static nvmlReturn_t read_compute_v2(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetComputeRunningProcesses_v2)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_v2_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_compute_v2, .device = device, .layout = LAYOUT(nvmlProcessInfo_v2_t)},
+        count, infos);
+}
+
+static nvmlReturn_t read_compute_v3(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetComputeRunningProcesses_v3)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_compute_v3, .device = device, .layout = LAYOUT(nvmlProcessInfo_t)}, count,
+        infos);
+}
+
+static nvmlReturn_t read_graphics_v1(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetGraphicsRunningProcesses)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                          nvmlProcessInfo_v1_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_graphics_v1, .device = device, .layout = LAYOUT(nvmlProcessInfo_v1_t)},
+        count, infos);
+}
+
+static nvmlReturn_t read_graphics_v2(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetGraphicsRunningProcesses_v2)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_v2_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_graphics_v2, .device = device, .layout = LAYOUT(nvmlProcessInfo_v2_t)},
+        count, infos);
+}
+
+static nvmlReturn_t read_graphics_v3(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetGraphicsRunningProcesses_v3)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_t infos[]) {
+    return answer(
+        (struct process_query){.read = read_graphics_v3, .device = device, .layout = LAYOUT(nvmlProcessInfo_t)}, count,
+        infos);
+}
+
+static nvmlReturn_t read_mps_v1(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetMPSComputeRunningProcesses)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_v1_t infos[]) {
+    return answer((struct process_query){.read = read_mps_v1, .device = device, .layout = LAYOUT(nvmlProcessInfo_v1_t)},
+                  count, infos);
+}
+
+static nvmlReturn_t read_mps_v2(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetMPSComputeRunningProcesses_v2)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_v2_t infos[]) {
+    return answer((struct process_query){.read = read_mps_v2, .device = device, .layout = LAYOUT(nvmlProcessInfo_v2_t)},
+                  count, infos);
+}
+
+static nvmlReturn_t read_mps_v3(const struct process_query *query, unsigned *count, void *entries) {
+    return REAL(nvmlDeviceGetMPSComputeRunningProcesses_v3)(query->device, count, entries);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_t infos[]) {
+    return answer((struct process_query){.read = read_mps_v3, .device = device, .layout = LAYOUT(nvmlProcessInfo_t)},
+                  count, infos);
+}
 
 static nvmlReturn_t read_details(const struct process_query *query, unsigned *count, void *entries) {
     nvmlProcessDetailList_t list = {nvmlProcessDetailList_v1, query->mode, *count, entries};
