@@ -53,8 +53,8 @@ void container_read_limits(struct container *container);
 /* Opens the region again: a process that connects now uses the file that is there now. */
 void container_open_region(struct container *container);
 
-/* The fields of those names in the card's row in the region, CLOCK_MONOTONIC in ns, as untrusted as the region; 0 if
- * there is no such row. */
+/* The fields `busy_until` and `awaited_until` of a card's row in the container's region, CLOCK_MONOTONIC in ns; 0 if
+ * the region has no row of the card. The container can write them, so they are not trusted. */
 struct container_use {
     uint64_t busy_until, awaited_until;
 };

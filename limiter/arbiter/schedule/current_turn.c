@@ -131,8 +131,9 @@ void current_turn_note_done(struct schedule *schedule, uint64_t drains_at, bool 
 
 static uint64_t busy_since(uint64_t since, uint64_t busy_until) { return busy_until > since ? busy_until - since : 0; }
 
-/* A turn that ended by itself is short if all of it was. It is long if it went on for long after another client began
- * to wait: how long it lasted before says nothing. An unused turn says nothing at all. */
+/* Learns from a turn that its client ended. The turn was short if it was short from its beginning to its end. It was
+ * long if it went on for a long time after another client had begun to wait; the time before that does not count,
+ * because nobody wanted the card then. From a turn in which nothing was launched, nothing is learnt. */
 static void learn_own_end(struct tenant *tenant, const struct current_turn *turn, uint64_t busy_until) {
     uint64_t short_max = min_u64(TENANT_SHORT_TURN, turn_allowance_own_budget(&tenant->demand, turn->budget) / 2);
     uint64_t used = busy_since(turn->began_at, busy_until);
@@ -142,14 +143,15 @@ static void learn_own_end(struct tenant *tenant, const struct current_turn *turn
         tenant_learn_turn_length(tenant, false);
 }
 
-/* Of turns for whose end no client waited, only one that used its budget at once says something. */
+/* Learns from a turn for whose end no client waited: only if it used its budget without a pause, it was long. */
 static void learn_uncontested(struct tenant *tenant, const struct current_turn *turn, uint64_t ended) {
     uint64_t length = busy_since(turn->began_at, ended);
     bool used_budget = turn->done_at && length >= turn->budget && length < turn->budget + TENANT_SHORT_TURN;
     if (used_budget) tenant_learn_turn_length(tenant, false);
 }
 
-/* A turn that the arbiter ended says nothing about its tenant, unless it was long nevertheless. */
+/* Learns from the length of a turn. Of turns that the arbiter ended only the long ones count, because the others might
+ * have been longer. */
 static void learn_turn_length(struct tenant *tenant, const struct current_turn *turn, uint64_t ended,
                               uint64_t idle_since) {
     bool is_contested = turn->contested_since && (!turn->done_at || turn->contested_since < turn->done_at);

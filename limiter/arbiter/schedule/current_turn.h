@@ -26,7 +26,7 @@ void current_turn_note_waiter(struct schedule *schedule, uint64_t now);
  * than `ended` if the turn was revoked because its client launched nothing more. */
 void current_turn_end(struct schedule *schedule, uint64_t ended, uint64_t idle_since);
 
-/* Asks the holder to launch nothing more, by `yield` in its page. */
+/* Asks the holder to launch nothing more, by `yield_turn` in its page. */
 void current_turn_ask_to_yield(struct schedule *schedule, uint64_t now);
 
 /* The holder has sent DONE: its work drains at `drains_at`. `is_awaited`: it will say when it has. */

@@ -94,8 +94,9 @@ struct next_turn next_turn_choose(struct schedule *schedule, uint64_t now) {
     return (struct next_turn){best_waiting(schedule, now), false};
 }
 
-/* What the tenant lacks, in ns of the card, beside the one that had the last turn and wants another. Of two that
- * alternate and have the same, each is half a turn ahead after its own turn. Negative: what it had too much. */
+/* How much less of the card's time, in ns, a tenant has had than the tenant of the last turn, which waits for another;
+ * negative: how much more. 0 if their virtual times do not decide between the two. Half of the last turn is subtracted:
+ * when two tenants that take turns have had equal times, the tenant of the last turn is half a turn ahead. */
 static int64_t lacks(const struct schedule *schedule, int tenant) {
     const struct tenant *own = &schedule->tenants[tenant];
     if (had_last_turn(schedule, tenant) || !clients_is_connected(schedule, schedule->last_client)) return 0;
@@ -106,8 +107,8 @@ static int64_t lacks(const struct schedule *schedule, int tenant) {
     return (int64_t)lag_behind(own, last) - (int64_t)turn / 2;
 }
 
-/* Half of what the tenant lacks: turns are never exactly as long as they should be, and if a turn made up for all of
- * the last one's error, the error of each would count twice. */
+/* A turn makes up for half of what its tenant lacks. No turn is exactly as long as it should be, and if each made up
+ * for all of the difference, the error of the last turn would come back in the next one. */
 uint64_t next_turn_budget(const struct schedule *schedule, int tenant, uint64_t budget) {
     int64_t lacking = lacks(schedule, tenant) / 2, most = (int64_t)budget / 4;
     return (uint64_t)((int64_t)budget + max_i64(min_i64(lacking, most), -most));

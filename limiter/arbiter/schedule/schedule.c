@@ -12,7 +12,8 @@
 #include "arbiter/watermark/watermark.h"
 #include "common/arithmetic.h"
 
-/* What a claim of still more work after DONE is taken for. */
+/* How long the work of a turn is taken to last after DONE if the client says that it lasts longer than any kernel may
+ * (TENANT_LONG_KERNEL). */
 #define REST_MAX (250 * NS_PER_MS)
 
 struct schedule *schedule_open(unsigned high, unsigned low) {

@@ -10,8 +10,10 @@
  *
  * The caller does this after each event, and at the time that schedule_run returned last:
  *     tenant = schedule_run_tenant_to_check(schedule, now);
- *     if (tenant != SCHEDULE_NONE)
- *         schedule_run_note_use(schedule, busy_until_in_the_region_of(tenant), awaited_until_likewise, now);
+ *     if (tenant != SCHEDULE_NONE) {
+ *         use = the fields `busy_until` and `awaited_until` of the card's row in the tenant's region;
+ *         schedule_run_note_use(schedule, use.busy_until, use.awaited_until, now);
+ *     }
  *     schedule_run(schedule, now);
  *     while ((client = clients_next_changed(schedule)) != SCHEDULE_NONE)
  *         publish(schedule_page(schedule, client));

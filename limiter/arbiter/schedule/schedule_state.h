@@ -58,16 +58,16 @@ struct schedule {
     uint64_t last_floor_turn_at;          /* when the starvation floor last gave a turn */
     uint32_t last_turn_number;            /* numbers are not reused */
     int32_t last_client;                  /* the client that had the last turn */
-    uint64_t last_turn_ns;                /* how long it had it */
+    uint64_t last_turn_ns;                /* how long `last_client` had that turn */
     int32_t preempting_tenant;            /* the tenant for which the current turn is ended early */
-    int32_t preempted_tenant;             /* the tenant whose turn that is; valid while `preempting_tenant` is */
-    unsigned active_tenants_at_refresh;   /* active tenants at the last contention_refresh */
-    uint64_t next_census_at;              /* when active tenants are counted again */
-    bool is_contention_stale;             /* contention_refresh is due */
-    int32_t tenants_high;                 /* one past the highest tenant index ever used */
-    int32_t clients_high;                 /* one past the highest client index ever used */
-    int32_t free_client;                  /* first of the list of free entries below `clients_high` */
-    int32_t connected_tenants;            /* tenants with at least one client */
+    int32_t preempted_tenant; /* the tenant of the turn that is ended early; valid while `preempting_tenant` is */
+    unsigned active_tenants_at_refresh; /* active tenants at the last contention_refresh */
+    uint64_t next_census_at;            /* when active tenants are counted again */
+    bool is_contention_stale;           /* contention_refresh is due */
+    int32_t tenants_high;               /* one past the highest tenant index ever used */
+    int32_t clients_high;               /* one past the highest client index ever used */
+    int32_t free_client;                /* first of the list of free entries below `clients_high` */
+    int32_t connected_tenants;          /* tenants with at least one client */
     int32_t waiting_clients;
     int32_t changed_count;             /* entries of `changed` */
     int32_t changed[SCHEDULE_CLIENTS]; /* clients whose page is to be published */

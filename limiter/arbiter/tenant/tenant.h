@@ -42,7 +42,7 @@ struct tenant {
     uint64_t last_active_at;             /* when it last wanted or held the card */
     uint64_t waiting_since; /* when it began to wait, or had its last turn if that is later; 0 = does not wait */
     uint64_t floor_met_at;  /* when it had last held the card for TENANT_FLOOR_BUDGET, in one turn or in several */
-    uint64_t floor_ns;      /* held since then */
+    uint64_t floor_ns;      /* how long it has held the card since `floor_met_at` */
     struct overrun_budget overrun_budget;
     struct arrival_predictor arrivals; /* of `regular_client` */
     struct pause_predictor pauses;     /* of `regular_client` */
@@ -53,7 +53,7 @@ struct tenant {
     uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
     uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
     uint64_t suitable_turn_ns;   /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
-    uint64_t held_ns;            /* in all */
+    uint64_t held_ns;            /* how long it has held the card in all */
 };
 
 /* A tenant with full credit that counts as latency-sensitive until its turns show otherwise. */

@@ -58,7 +58,7 @@ struct region_window {
 
 /* The account of one card. */
 struct region_card {
-    uint8_t uuid[UUID_SIZE]; /* locked, written once, before `taken` */
+    uint8_t uuid[UUID_SIZE]; /* locked, written once, before `is_valid` */
     uint64_t used;           /* locked: bytes charged: the sum of the slots' `used`, and `orphaned` */
     uint64_t limit;          /* locked: limit in bytes that the last reservation was compared with */
     uint64_t peak;           /* locked: highest value of `used` */

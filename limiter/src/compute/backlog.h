@@ -16,7 +16,7 @@ struct backlog {
     unsigned large;         /* periods in a row that showed that it is large */
     unsigned uninformative; /* periods in a row that showed nothing */
     bool is_held_back;      /* in this period, the gate made a launch wait */
-    bool is_large;          /* ... although much work was in flight */
+    bool is_large;          /* in this period, the gate made a launch wait although much work was in flight */
 };
 
 /* The host wants to launch at `now`: after a pause, a new period begins. */

@@ -68,8 +68,8 @@ static uint64_t average_with(const struct estimate *row, uint64_t ns) {
     return (row->ns * past + ns) / (past + 1);
 }
 
-/* An outlier counts as if it were just short of one. A second one in a row means that the kernel does something else
- * now, and a new average begins with it. */
+/* An outlier counts as the longest time that is not an outlier. A second outlier in a row means that the kernel does
+ * something else now: a new average begins with the second one. */
 static uint64_t without_outlier(struct estimate *row, uint64_t ns) {
     uint64_t longest = row->ns * OUTLIER_FACTOR;
     bool is_outlier = row->count >= FIRST_SAMPLES && ns > longest, is_confirmed = is_outlier && row->is_outlier;

@@ -30,14 +30,15 @@
  * so such a wait does not show that the card was busy. */
 #define WAIT_MIN (20 * NS_PER_US)
 
-/* Longest average launch of a program that is queued: a longer one is nearly a segment of its own, with a wait and a
- * write for each kernel, and its host is ahead of the card in any case. A program that is queued remains so up to a
- * little more, because each change costs a turn. */
+/* Launches are queued while their average GPU time is at most this. A longer launch would nearly be a segment of its
+ * own, with a wait and a write for each kernel; and a host that launches such kernels is ahead of the card without a
+ * queue. Once launches are queued the bound is a little higher, because each change between the two ways costs a turn.
+ */
 #define LAUNCH_MAX        (80 * NS_PER_US)
 #define LAUNCH_MAX_QUEUED (90 * NS_PER_US)
 
-/* Weight of one launch in the average: 1 / AVERAGE_OVER. The launches of an optimizer are longer than those of the
- * layers before, and tens of them must not change the average much. */
+/* AVERAGE_OVER: one launch has a weight of 1 / AVERAGE_OVER in the average. In a training step, the tens of launches of
+ * the optimizer are longer than those of the layers, and must not change the average much. */
 enum { THREAD_STACK = 256 * 1024, AVERAGE_OVER = 256 };
 
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate) {
@@ -300,8 +301,9 @@ static void note_drained(struct gate *gate) {
     turn_bound_drain(&gate->turn, 0, clock_now());
 }
 
-/* The arbiter waits for this before it gives the next turn to a best-effort tenant. A turn that was given back with
- * more work than there was also keeps the card idle for other tenants, unless the arbiter is told. */
+/* Tells the arbiter when the work of a turn that was given back has drained. The arbiter waits for that before it gives
+ * the next turn to a best-effort tenant; and if the work took less time than announced, the card would stay idle until
+ * the announced time. */
 static void correct_drain_time(struct gate *gate) {
     gate->phase = CLOSING;
     note_drained(gate);

@@ -37,7 +37,7 @@ struct gate {
                               driver's or while a thread waits for a turn */
     uint32_t changes;      /* atomic; futex word, counts: the phase has changed, or a launch has left the driver */
     unsigned waiters;      /* threads that wait for a change */
-    enum phase phase;      /* see above */
+    enum phase phase;      /* see `enum phase` */
     unsigned launches_in_driver; /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe;
                                     they use entries of `events` without the mutex */
     bool are_launches_awaited;   /* a thread may wait until none is in the driver */

@@ -117,8 +117,9 @@ void queue_pace_release_all(struct gate *gate) {
         queue_page_open(gate->index, (uint32_t)segments_open_next(&gate->segments));
 }
 
-/* There is room when no more than the depth is left. The card should begin the next open segment when no more is left
- * than it has not begun: if it does not, all that follows is later, too. */
+/* Looks again at the earlier of two times, by the estimates of the open work that is not done. When that work is down
+ * to the turn's depth, the next segment may be opened. When it is down to the segments that the card has not begun, the
+ * card should begin the next of them: if it is late, everything behind that segment is late, too. */
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now) {
     uint64_t rest = turn_remaining(&gate->turn, now);
     uint64_t least = max_u64(gate->turn.limits.depth, segments_not_begun_ns(&gate->segments));

@@ -32,7 +32,7 @@ bool turn_request_is_needed(const struct turn_request *request, bool has_share);
 void turn_request_update(struct turn_request *request);
 
 /* Waits for the turn and returns its limits. Returns without a turn if nothing limits the process any more, LOCK_REGION
- * cannot be taken, or the arbiter gives no turn within 5 s; so launches are delayed_launches but never fail. Takes
+ * cannot be taken, or the arbiter gives no turn within 5 s; so launches are delayed but never fail. Takes
  * LOCK_REGION and LOCK_ARBITER_LINK; the caller owns the gate and holds no lock. */
 struct turn_limits turn_request_take(struct turn_request *request);
 

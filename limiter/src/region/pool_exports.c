@@ -28,7 +28,7 @@ static int index_for(const struct region *region, const struct region_pool_expor
     return free_row;
 }
 
-/* Writes `kind` last: if this process dies before, the row stays free. */
+/* Writes `role` last: if this process dies before, the row stays free. */
 bool pool_exports_add(struct region *region, const struct region_pool_export *row) {
     int index = index_for(region, row);
     if (index < 0) return false;

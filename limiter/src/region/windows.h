@@ -8,7 +8,8 @@
 #include "common/region_layout.h"
 
 /* Closes the windows that are complete at `now` (CLOCK_MONOTONIC in ns), after a charge. The caller holds the region's
- * lock (LOCK_REGION). Readers judge how old the last closed window is (`lately` in vgpu/domain/formats/region.py). */
+ * lock (LOCK_REGION). A window that is long over stays as it is until the next charge, so readers compare its end with
+ * the present time (`recent_share` in vgpu/domain/formats/region.py). */
 void windows_update(struct region_card *card, uint64_t now);
 
 #endif

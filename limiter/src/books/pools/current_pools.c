@@ -7,7 +7,8 @@
 #include "region/account.h"
 
 /* A new pool has reserved nothing and is charged nothing. The memory of a pool that existed before may already be in a
- * measured charge: its `settled` is set out of date, so that a measurement charges it instead of the difference. */
+ * measured charge: its `corrections_when_charged` is set out of date, so that a measurement charges the pool, instead
+ * of the difference between what it has reserved and what is charged. */
 static struct pool *add_pool(CUmemoryPool handle, CUdevice device, bool is_managed, bool is_new) {
     struct pool added = {.handle = handle, .card = -1, .is_managed = is_managed};
     struct region *region = container_region();

@@ -93,7 +93,7 @@ struct pool pools_remove(CUmemoryPool handle);
 /* Removes any one pool; otherwise like pools_remove. */
 struct pool pools_remove_any(void);
 
-/* Asks the driver what a pool has reserved, and stores it in `seen`. The caller holds LOCK_POOLS. */
+/* Asks the driver what a pool has reserved, and stores it in `last_reserved`. The caller holds LOCK_POOLS. */
 void pools_read_reserved(struct pool *pool);
 
 /* Applies pools_read_reserved to each pool of a card, and stores the sum of those that NVML counts in `measured`. False

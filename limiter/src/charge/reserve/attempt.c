@@ -97,9 +97,9 @@ bool attempt_retry(struct attempt *attempt, CUresult result) {
 static bool record_piece(struct attempt *attempt, CUdeviceptr pointer) {
     if (pointers_join_chunk(pointer)) return true;
     if (!reserve(attempt, GRANULARITY)) return false;
-    bool is_charged_twice = false;
-    bool is_recorded = pointers_add_piece(pointer, attempt->reservation.card, &is_charged_twice);
-    if (!is_recorded || is_charged_twice) release_charge(attempt->reservation.card, GRANULARITY);
+    bool is_surplus = false; /* another thread has charged the chunk meanwhile */
+    bool is_recorded = pointers_add_piece(pointer, attempt->reservation.card, &is_surplus);
+    if (!is_recorded || is_surplus) release_charge(attempt->reservation.card, GRANULARITY);
     return is_recorded;
 }
 

@@ -1,5 +1,5 @@
-/* Kinds of memory that `charge` cannot correct itself: physical memory, pools, memory of graphs. Each is a table of
- * functions that its module in hooks/ defines. main/memory_classes.c lists them, because charge/ may not include
+/* Kinds of memory whose charge their own modules correct: physical memory, pools, memory of graphs. Each is a table of
+ * functions that its module in hooks/ defines. main/memory_classes.c lists the tables, because charge/ may not include
  * hooks/. The caller of these functions holds no lock. */
 #ifndef VGPU_CHARGE_RESERVE_MEMORY_CLASS_H
 #define VGPU_CHARGE_RESERVE_MEMORY_CLASS_H
