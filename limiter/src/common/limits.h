@@ -1,4 +1,5 @@
-/* The limits file: its layout, and decoding that is safe against a concurrent writer. Pure. Mirrored by vgpu/domain/formats/limits.py.
+/* The limits file: its layout, and decoding that is safe against a concurrent writer. Pure. Mirrored by
+ * vgpu/domain/formats/limits.py.
  *
  * The file has two slots. A writer on the host fills the slot that is not active and then flips `active`, so a writer
  * that dies half-way leaves the former limits intact. Readers map the file and check a slot's checksum on a copy. */
