@@ -1,14 +1,14 @@
 """Compiles the shared library, its proxies and the arbiter: `python -m limiter.build`, and `check`, `format`.
 
 The headers come from NVIDIA's wheels (`limiter.build.headers`), the compiler from another wheel
-(`limiter.build.toolchain`). Neither is needed to run what is compiled.
+(`limiter.build.toolchain`), pyelftools reads what was compiled. None of them is needed to run it.
 """
 
 import platform
 import tempfile
 from pathlib import Path
 
-from limiter.build import elf_rules, toolchain
+from limiter.build import toolchain
 from limiter.build.toolchain import compiler, link_empty, run
 from limiter.installation import ARBITER, LIBRARY
 
@@ -81,8 +81,8 @@ def build(architecture: str, folder: Path = _OUTPUT) -> None:
     )
     for soname, kind in PROXIES.items():
         _build_proxy(architecture, soname, kind, folder)
-    elf_rules.check_library(folder / LIBRARY)
     _build_arbiter(architecture, folder)
+    _check(folder)
 
 
 def library_sources() -> list[Path]:
@@ -98,6 +98,12 @@ def arbiter_sources() -> list[Path]:
 def _build_arbiter(architecture: str, folder: Path) -> None:
     command = [*compiler(architecture), *flags(), "-O2", "-g0", *_LINK_ARBITER, *map(str, arbiter_sources())]
     run([*command, "-o", str(folder / ARBITER)])
+
+
+def _check(folder: Path) -> None:
+    from limiter.build import elf_rules  # noqa: PLC0415 - needs pyelftools; machines that run what is compiled lack it
+
+    elf_rules.check_library(folder / LIBRARY)
     elf_rules.check_program(folder / ARBITER)
 
 

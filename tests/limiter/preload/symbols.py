@@ -2,7 +2,7 @@
 
 `python -m tests.limiter.preload.symbols` prints one line, after one for each difference, and exits 1 where there are
 any. It limits itself unless the library is preloaded already. It needs NVIDIA's driver, or the simulated one, and
-nothing else that is not in Python: also on a machine without our environment.
+of our environment pyelftools only.
 """
 
 import ctypes
