@@ -56,9 +56,13 @@ def violations(root: Path, table: Table, include_paths: Sequence[Path] = ()) -> 
     name = root.resolve().name
     return [
         *(f"{name}/{file}: the table has no folder {file.parent}" for file in files if str(file.parent) not in table),
-        *(f"{name}/{each.file}:{each.line}: no file {each.name}" for each in includes if each.target is None),
-        *(_upward(name, table, each) for each in includes if _is_upward(table, each)),
-        *_long_cycles(name, [each for each in includes if each.is_between_modules]),
+        *(
+            f"{name}/{include.file}:{include.line}: no file {include.name}"
+            for include in includes
+            if include.target is None
+        ),
+        *(_upward(name, table, include) for include in includes if _is_upward(table, include)),
+        *_long_cycles(name, [include for include in includes if include.is_between_modules]),
     ]
 
 
@@ -92,25 +96,31 @@ def _is_upward(table: Table, include: Include) -> bool:
 
 def _upward(name: str, table: Table, include: Include) -> str:
     source, target = include.file.parent, include.target.parent if include.target else None
-    allowed = ", ".join(f"{name}/{each}" for each in table.get(str(source), ())) or "none"
+    allowed = ", ".join(f"{name}/{folder}" for folder in table.get(str(source), ())) or "none"
     return f"{name}/{include.file}:{include.line}: {name}/{source} may not include {name}/{target} (allowed: {allowed})"
 
 
 def _long_cycles(name: str, includes: Sequence[Include]) -> Iterator[str]:
     edges: dict[Path, set[Path]] = {}
-    for each in includes:
-        edges.setdefault(_module(each.file), set()).add(_module(each.target or each.file))
+    for include in includes:
+        edges.setdefault(_module(include.file), set()).add(_module(include.target or include.file))
     for cycle in _cycles(edges):
         if len(cycle) > LONGEST_CYCLE:
-            yield f"include cycle of {len(cycle)} files: {', '.join(f'{name}/{each}' for each in sorted(cycle))}"
-            within = [each for each in includes if {_module(each.file), _module(each.target or each.file)} <= cycle]
-            yield from (f"  {name}/{each.file}:{each.line} includes {name}/{each.target}" for each in within)
+            yield f"include cycle of {len(cycle)} files: {', '.join(f'{name}/{module}' for module in sorted(cycle))}"
+            within = [
+                include
+                for include in includes
+                if {_module(include.file), _module(include.target or include.file)} <= cycle
+            ]
+            yield from (
+                f"  {name}/{include.file}:{include.line} includes {name}/{include.target}" for include in within
+            )
 
 
 def _cycles(edges: Mapping[Path, set[Path]]) -> list[frozenset[Path]]:
     """Return the sets of modules that all reach each other (strongly connected components with an edge)."""
     reach = {module: _reachable(edges, module) for module in edges}
-    cycles = (frozenset(other for other in reach[each] if each in reach.get(other, ())) for each in edges)
+    cycles = (frozenset(other for other in reach[module] if module in reach.get(other, ())) for module in edges)
     return sorted({cycle for cycle in cycles if cycle}, key=sorted)
 
 

@@ -37,7 +37,7 @@ def tidy(sources: Sequence[Path], flags: Sequence[str]) -> None:
     commands = [["clang-tidy", "--quiet", config, *map(str, part), "--", *flags, *_libc_headers()] for part in parts]
     with ThreadPoolExecutor(JOBS) as pool:
         done = list(pool.map(_run_quietly, commands))
-    if faults := [each.stdout + each.stderr for each in done if each.returncode]:
+    if faults := [process.stdout + process.stderr for process in done if process.returncode]:
         raise SystemExit("\n".join(faults))
 
 

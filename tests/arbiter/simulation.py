@@ -115,7 +115,7 @@ class World:
         """Runs the schedule, as the arbiter does after an event and at the time that `schedule_run` returned."""
         index = self.library.schedule_run_tenant_to_check(self.schedule, U64(self.now))
         if index >= 0:
-            tenant = next(each for each in self.tenants if each.index == index)
+            tenant = next(tenant for tenant in self.tenants if tenant.index == index)
             note = self.library.schedule_run_note_use
             note(self.schedule, U64(tenant.busy_until), U64(tenant.awaited_until), U64(self.now))
         due = self.library.schedule_run(self.schedule, U64(self.now))

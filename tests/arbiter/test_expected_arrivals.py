@@ -174,9 +174,9 @@ def test_the_card_is_kept_free_for_at_most_a_thirty_second_of_its_time(make_worl
         world.run(10 * MS // 3)
         three.append(ObservedInference(world, world.tenant(demand(30)), kernel=50 * US))
     world.run(SECOND)
-    before = sum(each.kept for each in three)
+    before = sum(process.kept for process in three)
     world.run(3 * SECOND)
-    assert 100 * (sum(each.kept for each in three) - before) / (3 * SECOND) == pytest.approx(100 / 32, abs=0.1)
+    assert 100 * (sum(process.kept for process in three) - before) / (3 * SECOND) == pytest.approx(100 / 32, abs=0.1)
 
 
 def test_a_client_that_never_returns_costs_nothing(make_world: MakeWorld) -> None:

@@ -16,12 +16,14 @@ NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)  # a simulated hist
 def oracle_shares(demands: Sequence[Demand], capacity: float) -> list[float]:
     """Shares of continuous loads: fixed shares first; the remaining time is divided among burst tenants by weight, but
     none gets less than its guarantee."""
-    fixed = [each.guarantee if each.policy == 0 else 0 for each in demands]
-    left, rest = capacity - sum(fixed), [each for each in demands if each.policy != 0]
+    fixed = [asked.guarantee if asked.policy == 0 else 0 for asked in demands]
+    left, rest = capacity - sum(fixed), [asked for asked in demands if asked.policy != 0]
     level = 0.0
-    while rest and sum(max(each.guarantee, level * each.weight) for each in rest) < left:
+    while rest and sum(max(asked.guarantee, level * asked.weight) for asked in rest) < left:
         level += 0.001
-    return [float(each.guarantee) if each.policy == 0 else max(each.guarantee, level * each.weight) for each in demands]
+    return [
+        float(asked.guarantee) if asked.policy == 0 else max(asked.guarantee, level * asked.weight) for asked in demands
+    ]
 
 
 guarantees = st.lists(st.integers(5, 40), min_size=1, max_size=5).filter(lambda cores: sum(cores) <= 90)
@@ -42,12 +44,12 @@ def test_shares_equal_those_of_the_oracle(
 ) -> None:
     demands = (*guaranteed, *[demand()] * unlimited)
     with World(pure) as world:
-        for each in demands:
-            Process(world, world.tenant(each), kernel)
+        for asked in demands:
+            Process(world, world.tenant(asked), kernel)
         world.run(SECOND)
         got = world.shares(3 * SECOND)
-    for each, share, expected in zip(demands, got, oracle_shares(demands, sum(got)), strict=True):
-        assert abs(share - expected) <= (1 if each.policy == 0 else 5)
+    for asked, share, expected in zip(demands, got, oracle_shares(demands, sum(got)), strict=True):
+        assert abs(share - expected) <= (1 if asked.policy == 0 else 5)
 
 
 @settings(max_examples=12, phases=NO_SHRINKING)
@@ -64,15 +66,15 @@ def test_a_tenant_gets_its_guarantee_beside_any_other_clients(
     pure: ctypes.CDLL, cores: list[int], behaviours: list[tuple[str, int]], unlimited: int, quick: bool
 ) -> None:
     cores = [
-        each * 60 // max(60, sum(cores)) for each in cores
+        percent * 60 // max(60, sum(cores)) for percent in cores
     ]  # leaves room for the false clients and the cost of their turns
     with World(pure) as world:
-        for each in cores:
-            Process(world, world.tenant(demand(each)))
+        for percent in cores:
+            Process(world, world.tenant(demand(percent)))
         for behaviour, guarantee in behaviours:
             FalseClient(
                 world,
-                world.tenant(demand(guarantee * 20 // max(20, sum(each for _, each in behaviours)))),
+                world.tenant(demand(guarantee * 20 // max(20, sum(asked for _, asked in behaviours)))),
                 *BEHAVIOURS[behaviour],
             )
         for _ in range(unlimited):
@@ -81,7 +83,7 @@ def test_a_tenant_gets_its_guarantee_beside_any_other_clients(
             Inference(world, world.tenant(demand(5)))
         world.run(4 * SECOND)  # after which the overrun budgets, 250 ms for each false client, are used up
         got = world.shares(3 * SECOND)
-    assert all(share >= each - 1.5 for share, each in zip(got, cores, strict=False))
+    assert all(share >= percent - 1.5 for share, percent in zip(got, cores, strict=False))
 
 
 @settings(max_examples=12, phases=NO_SHRINKING)
@@ -94,7 +96,7 @@ def test_the_card_is_not_idle_while_an_unlimited_tenant_waits(
 ) -> None:
     """An unlimited tenant always waits, so only handovers are lost: at most 0.2 ms of 3 ms."""
     with World(pure) as world:
-        for each in (*demands, demand()):
-            Process(world, world.tenant(each), kernel)
+        for asked in (*demands, demand()):
+            Process(world, world.tenant(asked), kernel)
         world.run(SECOND)
         assert sum(world.shares(2 * SECOND)) >= 90

@@ -72,8 +72,8 @@ def test_connections_without_a_hello_do_not_delay_others(node: Node) -> None:
     honest, _, container = pair(node)
     silent = [open_connection(container.socket) for _ in range(100)]
     assert is_served(honest)
-    for each in silent:
-        each.close()
+    for opened in silent:
+        opened.close()
 
 
 HOLD = """
@@ -89,7 +89,7 @@ for _ in range(count):
         lost += 1
 print(len(held), flush=True)
 sys.stdin.read()
-print(lost + sum(each.has_ended(0.001) for each in held) if uuid else 0, flush=True)
+print(lost + sum(client.has_ended(0.001) for client in held) if uuid else 0, flush=True)
 """
 
 
@@ -131,7 +131,7 @@ def test_clients_of_many_containers_keep_nobody_out_and_lose_connections_to_the_
     crowd = Crowd([node.add() for _ in range(16)], 256, CARD)
     crowd.until_connected()
     newcomers = [node.add() for _ in range(5)]
-    clients = [each.connect() for each in newcomers for _ in range(8)]
+    clients = [container.connect() for container in newcomers for _ in range(8)]
     assert {client.result for client in clients} == {ACCEPTED}
     for client in few:
         client.want()
@@ -145,10 +145,10 @@ def test_a_connection_without_a_hello_is_closed_within_a_second(node: Node) -> N
     honest, _, container = pair(node)
     silent = [open_connection(container.socket) for _ in range(3)]
     began = time.monotonic()
-    for each in silent:
-        each.settimeout(5)
-        assert each.recv(64) == b""
-        each.close()
+    for opened in silent:
+        opened.settimeout(5)
+        assert opened.recv(64) == b""
+        opened.close()
     assert 0.4 < time.monotonic() - began < 1.4
     assert is_served(honest)
 

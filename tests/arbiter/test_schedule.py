@@ -40,7 +40,7 @@ BEHAVIOURS: dict[str, Behaviour] = {  # holds, rest and lease of FalseClient
 
 
 def start_loads(world: World, *demands: Demand, kernel: int = MS // 2) -> list[Process]:
-    return [Process(world, world.tenant(each), kernel) for each in demands]
+    return [Process(world, world.tenant(asked), kernel) for asked in demands]
 
 
 def shares(world: World, ns: int = 3 * SECOND) -> list[float]:
@@ -53,7 +53,7 @@ def shares(world: World, ns: int = 3 * SECOND) -> list[float]:
 @pytest.mark.parametrize("cores", [(30, 60), (10, 20, 30, 35), (12,) * 8, (5, 90), (1, 2, 3, 4, 5)])
 def test_fixed_shares_are_reached_exactly(make_world: MakeWorld, cores: tuple[int, ...]) -> None:
     world = make_world()
-    start_loads(world, *(demand(each) for each in cores))
+    start_loads(world, *(demand(percent) for percent in cores))
     assert shares(world) == pytest.approx(cores, abs=0.5)
 
 
@@ -360,7 +360,7 @@ def test_free_at_is_exact_after_any_number_of_turns(make_world: MakeWorld) -> No
     world = make_world()
     processes = start_loads(world, demand(50, "burst"), demand(50, "burst"))
     world.run(20 * SECOND)
-    assert max(abs(each.free_at_error) for each in processes) <= MS // 10
+    assert max(abs(process.free_at_error) for process in processes) <= MS // 10
 
 
 def test_a_changed_share_holds_from_the_next_turn(make_world: MakeWorld) -> None:

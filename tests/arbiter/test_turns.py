@@ -117,6 +117,6 @@ def test_300_containers_all_get_a_turn(node: Node) -> None:
             client.want()
         requested_at = time.monotonic()
         while waiting and time.monotonic() < requested_at + 1:
-            for client in [each for each in waiting if each.turn]:
+            for client in [waiter for waiter in waiting if waiter.turn]:
                 client.done()
                 waiting.discard(client)

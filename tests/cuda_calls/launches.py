@@ -144,10 +144,10 @@ def feed_in_threads(us: int, seconds: float, count: int) -> list[float]:
         shares.append(feed(us, seconds, 0, "_ptsz"))
 
     every = [threading.Thread(target=one) for _ in range(count)]
-    for each in every:
-        each.start()
-    for each in every:
-        each.join()
+    for thread in every:
+        thread.start()
+    for thread in every:
+        thread.join()
     return shares
 
 

@@ -51,9 +51,9 @@ class Client:
 
 def shut_down(*sockets: socket.socket) -> None:
     """Ends all traffic, so that calls that wait on the sockets return. The threads that use the sockets close them."""
-    for each in sockets:
+    for opened in sockets:
         with contextlib.suppress(OSError):  # the other side has ended it
-            each.shutdown(socket.SHUT_RDWR)
+            opened.shutdown(socket.SHUT_RDWR)
 
 
 class Arbiter:
@@ -90,7 +90,7 @@ class Arbiter:
         self._listener.bind(str(path))
         self._listener.listen(64)
         self._lock = threading.Lock()
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._accept, self._beat)]
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._accept, self._beat)]
         for thread in tuple(self._threads):  # the first one, of _accept, adds others to the list
             thread.start()
 

@@ -72,8 +72,8 @@ static bool parse_entry(struct cursor text, struct card_limit *entry) {
 /* Whether the last entry names a card that an entry before it names, or is the second for every card. */
 static bool is_last_repeated(const struct limits_slot *limits) {
     const struct card_limit *last = &limits->cards[limits->count - 1];
-    for (const struct card_limit *each = limits->cards; each < last; each++)
-        if (memcmp(each->uuid, last->uuid, UUID_SIZE) == 0) return true;
+    for (const struct card_limit *card = limits->cards; card < last; card++)
+        if (memcmp(card->uuid, last->uuid, UUID_SIZE) == 0) return true;
     return false;
 }
 

@@ -89,8 +89,8 @@ static void search_object(struct search *search, const char *path, ElfW(Addr) ba
 /* Loaded objects that nothing unloads, such as the C library, stay at their place of the list, so it is read without
  * the loader's lock. */
 static void search_list(struct search *search, const struct link_map *first) {
-    for (const struct link_map *each = first; each && !search->found; each = each->l_next)
-        search_object(search, each->l_name, each->l_addr, each->l_ld);
+    for (const struct link_map *object = first; object && !search->found; object = object->l_next)
+        search_object(search, object->l_name, object->l_addr, object->l_ld);
 }
 
 static const struct link_map *first_object(void) {
@@ -100,14 +100,15 @@ static const struct link_map *first_object(void) {
 
 const struct link_map *elf_loaded_objects(void) {
     const struct link_map *first = first_object();
-    for (const struct link_map *each = first; each; each = each->l_next)
-        if (each->l_ld == _DYNAMIC) return first;
+    for (const struct link_map *object = first; object; object = object->l_next)
+        if (object->l_ld == _DYNAMIC) return first;
     return NULL;
 }
 
 bool elf_is_defined_before(const char *symbol) {
-    for (const struct link_map *each = elf_loaded_objects(); each && each->l_ld != _DYNAMIC; each = each->l_next)
-        if (each->l_ld && lookup_in_object(each->l_addr, each->l_ld, symbol)) return true;
+    for (const struct link_map *object = elf_loaded_objects(); object && object->l_ld != _DYNAMIC;
+         object = object->l_next)
+        if (object->l_ld && lookup_in_object(object->l_addr, object->l_ld, symbol)) return true;
     return false;
 }
 

@@ -224,10 +224,10 @@ bool account_add_pool_export(struct region *region, const struct region_pool_exp
  * slot is cleared, instead of not at all. */
 static void end_exports(struct region *region, int slot, uint64_t pool, int card, uint64_t bytes) {
     bool had_rows = pool_exports_end(region, slot, pool);
-    for (int each = 0; each < REGION_CARDS; each++) {
-        uint64_t orphaned = had_rows ? pool_exports_orphaned_bytes(region, each) : region->cards[each].orphaned;
-        uint64_t released = card == EVERY_CARD || card == each ? bytes : 0;
-        set_charges(region, slot, each, saturating_sub(region->slots[slot].used[each], released), orphaned);
+    for (int row = 0; row < REGION_CARDS; row++) {
+        uint64_t orphaned = had_rows ? pool_exports_orphaned_bytes(region, row) : region->cards[row].orphaned;
+        uint64_t released = card == EVERY_CARD || card == row ? bytes : 0;
+        set_charges(region, slot, row, saturating_sub(region->slots[slot].used[row], released), orphaned);
     }
 }
 

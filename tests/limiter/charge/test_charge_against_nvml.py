@@ -52,8 +52,8 @@ def run(seed, rounds, allocate):
     for one, how in mine: assert free(one, how) == 0
 def run_all(count, rounds, allocate):
     threads = [threading.Thread(target=run, args=(seed, rounds, allocate)) for seed in range(count)]
-    for each in threads: each.start()
-    for each in threads: each.join()
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
 """
 
 
@@ -82,7 +82,7 @@ def check(container: Container, watcher: ProbeSession, *processes: ProbeSession)
     time.sleep(QUIET_S)
     for process in processes:
         process("info()")
-    charged = {each.pid: each for each in container.region().processes}
+    charged = {process.pid: process for process in container.region().processes}
     held = dict(watcher("processes()"))
     for process in processes:
         use = charged[process.process.pid]

@@ -97,7 +97,7 @@ def test_processes_that_start_together_stay_under_the_limit(container: Container
 def overcharge(container: Container, process: ProbeSession, mib: int) -> None:
     """Adds `mib` to the charge of a process, as if the library had counted too much."""
     path = container.folder / "region"
-    place = [each.pid for each in container.region().processes].index(process.process.pid)
+    place = [used.pid for used in container.region().processes].index(process.process.pid)
     with path.open("r+b") as file:
         for offset in (256 + 16, region.SLOTS_AT + place * region.SLOT_SIZE + 64):  # rows of the first card
             file.seek(offset)

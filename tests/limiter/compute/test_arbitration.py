@@ -39,8 +39,8 @@ def arbiter(path: Path) -> Iterator[MakeArbiter]:
         return made[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for arbiter in made:
+        arbiter.close()
 
 
 @pytest.fixture
@@ -296,7 +296,7 @@ def test_each_of_several_cards_is_judged_by_its_own_page(joined: Joined) -> None
     assert session("start(1)") == 0
     join(session, other, 1)
     first, second = other.client(0), other.client(1)
-    assert [each.uuid for each in (first, second)] == [uuid_bytes(card.uuid) for card in container.world.cards]
+    assert [client.uuid for client in (first, second)] == [uuid_bytes(card.uuid) for card in container.world.cards]
     first.page.contended = 1
     assert session("launches.longest(100, 100)") < 0.1
     assert (first.heard, second.heard) == ([], [])

@@ -77,9 +77,13 @@ def test_a_copy_that_fails_is_not_counted(turns: Container, process: ProbeSessio
 
 
 def test_the_wait_in_a_copy_is_counted_too(turns: Container, process: ProbeSession) -> None:
-    process("[copies.copy(each, pageable, card) for each in copies.EVERY]")
+    process("[copies.copy(function, pageable, card) for function in copies.EVERY]")
     activity = turns.region().cards[0].activity
-    waits = [each for each in (*ONE_WAY, *EITHER_WAY) if "HtoDAsync" not in each and "cuMemcpyAsync" not in each]
+    waits = [
+        function
+        for function in (*ONE_WAY, *EITHER_WAY)
+        if "HtoDAsync" not in function and "cuMemcpyAsync" not in function
+    ]
     assert (activity.synchronizes, activity.pageable_copies) == (len(waits), 12)
 
 
@@ -100,5 +104,5 @@ def test_a_captured_copy_is_not_counted_and_the_capture_stays_valid(
 def test_without_turns_nothing_is_counted(make_container: Make) -> None:
     container = make_container("64MiB", None)
     process = started(container)
-    assert process("[copies.copy(each, pageable, card) for each in copies.EVERY]") == [0] * 12
+    assert process("[copies.copy(function, pageable, card) for function in copies.EVERY]") == [0] * 12
     assert counted(container) == (0, 0)

@@ -160,7 +160,7 @@ def test_measuring_another_thread_s_launches_does_not_invalidate_a_capture(make_
     container = make_container(LIMIT, 50)
     session = start(container)
     kernel, other, stream = (
-        session(each) for each in ("launches.kernel(900)", "launches.stream()", "captures.stream()")
+        session(call) for call in ("launches.kernel(900)", "launches.stream()", "captures.stream()")
     )
     assert session(f"captures.begin({stream}, captures.GLOBAL)") == 0
     assert session(f"launches.launch_elsewhere({kernel}, {other}, 40)") == [0]

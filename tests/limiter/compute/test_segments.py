@@ -81,7 +81,7 @@ class Queue:
         """The sums are those of the list, and what is closed is bounded."""
         segments = self.segments
         assert segments.closed_ns == sum(map(sum, self.closed()))
-        assert segments.closed_launches == sum(3 + len(each) for each in self.closed())
+        assert segments.closed_launches == sum(3 + len(segment) for segment in self.closed())
         assert self.ask("segments_any_closed") == bool(self.closed())
         assert self.ask("segments_not_begun_ns") == sum(map(sum, self.launches[segments.begun : segments.opened]))
         assert segments.closed_launches <= MOST_CLOSED_OPERATIONS

@@ -184,7 +184,7 @@ def queuing_tenants(tenants: Tenants) -> tuple[Tenant, Tenant]:
     """Two containers whose launches are queued ahead of their turns."""
     both = tenants.add(50, "burst"), tenants.add(50, "burst")
     assert reached(lambda: min(tenants.feed(*both, us=50, seconds=0.5)) > 0.1)
-    assert all(queued_launches(each) for each in both)
+    assert all(queued_launches(tenant) for tenant in both)
     return both
 
 
@@ -197,8 +197,8 @@ def test_a_tenant_that_ends_with_queued_launches_does_not_block_others(
     queuing_tenants: tuple[Tenant, Tenant], ending: signal.Signals
 ) -> None:
     other, tenant = queuing_tenants
-    for each in queuing_tenants:
-        each.session.tell("launches.feed_ahead(50, 1)")
+    for queuing in queuing_tenants:
+        queuing.session.tell("launches.feed_ahead(50, 1)")
     time.sleep(0.4)
     other.session.process.send_signal(ending)
     assert tenant.session.answer() > 0.1
@@ -211,8 +211,8 @@ def test_queued_launches_run_without_the_arbiter_and_after_its_return(
 ) -> None:
     arbiter = tenants.node.process
     assert arbiter is not None
-    for each in queuing_tenants:
-        each.session.tell("launches.feed_ahead(50, 2)")
+    for tenant in queuing_tenants:
+        tenant.session.tell("launches.feed_ahead(50, 2)")
     time.sleep(0.5)
     arbiter.send_signal(how)
     time.sleep(0.5)
@@ -221,8 +221,8 @@ def test_queued_launches_run_without_the_arbiter_and_after_its_return(
     else:
         arbiter.communicate()
         tenants.node.start()
-    assert all(each.session.answer() > 0.05 for each in queuing_tenants)
-    before = [queued_launches(each) for each in queuing_tenants]
+    assert all(tenant.session.answer() > 0.05 for tenant in queuing_tenants)
+    before = [queued_launches(tenant) for tenant in queuing_tenants]
     assert reached(lambda: min(tenants.feed(*queuing_tenants, us=50, seconds=0.5)) > 0.1)
     assert reached(
         lambda: (

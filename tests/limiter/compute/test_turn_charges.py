@@ -132,7 +132,7 @@ PROGRAMS = pytest.mark.parametrize(
 def test_a_turn_is_charged_its_kernels_time(compute: ctypes.CDLL, program: Program, most: float) -> None:
     """Whether the host or the card is the slower of the two, and whether or not the host waits for each kernel."""
     last = list(Gate(compute, program).turns())[LEARNT:]
-    cost, busy = (sum(each) for each in zip(*last, strict=True))
+    cost, busy = (sum(turns_ns) for turns_ns in zip(*last, strict=True))
     assert 0.98 <= cost / busy <= most
 
 
@@ -142,5 +142,5 @@ def test_in_contended_turns_a_slow_host_is_charged_little_more(
 ) -> None:
     """On a contended card a pause before the first kernel may be a handover between contexts, and is charged."""
     last = list(Gate(compute, program, is_granted=True).turns())[LEARNT:]
-    cost, busy = (sum(each) for each in zip(*last, strict=True))
+    cost, busy = (sum(turns_ns) for turns_ns in zip(*last, strict=True))
     assert 0.98 <= cost / busy <= most + 0.04

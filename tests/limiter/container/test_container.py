@@ -31,7 +31,7 @@ def inside(container: Container) -> Callable[..., list[int]]:
             check=False,
             timeout=30,
         )
-        return [json.loads(each)["result"] for each in done.stdout.splitlines()]
+        return [json.loads(line)["result"] for line in done.stdout.splitlines()]
 
     return run
 

@@ -119,10 +119,10 @@ def test_a_closed_descriptor_does_not_release_memory_in_one_namespace(container:
     first, second = container.session(), container.session()
     first("start()"), second("start()")
     assert first(f"alloc({40 * MIB})")[0] == 0
-    of_region = "[int(each) for each in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{each}') and "
-    of_region += f"os.path.samefile(f'/proc/self/fd/{{each}}', '{container.folder}/region')]"
+    of_region = "[int(fd) for fd in os.listdir('/proc/self/fd') if os.path.exists(f'/proc/self/fd/{fd}') and "
+    of_region += f"os.path.samefile(f'/proc/self/fd/{{fd}}', '{container.folder}/region')]"
     assert len(first(of_region)) == 1
-    first(f"[os.dup2(0, each, inheritable=False) for each in {of_region}]")
+    first(f"[os.dup2(0, fd, inheritable=False) for fd in {of_region}]")
     assert second(f"alloc({40 * MIB})")[0] == OUT_OF_MEMORY
     assert first(f"alloc({20 * MIB})")[0] == 0
     assert second(f"alloc({4 * MIB})")[0] == 0

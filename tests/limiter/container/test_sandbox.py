@@ -56,7 +56,7 @@ def run(container: Container) -> Run:
         env = container.world.environment(**files, PROBE=str(container.world.bin / "gpuprobe"), **more)
         command = [*UNSHARE, MOUNT + line]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
-        return [json.loads(each)["result"] for each in done.stdout.splitlines()], done.stderr
+        return [json.loads(line)["result"] for line in done.stdout.splitlines()], done.stderr
 
     return inside
 

@@ -103,11 +103,11 @@ def test_allocations_may_be_made_concurrently(made: Path) -> None:
     threads = [
         threading.Thread(target=lambda: found.append(local_state.add(made, WANTED, [], HOST))) for _ in range(16)
     ]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert allocations(made) == {each.folder for each in found}
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert allocations(made) == {allocation.folder for allocation in found}
     assert len(found) == 16
 
 
@@ -198,7 +198,7 @@ def test_the_files_stay_until_the_last_process_has_ended(
     limits_file, pid = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     folder = Path(limits_file).parent
     local_keeper.release(local_state.add(home, WANTED, [], HOST))  # removes what no process uses
-    opened = {each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir()}
+    opened = {link.readlink() for link in Path(f"/proc/{pid}/fd").iterdir()}
     assert (folder / local_state.OWNER in opened) == (descriptors == "inherited")
     assert local_state.is_owned(folder) or descriptors == "closed"  # the keeper owns it when it has started
     assert local_state.in_use(folder)

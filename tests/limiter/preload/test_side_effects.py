@@ -46,7 +46,7 @@ def test_programs_behave_as_without_the_library(container: Container, command: l
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8", "nowhere"])
 def test_the_process_state_at_start_is_unchanged(container: Container, report: Path, locale: str) -> None:
     """errno, signals, their masks and stacks, limits, timers, umask, threads, descriptors, environment, libraries."""
-    native, limited = (run(container, report, limited=each, LC_ALL=locale) for each in (False, True))
+    native, limited = (run(container, report, limited=is_limited, LC_ALL=locale) for is_limited in (False, True))
     assert (limited.returncode, limited.stdout) == (EXIT_CODE, native.stdout)
     match = re.fullmatch(r"ours (\d+) KiB\n", limited.stderr)
     assert match
@@ -55,7 +55,9 @@ def test_the_process_state_at_start_is_unchanged(container: Container, report: P
 
 def test_a_cuda_program_gets_nvml_and_no_other_library(container: Container, report: Path) -> None:
     """NVML is opened with the first context, for measurements, and keeps one descriptor open."""
-    native, limited = (run(container, report, "cuda", limited=each).stdout.splitlines() for each in (False, True))
+    native, limited = (
+        run(container, report, "cuda", limited=is_limited).stdout.splitlines() for is_limited in (False, True)
+    )
     more = [line for line in limited if line not in native]
     assert [line for line in native if line not in limited] == [line for line in native if "descriptors" in line]
     assert [re.sub(r"\d+", "N", line) for line in more] == ["descriptors: N", "library /libnvidia-ml.so.N"]
@@ -87,9 +89,11 @@ print(signal.SIGALRM in seen or signal.sigtimedwait({signal.SIGALRM}, 1) is not 
 @pytest.mark.parametrize("cuda", [(), ("cuda",)])
 def test_signals_are_delivered_as_without_the_library(container: Container, cuda: tuple[str, ...]) -> None:
     more = {"PYTHONPATH": str(HERE.parents[2])}
-    done = [run(container, sys.executable, "-c", SIGNALS, *cuda, limited=each, **more) for each in (False, True)]
-    assert [each.stdout for each in done] == ["5 True False {<Signals.SIGUSR2: 12>}\nTrue 1\n"] * 2
-    assert [each.stderr for each in done] == ["", ""]
+    done = [
+        run(container, sys.executable, "-c", SIGNALS, *cuda, limited=is_limited, **more) for is_limited in (False, True)
+    ]
+    assert [process.stdout for process in done] == ["5 True False {<Signals.SIGUSR2: 12>}\nTrue 1\n"] * 2
+    assert [process.stderr for process in done] == ["", ""]
 
 
 def test_a_program_without_cuda_takes_no_slot(container: Container) -> None:

@@ -159,7 +159,7 @@ def test_the_share_of_the_last_second_and_of_ten_seconds_is_recorded(compute: ct
     assert region.recent_share(seen, seen.second, now) == pytest.approx(0.6, abs=0.01)
     assert region.recent_share(seen, seen.ten_seconds, now) == pytest.approx(0.3, abs=0.01)
     later = now + 60 * SECOND
-    assert max(region.recent_share(seen, each, later) for each in (seen.second, seen.ten_seconds)) < 0.05
+    assert max(region.recent_share(seen, window, later) for window in (seen.second, seen.ten_seconds)) < 0.05
 
 
 @given(

@@ -117,7 +117,7 @@ def test_threads_with_an_arbiter_are_clean(
     finished, arbiters = threading.Event(), [Arbiter(path, depth_ns=MS // 5)]
 
     def has_messages() -> bool:
-        return any(client.heard for each in arbiters for client in each.clients)
+        return any(client.heard for arbiter in arbiters for client in arbiter.clients)
 
     def restart_repeatedly() -> None:
         while not finished.wait(0.01) and not has_messages():

@@ -177,11 +177,11 @@ static bool take_ended(CUcontext context, CUdevice device, struct limit_charge *
     *ended = (struct limit_charge){0};
     HOLD_LOCK(LOCK_CONTEXT_LIMITS);
     for (int i = 0; i < CHARGES && !ended->context; i++) {
-        const struct limit_charge *each = &charges[i];
-        bool has_ended_with_primary = (each->is_primary || each->is_gone) && each->device == device;
-        bool has_ended = context ? each->context == context && !each->is_gone : has_ended_with_primary;
-        if (!has_ended || !each->context) continue;
-        *ended = *each;
+        const struct limit_charge *entry = &charges[i];
+        bool has_ended_with_primary = (entry->is_primary || entry->is_gone) && entry->device == device;
+        bool has_ended = context ? entry->context == context && !entry->is_gone : has_ended_with_primary;
+        if (!has_ended || !entry->context) continue;
+        *ended = *entry;
         charges[i] = (struct limit_charge){0};
     }
     return ended->context != NULL;

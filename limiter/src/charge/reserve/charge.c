@@ -63,14 +63,14 @@ static bool try_reserve(struct region *region, const uint8_t uuid[UUID_SIZE], st
 
 /* The memory classes come first, because they correct charges without NVML too. */
 static void correct_charges(const uint8_t uuid[UUID_SIZE]) {
-    for (const struct memory_class *const *each = memory_classes; *each; each++)
-        if ((*each)->correct) (*each)->correct(uuid, OWN_CALL);
+    for (const struct memory_class *const *class = memory_classes; *class; class++)
+        if ((*class)->correct) (*class)->correct(uuid, OWN_CALL);
     reconcile_all(uuid, OWN_CALL);
 }
 
 void charge_trim_idle(const uint8_t uuid[UUID_SIZE]) {
-    for (const struct memory_class *const *each = memory_classes; *each; each++)
-        if ((*each)->trim) (*each)->trim(uuid);
+    for (const struct memory_class *const *class = memory_classes; *class; class++)
+        if ((*class)->trim) (*class)->trim(uuid);
 }
 
 void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]) {

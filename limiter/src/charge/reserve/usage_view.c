@@ -20,8 +20,8 @@ static int update_card(struct region *region, const uint8_t uuid[UUID_SIZE], uin
     if (card < 0) return card;
     bool is_due = is_update_due(card, now);
     bool is_after_reaping = is_due && reaping_if_due(region);
-    for (const struct memory_class *const *each = memory_classes; *each; each++)
-        if ((*each)->refresh) (*each)->refresh(uuid, card, is_after_reaping);
+    for (const struct memory_class *const *class = memory_classes; *class; class++)
+        if ((*class)->refresh) (*class)->refresh(uuid, card, is_after_reaping);
     if (is_due) reconcile_if_due(uuid, 0, true);
     return card;
 }
