@@ -2,7 +2,8 @@
  *
  *     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
  *     struct attempt attempt = attempt_begin("cuMemAlloc_v2", bytes);
- *     while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc_v2)(pointer, bytes);
+ *     for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+ *         result = REAL(cuMemAlloc_v2)(pointer, bytes);
  *     return attempt_finish(&attempt, result, pointer);
  *
  * An attempt opens a call (charge.h) and closes it in `attempt_finish` or `attempt_end`, or at once if it is refused.
@@ -23,7 +24,6 @@ struct attempt {
     bool is_piece;   /* up to PIECE_MAX bytes: charged after the driver's call, which decides its chunk (pointers.h) */
     bool is_managed; /* the charge is marked as managed memory */
     bool is_refused; /* over the limit: the driver must not be called, and the call is closed */
-    bool is_called;  /* the driver was called (attempt_needs_call) */
     CUresult (*driver_free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
 };
 
@@ -48,12 +48,10 @@ bool attempt_make_managed(struct attempt *attempt, uint64_t bytes);
  * whose memory the driver may still be freeing. Sleeps 10 ms before it returns true, at most 20 times per attempt. */
 bool attempt_retry(struct attempt *attempt, CUresult result);
 
-/* Whether the driver is to be called: the first time unless the attempt is refused, later as `attempt_retry` says.
- * `result` is that of the last call, and ignored the first time. */
-static inline bool attempt_needs_call(struct attempt *attempt, CUresult result) {
-    if (attempt->is_called) return attempt_retry(attempt, result);
-    attempt->is_called = !attempt->is_refused;
-    return attempt->is_called;
+/* Whether the driver is to be called after `calls` calls, of which the last returned `result`: first unless the attempt
+ * is refused, then as `attempt_retry` says. */
+static inline bool attempt_needs_call(struct attempt *attempt, int calls, CUresult result) {
+    return calls == 0 ? !attempt->is_refused : attempt_retry(attempt, result);
 }
 
 /* Like `attempt_retry`, for a reservation that belongs to no attempt. */

@@ -43,7 +43,7 @@ EXPORT CUresult cuGraphInstantiate(CUgraphExec *executable, CUgraph graph, CUgra
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphInstantiate", executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphInstantiate)(executable, graph, error, log, size);
     return end(&instantiation, result, executable);
 }
@@ -53,7 +53,7 @@ EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *executable, CUgraph graph, CU
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphInstantiate_v2", executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphInstantiate_v2)(executable, graph, error, log, size);
     return end(&instantiation, result, executable);
 }
@@ -62,7 +62,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph gra
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphInstantiateWithFlags", executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphInstantiateWithFlags)(executable, graph, flags);
     return end(&instantiation, result, executable);
 }
@@ -72,7 +72,7 @@ static CUresult instantiate_with_parameters(CUgraphExec *executable, CUgraph gra
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphInstantiateWithParams", executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphInstantiateWithParams)(executable, graph, parameters);
     return end(&instantiation, result, executable);
 }
@@ -82,7 +82,7 @@ static CUresult instantiate_with_parameters_ptsz(CUgraphExec *executable, CUgrap
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphInstantiateWithParams_ptsz", executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters);
     return end(&instantiation, result, executable);
 }
@@ -132,7 +132,7 @@ EXPORT CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph, CUgraph
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphExecUpdate", &executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphExecUpdate)(executable, graph, error, update_result);
     return end(&instantiation, result, &executable);
 }
@@ -142,7 +142,7 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph,
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct instantiation instantiation;
     begin(&instantiation, "cuGraphExecUpdate_v2", &executable, graph);
-    while (attempt_needs_call(&instantiation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&instantiation.attempt, calls, result); calls++)
         result = REAL(cuGraphExecUpdate_v2)(executable, graph, update_result);
     return end(&instantiation, result, &executable);
 }
@@ -152,7 +152,7 @@ EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNo
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt =
         local_memory_begin_launch("cuGraphExecKernelNodeSetParams", local_memory_growth(kernel ? kernel->func : NULL));
-    while (attempt_needs_call(&attempt, result))
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
         result = REAL(cuGraphExecKernelNodeSetParams)(executable, node, kernel);
     return local_memory_end_launch(&attempt, result);
 }
@@ -163,7 +163,7 @@ EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgrap
     struct attempt attempt =
         local_memory_begin_launch("cuGraphExecKernelNodeSetParams_v2",
                                   local_memory_growth(kernel ? graph_plan_function(kernel->func, kernel->kern) : NULL));
-    while (attempt_needs_call(&attempt, result))
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
         result = REAL(cuGraphExecKernelNodeSetParams_v2)(executable, node, kernel);
     return local_memory_end_launch(&attempt, result);
 }
@@ -174,7 +174,8 @@ EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec executable, CUgraphNode nod
     struct attempt attempt = local_memory_begin_launch(
         "cuGraphExecNodeSetParams",
         local_memory_growth(is_kernel ? graph_plan_function(parameters->kernel.func, parameters->kernel.kern) : NULL));
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+        result = REAL(cuGraphExecNodeSetParams)(executable, node, parameters);
     return local_memory_end_launch(&attempt, result);
 }
 

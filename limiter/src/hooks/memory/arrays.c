@@ -86,7 +86,8 @@ EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR
     struct array_request request = {"cuArray3DCreate_v2", *descriptor, 0};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct array_creation creation = begin_creation(&request);
-    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArray3DCreate_v2)(array, descriptor);
+    for (int calls = 0; attempt_needs_call(&creation.attempt, calls, result); calls++)
+        result = REAL(cuArray3DCreate_v2)(array, descriptor);
     return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
@@ -98,7 +99,8 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *de
         0};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct array_creation creation = begin_creation(&request);
-    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArrayCreate_v2)(array, descriptor);
+    for (int calls = 0; attempt_needs_call(&creation.attempt, calls, result); calls++)
+        result = REAL(cuArrayCreate_v2)(array, descriptor);
     return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
@@ -110,7 +112,8 @@ EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1
         "cuArray3DCreate", {old->Width, old->Height, old->Depth, old->Format, old->NumChannels, old->Flags}, 0};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct array_creation creation = begin_creation(&request);
-    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArray3DCreate)(array, descriptor);
+    for (int calls = 0; attempt_needs_call(&creation.attempt, calls, result); calls++)
+        result = REAL(cuArray3DCreate)(array, descriptor);
     return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
@@ -120,7 +123,8 @@ EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *de
     struct array_request request = {"cuArrayCreate", {old->Width, old->Height, 0, old->Format, old->NumChannels, 0}, 0};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct array_creation creation = begin_creation(&request);
-    while (attempt_needs_call(&creation.attempt, result)) result = REAL(cuArrayCreate)(array, descriptor);
+    for (int calls = 0; attempt_needs_call(&creation.attempt, calls, result); calls++)
+        result = REAL(cuArrayCreate)(array, descriptor);
     return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *array : NULL);
 }
 
@@ -130,7 +134,7 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *mipmaps, const CUDA_ARR
     struct array_request request = {"cuMipmappedArrayCreate", *descriptor, levels};
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct array_creation creation = begin_creation(&request);
-    while (attempt_needs_call(&creation.attempt, result))
+    for (int calls = 0; attempt_needs_call(&creation.attempt, calls, result); calls++)
         result = REAL(cuMipmappedArrayCreate)(mipmaps, descriptor, levels);
     return finish_creation(&creation, &request, result, result == CUDA_SUCCESS ? *mipmaps : NULL);
 }

@@ -37,7 +37,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (!pointer) return REAL(cuMemAlloc_v2)(pointer, bytes);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAlloc_v2", bytes);
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc_v2)(pointer, bytes);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+        result = REAL(cuMemAlloc_v2)(pointer, bytes);
     result = spill(&attempt, result, pointer, bytes);
     return attempt_finish(&attempt, result, pointer);
 }
@@ -59,7 +60,7 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t w
     if (!pointer || !pitch) return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAllocPitch_v2", pitched_bytes(width, height));
-    while (attempt_needs_call(&attempt, result))
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
         result = REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     result = spill_pitched(&attempt, result, pointer, pitch, width, height);
     return attempt_finish(&attempt, result, pointer);
@@ -69,7 +70,7 @@ EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes) {
     if (!pointer) return REAL(cuMemAlloc)(pointer, bytes);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAlloc", bytes);
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAlloc)(pointer, bytes);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++) result = REAL(cuMemAlloc)(pointer, bytes);
     return finish_v1(&attempt, result, pointer);
 }
 
@@ -78,7 +79,8 @@ EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsign
     if (!pointer) return REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin("cuMemAllocPitch", pitched_bytes(width, height));
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+        result = REAL(cuMemAllocPitch)(pointer, pitch, width, height, element);
     return finish_v1(&attempt, result, pointer);
 }
 
@@ -87,7 +89,8 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned f
     if (!pointer) return REAL(cuMemAllocManaged)(pointer, bytes, flags);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin_managed("cuMemAllocManaged", bytes);
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+        result = REAL(cuMemAllocManaged)(pointer, bytes, flags);
     return attempt_finish(&attempt, result, pointer);
 }
 

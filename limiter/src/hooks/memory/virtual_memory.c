@@ -44,7 +44,8 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
     if (!is_on_card(handle, properties)) return REAL(cuMemCreate)(handle, size, properties, flags);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct attempt attempt = attempt_begin_on("cuMemCreate", properties->location.id, size);
-    while (attempt_needs_call(&attempt, result)) result = REAL(cuMemCreate)(handle, size, properties, flags);
+    for (int calls = 0; attempt_needs_call(&attempt, calls, result); calls++)
+        result = REAL(cuMemCreate)(handle, size, properties, flags);
     return finish(&attempt, result, handle);
 }
 

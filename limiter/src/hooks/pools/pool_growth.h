@@ -20,7 +20,6 @@ struct pool_growth {
     bool is_guarded;  /* this thread is inside the pool guard: no pool is destroyed until `pool_growth_end` */
     bool is_reserved; /* growth is charged ahead, and a call is open */
     bool is_refused;  /* over the limit: the driver must not be called */
-    bool is_called;   /* the driver was called (pool_growth_needs_call) */
 };
 
 /* Reserves growth if the pool has no room for `bytes`. `is_captured` tells whether work on `stream` is being captured
@@ -32,12 +31,10 @@ struct pool_growth pool_growth_begin(const char *function_name, struct pool *poo
 struct pool_growth pool_growth_begin_current(const char *function_name, uint64_t bytes, bool (*is_captured)(CUstream),
                                              CUstream stream);
 
-/* Whether the driver is to be called: the first time unless the growth is refused, later as reservation_retry says.
- * `result` is that of the last call, and ignored the first time. */
-static inline bool pool_growth_needs_call(struct pool_growth *growth, CUresult result) {
-    if (growth->is_called) return reservation_retry(&growth->reservation, result);
-    growth->is_called = !growth->is_refused;
-    return growth->is_called;
+/* Whether the driver is to be called after `calls` calls, of which the last returned `result`: first unless the growth
+ * is refused, then as reservation_retry says. */
+static inline bool pool_growth_needs_call(struct pool_growth *growth, int calls, CUresult result) {
+    return calls == 0 ? !growth->is_refused : reservation_retry(&growth->reservation, result);
 }
 
 /* After the driver's call: charges what the pool has grown by. False if `result` is a success that took the container

@@ -71,7 +71,8 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream str
     if (!pointer || !container_is_limited()) return REAL(cuMemAllocAsync)(pointer, bytes, stream);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct pool_growth growth = pool_growth_begin_current("cuMemAllocAsync", bytes, is_captured, stream);
-    while (pool_growth_needs_call(&growth, result)) result = REAL(cuMemAllocAsync)(pointer, bytes, stream);
+    for (int calls = 0; pool_growth_needs_call(&growth, calls, result); calls++)
+        result = REAL(cuMemAllocAsync)(pointer, bytes, stream);
     return end(&growth, result, free_async, pointer, bytes, stream);
 }
 
@@ -79,7 +80,8 @@ EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstrea
     if (!pointer || !container_is_limited()) return REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct pool_growth growth = pool_growth_begin_current("cuMemAllocAsync_ptsz", bytes, is_captured_ptsz, stream);
-    while (pool_growth_needs_call(&growth, result)) result = REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
+    for (int calls = 0; pool_growth_needs_call(&growth, calls, result); calls++)
+        result = REAL(cuMemAllocAsync_ptsz)(pointer, bytes, stream);
     return end(&growth, result, free_async_ptsz, pointer, bytes, stream);
 }
 
@@ -88,7 +90,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUme
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct pool *from = current_pools_find(pool);
     struct pool_growth growth = pool_growth_begin("cuMemAllocFromPoolAsync", from, bytes, is_captured, stream);
-    while (pool_growth_needs_call(&growth, result))
+    for (int calls = 0; pool_growth_needs_call(&growth, calls, result); calls++)
         result = REAL(cuMemAllocFromPoolAsync)(pointer, bytes, pool, stream);
     return end(&growth, result, free_async, pointer, bytes, stream);
 }
@@ -99,7 +101,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes,
     struct pool *from = current_pools_find(pool);
     struct pool_growth growth =
         pool_growth_begin("cuMemAllocFromPoolAsync_ptsz", from, bytes, is_captured_ptsz, stream);
-    while (pool_growth_needs_call(&growth, result))
+    for (int calls = 0; pool_growth_needs_call(&growth, calls, result); calls++)
         result = REAL(cuMemAllocFromPoolAsync_ptsz)(pointer, bytes, pool, stream);
     return end(&growth, result, free_async_ptsz, pointer, bytes, stream);
 }

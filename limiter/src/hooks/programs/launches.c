@@ -51,7 +51,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned gr
                                     parameters, extra);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
                                       parameters, extra);
     return end(&launch, result);
@@ -66,7 +66,7 @@ EXPORT CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned grid_x, unsign
                                          parameters, extra);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
                                            parameters, extra);
     return end(&launch, result);
@@ -78,7 +78,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction functi
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernelEx", needs_turn, key_of_config(config, function),
                                  STREAM_OR_LEGACY(stream_of(config)), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchKernelEx)(config, function, parameters, extra);
     return end(&launch, result);
 }
@@ -90,7 +90,7 @@ EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch = begin("cuLaunchKernelEx_ptsz", needs_turn, key_of_config(config, function),
                                  STREAM_OR_PER_THREAD(stream_of(config)), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
     return end(&launch, result);
 }
@@ -105,7 +105,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, 
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunchCooperativeKernel", needs_turn, KERNEL_KEY, STREAM_OR_LEGACY(stream), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchCooperativeKernel)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
                                                  stream, parameters);
     return end(&launch, result);
@@ -121,7 +121,7 @@ EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gri
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunchCooperativeKernel_ptsz", needs_turn, KERNEL_KEY, STREAM_OR_PER_THREAD(stream), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchCooperativeKernel_ptsz)(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
                                                       shared, stream, parameters);
     return end(&launch, result);
@@ -134,7 +134,7 @@ EXPORT CUresult cuLaunch(CUfunction function) {
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     struct launch launch =
         begin("cuLaunch", needs_turn, launch_gate_kernel_key(function, 1, 1, 1, 0, 0, 0), CU_STREAM_LEGACY, function);
-    while (attempt_needs_call(&launch.attempt, result)) result = REAL(cuLaunch)(function);
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++) result = REAL(cuLaunch)(function);
     return end(&launch, result);
 }
 
@@ -145,7 +145,8 @@ EXPORT CUresult cuLaunchGrid(CUfunction function, int width, int height) {
     struct launch launch = begin("cuLaunchGrid", needs_turn,
                                  launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
                                  CU_STREAM_LEGACY, function);
-    while (attempt_needs_call(&launch.attempt, result)) result = REAL(cuLaunchGrid)(function, width, height);
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
+        result = REAL(cuLaunchGrid)(function, width, height);
     return end(&launch, result);
 }
 
@@ -156,7 +157,7 @@ EXPORT CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CU
     struct launch launch = begin("cuLaunchGridAsync", needs_turn,
                                  launch_gate_kernel_key(function, (unsigned)width, (unsigned)height, 1, 0, 0, 0),
                                  STREAM_OR_LEGACY(stream), function);
-    while (attempt_needs_call(&launch.attempt, result))
+    for (int calls = 0; attempt_needs_call(&launch.attempt, calls, result); calls++)
         result = REAL(cuLaunchGridAsync)(function, width, height, stream);
     return end(&launch, result);
 }
