@@ -23,14 +23,15 @@ import msgspec
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
+from vgpu.pacing.back_off import BackOff
 
 PAGE: Final = 500  # objects in a page of a list; fewer where they are longer than MAX_PAGE together
 MAX_PAGE: Final = 48 << 20  # bytes: users write objects of 1.5 MB, and 500 of them would fill this process's memory
 WATCH_S: Final = 300  # the server ends a watch after this long; a fresh one follows
 SILENCE_S: Final = 120.0  # the API server sends a bookmark about each minute
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
-FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 5.0
+PAUSE_S: Final = 0.1  # between two watches: spares a server that ends each watch at once
+BACK_OFF: Final = BackOff(first_s=0.1, longest_s=5.0, jitter=0.5)
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,7 @@ class Reflector:
         self._token = ""  # of the next page, where a list was interrupted
         self._listed: list[Any] = []
         self._listing = 0
-        self._pause = FIRST_PAUSE_S
+        self._failures = 0  # in a row
         self._lists_wanted = 0
         self._watching: asyncio.Task[None] | None = None
         self.synced = asyncio.Event()
@@ -141,11 +142,11 @@ class Reflector:
                     await self._list()
                 if self._version:
                     await self._watch_or_relist()
-                await self._sleep(FIRST_PAUSE_S)  # spares a server that ends each watch at once
+                await self._sleep(PAUSE_S)
             except (KubernetesError, msgspec.DecodeError) as error:
-                await self._back_off(error)
+                await self._wait_after(error)
 
-    async def _back_off(self, error: KubernetesError | msgspec.DecodeError) -> None:
+    async def _wait_after(self, error: KubernetesError | msgspec.DecodeError) -> None:
         asked = 0.0
         if isinstance(error, KubernetesError):
             asked = error.retry_after_s
@@ -154,10 +155,10 @@ class Reflector:
                 return
             if _is_unknown_version(error):
                 self._start_over()
-        pause = asked + self._pause * (1 + self._jitter()) / 2
+        self._failures += 1
+        pause = asked + BACK_OFF.delay_s(self._failures, self._jitter())
         log.warning("%s: %s; again in %.1f s", self._path, error, pause)
         await self._sleep(pause)
-        self._pause = min(LONGEST_PAUSE_S, self._pause * 2)
 
     async def _wait_for_kind(self, seconds: float) -> None:
         """Take an empty list of a kind that the API server does not know, and wait."""
@@ -248,7 +249,7 @@ class Reflector:
         elif obj is not UNREADABLE:
             self.handler.upsert(obj)
         self._seen = event.object
-        self._pause = FIRST_PAUSE_S
+        self._failures = 0
 
     def _last_version(self) -> str:
         """Return the version to continue from: that of the last object. Versions of the others are never looked for."""
