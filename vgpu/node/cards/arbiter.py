@@ -11,72 +11,60 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-FIRST_PAUSE_S: Final = 0.1
-LONGEST_PAUSE_S: Final = 10.0
-STEADY_S: Final = 60.0  # a program that ran this long did not fail at its start
-_END_S: Final = 2.0
+from vgpu.adapters import child_process
+from vgpu.adapters.child_process import ChildEnd, Restarts
+from vgpu.pacing.back_off import BackOff
+
+RESTARTS: Final = Restarts(BackOff(first_s=0.1, longest_s=10.0), steady_s=60.0)
+END_S: Final = 2.0
 _LINE: Final = 4096  # bytes; longer lines are logged in pieces
 
 log = logging.getLogger(__name__)
 
 
-class Backoff:
-    """Back-off before each restart: doubles up to 10 s, and starts again after a steady run."""
-
-    def __init__(self) -> None:
-        self._pause_s = FIRST_PAUSE_S
-
-    def after(self, ran_s: float) -> float:
-        """Return the seconds to wait after the program ran for `ran_s` seconds."""
-        if ran_s >= STEADY_S:
-            self._pause_s = FIRST_PAUSE_S
-        pause_s, self._pause_s = self._pause_s, min(LONGEST_PAUSE_S, 2 * self._pause_s)
-        return pause_s
-
-
 class Arbiter:
     """Runs the program for the allocations of this node. `is_running`: whether it runs now."""
 
-    def __init__(self, program: Path, config: Path, allocations: Path, clock: Callable[[], float]) -> None:
-        """`clock` is monotonic, in seconds."""
+    def __init__(
+        self, program: Path, config: Path, allocations: Path, clock: Callable[[], float], *, end_s: float = END_S
+    ) -> None:
+        """`clock` is monotonic, in seconds; the program is killed if it runs `end_s` seconds after SIGTERM."""
         parent = str(os.getpid())  # the arbiter ends with this process, even where it is killed
         self._command = (str(program), "--parent", parent, "--config", str(config), str(allocations))
         self._clock = clock
-        self._backoff = Backoff()
+        self._end_s = end_s
         self._complaint = ""
         self.is_running = False
 
     async def run(self) -> None:
         """Keep the program running until cancelled; then end it."""
-        while True:
-            begun = self._clock()
-            await self._run_once()
-            await asyncio.sleep(self._backoff.after(self._clock() - begun))
+        await child_process.keep_running(self._run_once, RESTARTS, self._report, clock=self._clock)
 
-    async def _run_once(self) -> None:
-        try:
-            process = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stderr=PIPE)
-        except OSError as error:
-            self._complain(str(error))
-            return
-        self.is_running = True
-        try:
-            await self._log_output(process)
-        finally:
-            self.is_running = False
-            await _end(process)
+    async def _run_once(self) -> int:
+        async with child_process.running(
+            *self._command, tell_to_end=Process.terminate, end_s=self._end_s, stdin=DEVNULL, stderr=PIPE
+        ) as process:
+            self.is_running = True
+            try:
+                await _log_output(process)
+                return await process.wait()
+            finally:
+                self.is_running = False
 
-    async def _log_output(self, process: Process) -> None:
-        log.info("arbiter: started as process %d", process.pid)
-        assert process.stderr is not None  # noqa: S101 - it is a pipe
-        async for line in lines(process.stderr):
-            log.info("arbiter: %s", line)
-        log.warning("arbiter: exited with code %d; it is restarted", await process.wait())
+    def _report(self, end: ChildEnd, pause_s: float) -> None:
+        """Log why the program ended; an error at its start only where it is not the last one."""
+        if end.code is not None:
+            log.warning("arbiter: %s; it is started again in %.1f s", end, pause_s)
+        elif end.error != self._complaint:
+            self._complaint = end.error
+            log.error("arbiter: %s; containers of one card take no turns", end)
 
-    def _complain(self, complaint: str) -> None:
-        if complaint != self._complaint:
-            self._complaint = complaint
-            log.error("arbiter: %s; containers of one card take no turns", complaint)
+
+async def _log_output(process: Process) -> None:
+    log.info("arbiter: started as process %d", process.pid)
+    assert process.stderr is not None  # noqa: S101 - it is a pipe
+    async for line in lines(process.stderr):
+        log.info("arbiter: %s", line)
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
@@ -90,14 +78,3 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
             yield line.decode(errors="replace")
     if rest:
         yield rest.decode(errors="replace")
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
-    try:
-        await asyncio.wait_for(process.wait(), _END_S)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
