@@ -74,8 +74,10 @@ class AllocationRecorder:
 
     def _ids_of_the_pod(self, last: Allocation) -> frozenset[str]:
         """Return every ID that the pod of the last allocation was given: the kubelet may hand any of them on."""
-        same = (each for each in self._allocations.all() if each.resource == last.resource)
-        pods = (each.ids for each in same if each.chain == last.chain or _have_one_pod(each, last))
+        same = (allocation for allocation in self._allocations.all() if allocation.resource == last.resource)
+        pods = (
+            allocation.ids for allocation in same if allocation.chain == last.chain or _have_one_pod(allocation, last)
+        )
         return frozenset().union(*pods)
 
     def _next_container(self, last: Allocation) -> Holder | None:

@@ -66,7 +66,7 @@ def smallest_slice_mib(gpus: Collection[Gpu], slice_mib: int) -> int:
 def _bytes_of_card(uuid: str, slices: int) -> int:
     """Each device has three tags with lengths, its ID and its health; the numbers differ in their count of digits."""
     first = 6 + len(device_ids.slice_id(uuid, 0)) + len("Unhealthy")
-    return slices * first + sum(max(0, slices - each) for each in (10, 100, 1000, 10_000, 100_000, 1_000_000))
+    return slices * first + sum(max(0, slices - count) for count in (10, 100, 1000, 10_000, 100_000, 1_000_000))
 
 
 def advertised(resource: str, gpus: Iterable[Gpu], slice_mib: int, unhealthy: Container[str]) -> tuple[Device, ...]:

@@ -83,14 +83,14 @@ class GarbageCollector:
             return
         uids = {pod.uid for pod in self._pods.all()}
         listings = (earlier.listing, self._earlier.listing)
-        for each in expired(self._allocations.all(), uids, listings, self._wall_clock()):
-            log.info("allocation %s has expired", each.id)
-            self._remove(each.id)
+        for allocation in expired(self._allocations.all(), uids, listings, self._wall_clock()):
+            log.info("allocation %s has expired", allocation.id)
+            self._remove(allocation.id)
         unread = self._allocations.sweep()
         self._remove_torn(unread.torn)
         if not unread.foreign:
             every = self._allocations.all()
-            self._files.libraries.remove_others({each.library for each in every} | {self._library})
+            self._files.libraries.remove_others({allocation.library for allocation in every} | {self._library})
 
     def _remove_torn(self, torn: Collection[str]) -> None:
         """Remove directories whose records have been missing or damaged for as long as an allocation is kept.
@@ -99,12 +99,12 @@ class GarbageCollector:
         that runs keeps the files that it has mounted.
         """
         now = self._wall_clock()
-        self._torn_since = {each: self._torn_since.get(each, now) for each in torn}
-        for each, since in list(self._torn_since.items()):
+        self._torn_since = {allocation_id: self._torn_since.get(allocation_id, now) for allocation_id in torn}
+        for allocation_id, since in list(self._torn_since.items()):
             if now - since > MIN_AGE_S:
-                log.warning("allocation %s has no readable record: removed", each)
-                del self._torn_since[each]
-                self._remove(each)
+                log.warning("allocation %s has no readable record: removed", allocation_id)
+                del self._torn_since[allocation_id]
+                self._remove(allocation_id)
 
     def _remove(self, allocation_id: str) -> None:
         """Remove an allocation; where that fails, the next collection tries again."""

@@ -72,10 +72,14 @@ class HolderLookup:
 
     async def earlier_holder(self, resource: str, ids: frozenset[str], holding: PodHolding) -> BoundPod | None:
         """Return another pod that was given any of the IDs earlier and still holds them: the first record wins."""
-        for each in self._allocations.overlapping(resource, ids):
-            if each.holder is None or each.holder.uid == holding.pod.uid or each.sequence > holding.chain[0].sequence:
+        for allocation in self._allocations.overlapping(resource, ids):
+            if (
+                allocation.holder is None
+                or allocation.holder.uid == holding.pod.uid
+                or allocation.sequence > holding.chain[0].sequence
+            ):
                 continue
-            other = self._pods.get(each.holder.uid)
+            other = self._pods.get(allocation.holder.uid)
             if other is None or other.is_terminal:
                 continue
             if find_in(other.key, await self._holdings(other.key), resource, ids):
@@ -104,7 +108,12 @@ class HolderLookup:
     async def _pod(self, key: PodKey, chains: Sequence[Chain]) -> BoundPod | ContainerRefusal:
         """Return the pod of a name. A quorum read decides where several pods had the name, or the watch may lag."""
         named = self._pods.named(key)
-        uids = {each.holder.uid for chain in chains for each in chain if each.holder and each.holder.key == key}
+        uids = {
+            allocation.holder.uid
+            for chain in chains
+            for allocation in chain
+            if allocation.holder and allocation.holder.key == key
+        }
         if len(named) == 1 and uids == {named[0].uid}:
             return named[0]
         try:
@@ -119,10 +128,10 @@ class HolderLookup:
     def _remembered(self, chains: Sequence[Chain]) -> Iterator[tuple[Holder, bool]]:
         """Yield the recorded holders whose pods are still here, newest first, and whether each is doubtful."""
         for chain in chains:
-            for each in reversed(chain):
-                pod = self._pods.get(each.holder.uid) if each.holder else None
-                if each.holder is not None and pod is not None and not pod.is_terminal:
-                    yield each.holder, each.is_doubtful
+            for allocation in reversed(chain):
+                pod = self._pods.get(allocation.holder.uid) if allocation.holder else None
+                if allocation.holder is not None and pod is not None and not pod.is_terminal:
+                    yield allocation.holder, allocation.is_doubtful
 
     async def _holdings(self, key: PodKey) -> Holdings:
         """Return what a pod's containers hold; nothing where the kubelet does not answer."""

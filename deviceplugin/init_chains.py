@@ -15,8 +15,10 @@ Chain = tuple[Allocation, ...]
 
 def chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
     """Return the pod's own chain; else the newest chain without a proven holder: its holder was guessed wrong."""
-    own = (chain for chain in chains if any(each.holder and each.holder.uid == pod.uid for each in chain))
-    unproven = (chain for chain in chains if not any(each.is_proven for each in chain))
+    own = (
+        chain for chain in chains if any(allocation.holder and allocation.holder.uid == pod.uid for allocation in chain)
+    )
+    unproven = (chain for chain in chains if not any(allocation.is_proven for allocation in chain))
     return next(own, None) or next(unproven, None) or chains[0]
 
 
@@ -31,8 +33,8 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
     if listed is not None:
         earlier = len(chain) - 1
         return [*inits[len(inits) - earlier :], listed] if earlier <= len(inits) else [listed] * len(chain)
-    if all(each.holder is not None and each.holder.uid == pod.uid for each in chain):
-        return [each.holder.container for each in chain if each.holder]
+    if all(allocation.holder is not None and allocation.holder.uid == pod.uid for allocation in chain):
+        return [allocation.holder.container for allocation in chain if allocation.holder]
     fitting = [
         device_request.container
         for device_request in pod.device_requests
@@ -48,4 +50,8 @@ def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[s
         if device_request.container == container:
             break
         before.append(device_request)
-    return [each.container for each in before if each.resource == resource and each.kind is ContainerKind.INIT]
+    return [
+        allocation.container
+        for allocation in before
+        if allocation.resource == resource and allocation.kind is ContainerKind.INIT
+    ]

@@ -52,7 +52,11 @@ class Occupancy:
 
     def tenants(self, *, but: str) -> list[Usages]:
         """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
-        proven = {each.holder.uid for each in self._allocations.all() if each.is_proven and each.holder}
+        proven = {
+            allocation.holder.uid
+            for allocation in self._allocations.all()
+            if allocation.is_proven and allocation.holder
+        }
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
         usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_terminal]
         return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
@@ -60,9 +64,9 @@ class Occupancy:
     def held(self) -> frozenset[CardHolder]:
         """Return which container holds devices of which card: those that were proven, and those that are listed."""
         proven = (
-            (each.holder.uid, each.holder.container, each.ids)
-            for each in self._allocations.all()
-            if each.is_proven and each.holder
+            (allocation.holder.uid, allocation.holder.container, allocation.ids)
+            for allocation in self._allocations.all()
+            if allocation.is_proven and allocation.holder
         )
         listed = (
             (pod.uid, container, ids)
@@ -92,8 +96,8 @@ class Occupancy:
     def _orphan(self, held: Holdings) -> Usages:
         """Return what a pod takes that was deleted by force and still runs: its slices, or whole cards."""
         mib = self._inventory.slice_mib
-        slices = device_ids.by_gpu(each for one in held.values() for each in one.get(names.SLICE, ()))
-        cards = device_ids.by_gpu(each for one in held.values() for each in one.get(names.CARD, ()))
+        slices = device_ids.by_gpu(device_id for one in held.values() for device_id in one.get(names.SLICE, ()))
+        cards = device_ids.by_gpu(device_id for one in held.values() for device_id in one.get(names.CARD, ()))
         shared = {gpu: Usage(slices=count, memory_mib=count * mib, shares=1) for gpu, count in slices.items()}
         return shared | {gpu: Usage(wholes=1) for gpu in cards}
 
@@ -101,8 +105,12 @@ class Occupancy:
 def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> HeldDevices:
     """Return the IDs that the kubelet lists, and those of records that it does not list, such as init containers'."""
     every = list(allocations)
-    ours = {each.id: each for each in records.live(every, pods)}
-    ours |= {each.id: each for each in every if each.holder is None and now - each.created < _IN_FLIGHT_S}
+    ours = {allocation.id: allocation for allocation in records.live(every, pods)}
+    ours |= {
+        allocation.id: allocation
+        for allocation in every
+        if allocation.holder is None and now - allocation.created < _IN_FLIGHT_S
+    }
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
     for our in ours.values():
         ids[our.resource] = ids[our.resource] | our.ids

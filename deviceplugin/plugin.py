@@ -53,7 +53,9 @@ class PluginNode:
 
     def proven(self) -> tuple[Allocation, ...]:
         """Return the proven allocations whose pods run."""
-        return tuple(each for each in records.live(self.allocations.all(), self.pods.all()) if each.is_proven)
+        return tuple(
+            allocation for allocation in records.live(self.allocations.all(), self.pods.all()) if allocation.is_proven
+        )
 
     def released(self) -> None:
         """Free at once what an ended pod held: the next pod may be bound to its card within milliseconds."""

@@ -45,7 +45,9 @@ class PreferredAllocation:
         async with self._pod_resources.admitting() as list_pods:
             search = CandidateSearch(self._pods, self._allocations, self._reader, list_pods)
             candidate, listing = await search.find(resource, size)
-            held = {each for pod in listing.values() for one in pod.values() for each in one.get(resource, ())}
+            held = {
+                device_id for pod in listing.values() for one in pod.values() for device_id in one.get(resource, ())
+            }
             ids = responses.preferred_ids(available, must, size, _assigned_gpus(candidate), held)
             self._last[resource] = Preference(candidate, frozenset(ids))
             _log_candidate(resource, size, candidate)

@@ -75,7 +75,10 @@ class Prover:
         if request is None:
             return None
         slice_mib = self._inventory.slice_mib
-        checks = (proof.card_mismatch(request, assignment, name, each.ids, slice_mib) for each, name in allocations)
+        checks = (
+            proof.card_mismatch(request, assignment, name, allocation.ids, slice_mib)
+            for allocation, name in allocations
+        )
         return next((refusal for refusal in checks if refusal is not None), None)
 
     def _no_room(self, pod: BoundPod) -> ContainerRefusal | None:

@@ -54,7 +54,7 @@ def preferred_ids(
     free = set(available) - set(must) - set(held)
     for gpu in gpus:
         room = size // len(gpus) - device_ids.by_gpu(chosen)[gpu]
-        here = (each for each in free if device_ids.gpu_of(each) == gpu)
+        here = (device_id for device_id in free if device_ids.gpu_of(device_id) == gpu)
         chosen += sorted(here, key=device_ids.order)[: max(0, room)]
     if not gpus:
         chosen += sorted(free, key=device_ids.order)

@@ -127,7 +127,7 @@ class PluginSettings(BaseSettings):
     @property
     def allowed_commands(self) -> tuple[str, ...]:
         """The names of host processes that may use cards."""
-        return tuple(name for each in self.host_commands.split(",") if (name := each.strip()))
+        return tuple(name for command in self.host_commands.split(",") if (name := command.strip()))
 
     def arbiter_path(self) -> Path:
         """Return the path of the arbiter's program."""

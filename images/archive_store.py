@@ -23,11 +23,11 @@ class PackageSource(Protocol):
 
 def fetch(packages: Sequence[Package], store: Path, connect: Callable[[], PackageSource]) -> list[Path]:
     """Return the files of packages, in their order; `connect` is called only if the store lacks one of them."""
-    lacking = [each for each in packages if _kept(each, store) is None]
+    lacking = [pinned for pinned in packages if _kept(pinned, store) is None]
     if lacking:
         for package, downloaded in zip(lacking, connect().download(lacking), strict=True):
             _keep(package, downloaded, store)
-    found = [_kept(each, store) for each in packages]
+    found = [_kept(pinned, store) for pinned in packages]
     return [path for path in found if path is not None]
 
 

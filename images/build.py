@@ -94,7 +94,7 @@ class Builder:
         stack = [self.base(architecture).layer, self.dependencies(architecture).layer, upper]
         created = source.time.strftime("%Y-%m-%dT%H:%M:%SZ")
         name = debian.ARCHITECTURES[architecture]
-        made = [oci.Image(each.reference, name, each.settings(source.revision), stack, created) for each in parts.PARTS]
+        made = [oci.Image(part.reference, name, part.settings(source.revision), stack, created) for part in parts.PARTS]
         return made, materials
 
     def _application(self, architecture: str, folder: Path, source: ImageSource) -> tuple[layers.ImageLayer, str]:
@@ -155,7 +155,7 @@ class Builder:
 def pinned(architecture: str) -> list[debian.Package]:
     """Return the Debian packages of an architecture in the lock."""
     wanted = debian.ARCHITECTURES[architecture]
-    return [each for each in debian.parse(debian.LOCK.read_text()) if each.architecture == wanted]
+    return [package for package in debian.parse(debian.LOCK.read_text()) if package.architecture == wanted]
 
 
 def _key(*parts: str | Path) -> str:

@@ -129,7 +129,9 @@ class Apt:
         gone = [package for package in packages if now.get(package.name) != package]
         if not gone:
             return ""
-        listed = ", ".join(f"{each.name} {each.version} (now {_version(now.get(each.name))})" for each in gone)
+        listed = ", ".join(
+            f"{package.name} {package.version} (now {_version(now.get(package.name))})" for package in gone
+        )
         return (
             f"the mirror no longer has these packages of images/debian.lock for {self._architecture}: {listed}. Run "
             "`make lock-images` to pin the newest versions, or name a snapshot of the archive with --mirror"

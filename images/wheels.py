@@ -44,7 +44,7 @@ def is_left_out(path: str) -> bool:
 def installed(tree: Path) -> dict[str, str]:
     """Name and version of every distribution in a tree."""
     found = metadata.distributions(path=[str(tree / SITE)])
-    return {each.metadata["Name"]: each.version for each in found}
+    return {distribution.metadata["Name"]: distribution.version for distribution in found}
 
 
 def build(project: Path, architecture: str, folder: Path) -> Path:

@@ -50,10 +50,10 @@ def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
     pod_request = request.parse(obj).request
     assert pod_request is not None
     added = {c.name: pod_request.kubelet_resource(c, slice_mib) for c in pod_request.containers}
-    for _, _, each in request.containers_of(obj):
-        if each["name"] in added:
-            resource, amount = added[each["name"]]
-            each["resources"]["limits"][resource] = str(amount)
+    for _, _, document in request.containers_of(obj):
+        if document["name"] in added:
+            resource, amount = added[document["name"]]
+            document["resources"]["limits"][resource] = str(amount)
     return obj
 
 
@@ -62,7 +62,7 @@ def card(index: int, memory_mib: int = 2048, **fields: Any) -> Card:
 
 
 def node_state(*cards: Card, name: str = "n1", slice_mib: int = SLICE_MIB) -> NodeState:
-    return NodeState(name, slice_mib, tuple(CardState(each, slice_mib) for each in cards))
+    return NodeState(name, slice_mib, tuple(CardState(new_card, slice_mib) for new_card in cards))
 
 
 @st.composite

@@ -22,7 +22,7 @@ def without_defaulted_cores(pod: Json) -> Json:
     defaulted = _defaulted(manifest.annotations(pod).get(ANNOTATION, ""))
     if not defaulted or request.has_too_many_containers(pod, manifest.asks):
         return pod
-    containers = [each for _, _, each in request.containers_of(pod)]
+    containers = [container for _, _, container in request.containers_of(pod)]
     undone = [_undone(container) if container.get("name") in defaulted else container for container in containers]
     return pod if undone == containers else translate.with_containers(pod, undone)
 

@@ -67,7 +67,7 @@ class Service:
                 if listed == sent:
                     await self._devices.wait()
                     continue
-                yield api.ListAndWatchResponse(devices=[_device(each) for each in listed])
+                yield api.ListAndWatchResponse(devices=[_device(device) for device in listed])
                 sent = listed
         finally:
             self._stream.end()

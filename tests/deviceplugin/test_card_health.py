@@ -53,7 +53,7 @@ async def test_a_card_that_another_plugin_offers_too_is_not_offered_here(world: 
     await world.until(lambda: is_told(world, "holds"))
     (report,) = await reports(world)
     assert "pods that ask the other plugin get the card beside this pod" in report["message"]
-    assert {each.partition("::")[0] for each in world.kubelet.clients[names.SLICE].healthy} == {uuid(1)}
+    assert {device_id.partition("::")[0] for device_id in world.kubelet.clients[names.SLICE].healthy} == {uuid(1)}
     assert world.kubelet.clients[names.CARD].healthy == {uuid(1)}
     world.kubelet.others = {}
     await world.until(lambda: has_reasons(world, "", ""))

@@ -21,14 +21,14 @@ GPUS = [gpu(n) for n in range(3)]
 def test_ids_are_short_enough_and_the_last_partial_slice_counts() -> None:
     listed = devices.advertised(names.SLICE, [gpu(0, 143155)], SLICE_MIB, [])
     assert len(listed) == 560
-    assert max(len(each.id) for each in listed) <= 63
+    assert max(len(device.id) for device in listed) <= 63
 
 
 @given(mib=st.lists(st.integers(1, 30_000), max_size=4), slice_mib=st.integers(1, 300))
 def test_the_size_of_the_list_is_that_of_the_message(mib: list[int], slice_mib: int) -> None:
-    gpus = [gpu(index, each) for index, each in enumerate(mib)]
-    listed = devices.advertised(names.SLICE, gpus, slice_mib, {each.card.uuid for each in gpus})
-    message = api.ListAndWatchResponse(devices=[api.Device(ID=each.id, health="Unhealthy") for each in listed])
+    gpus = [gpu(index, size) for index, size in enumerate(mib)]
+    listed = devices.advertised(names.SLICE, gpus, slice_mib, {ill_gpu.card.uuid for ill_gpu in gpus})
+    message = api.ListAndWatchResponse(devices=[api.Device(ID=device.id, health="Unhealthy") for device in listed])
     assert devices.list_bytes(gpus, slice_mib) == message.ByteSize()
 
 
@@ -54,9 +54,9 @@ def test_ids_sort_by_number() -> None:
 @given(unhealthy=st.sets(st.integers(0, 2)))
 def test_devices_have_the_health_of_their_card(unhealthy: set[int]) -> None:
     ill = {uuid(n) for n in unhealthy}
-    listed = [each for name in names.KUBELET_RESOURCES for each in devices.advertised(name, GPUS, SLICE_MIB, ill)]
+    listed = [device for name in names.KUBELET_RESOURCES for device in devices.advertised(name, GPUS, SLICE_MIB, ill)]
     assert len(listed) == 3 * 8 + 3
-    assert all(each.healthy == (device_ids.gpu_of(each.id) not in ill) for each in listed)
+    assert all(device.healthy == (device_ids.gpu_of(device.id) not in ill) for device in listed)
 
 
 def test_device_lists_change_with_cards_and_health_but_not_with_holders() -> None:
@@ -66,8 +66,8 @@ def test_device_lists_change_with_cards_and_health_but_not_with_holders() -> Non
     inventory.set_gpus((gpu(0),), {})
     healthy = lists.of(names.SLICE)
     assert len(healthy) == 8
-    assert [each.id for each in lists.of(names.CARD)] == [uuid(0)]
+    assert [device.id for device in lists.of(names.CARD)] == [uuid(0)]
     inventory.set_held(HeldDevices(slices(0, 1)))
     assert lists.of(names.SLICE) is healthy
     inventory.set_gpus((gpu(0),), {uuid(0): "GpuIsLost"})
-    assert not any(each.healthy for each in lists.of(names.SLICE))
+    assert not any(device.healthy for device in lists.of(names.SLICE))

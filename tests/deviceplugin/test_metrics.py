@@ -78,7 +78,7 @@ async def test_a_process_that_nvml_does_not_list_counts_for_the_container_of_its
 
 async def counts(url: str, name: str) -> bool:
     """Whether a series of a name is above 0."""
-    return any(each.startswith(name) and float(each.split()[-1]) > 0 for each in (await scraped(url)).split("\n"))
+    return any(line.startswith(name) and float(line.split()[-1]) > 0 for line in (await scraped(url)).split("\n"))
 
 
 async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_the_label(
@@ -90,7 +90,7 @@ async def test_a_container_of_a_synthetic_load_is_marked_as_long_as_the_pod_has_
     assert await has_not(served, "vgpu_container_synthetic{")
     await labelled(idle_world, pod, "true")
     await idle_world.until(lambda: has(served, "vgpu_container_synthetic{"))
-    (series,) = (each for each in (await scraped(served)).split("\n") if each.startswith("vgpu_container_synthetic{"))
+    (series,) = (line for line in (await scraped(served)).split("\n") if line.startswith("vgpu_container_synthetic{"))
     assert series.endswith('namespace="default",node="n1",pod="load"} 1.0')
     await labelled(idle_world, pod, None)
     await idle_world.until(lambda: has_not(served, "vgpu_container_synthetic{"))
@@ -111,7 +111,7 @@ async def test_prometheus_tool_has_nothing_to_say(idle_world: World, served: str
     await idle_world.run("p", container("main", gpu_mem=512))
     await idle_world.until(lambda: has(served, "vgpu_container_memory_limit_bytes{"))
     text = await scraped(served)
-    own = "\n".join(each for each in text.split("\n") if "DCGM_" not in each) + "\n"
+    own = "\n".join(line for line in text.split("\n") if "DCGM_" not in line) + "\n"
     command = [str(prometheus.PROGRAMS.folder / "promtool"), "check", "metrics"]
     done = await asyncio.to_thread(subprocess.run, command, input=own, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -227,7 +227,9 @@ async def test_short_pods_never_share_an_id(world: World) -> None:
                 await world.kubelet.admit(pod)
             await world.kubelet.start_container(pod)
             ids = [
-                each for pod_ids in world.kubelet.allocations.values() for each in pod_ids["main"].get(names.SLICE, ())
+                device_id
+                for pod_ids in world.kubelet.allocations.values()
+                for device_id in pod_ids["main"].get(names.SLICE, ())
             ]
             assert len(ids) == len(set(ids))
             assert [(limit.gpu, limit.cores) for limit in world.limits(pod).cards] == [(uuid(n % 2), 1 + n % 20)]

@@ -59,7 +59,7 @@ async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_
     world.kubelet.lists_fail = False
     uid = pod["metadata"]["uid"]
     ids_of_other_card = frozenset(
-        each.replace(uuid(0), uuid(1)) for each in world.kubelet.allocations[uid]["main"][names.SLICE]
+        device_id.replace(uuid(0), uuid(1)) for device_id in world.kubelet.allocations[uid]["main"][names.SLICE]
     )
     await _allocate(world, pod, ids_of_other_card)
     assert "CardMismatch" in await world.refusal(pod)

@@ -21,23 +21,23 @@ numbers = st.sets(st.integers(0, 7))
     free=st.tuples(numbers, numbers),
     must=st.sets(st.integers(0, 7), max_size=2),
     held=numbers,
-    each=st.integers(1, 6),
+    count=st.integers(1, 6),
     cards=st.sampled_from([(0,), (1,), (0, 1)]),
 )
 def test_preferred_ids_are_offered_not_held_and_on_the_assigned_cards(
-    free: tuple[set[int], set[int]], must: set[int], held: set[int], each: int, cards: tuple[int, ...]
+    free: tuple[set[int], set[int]], must: set[int], held: set[int], count: int, cards: tuple[int, ...]
 ) -> None:
     taken = slices(cards[0], *held)
     insisted = slices(cards[0], *must)
     offered = slices(0, *free[0]) | slices(1, *free[1]) | insisted
-    size = each * len(cards)
+    size = count * len(cards)
     chosen = responses.preferred_ids(offered, insisted, size, [uuid(n) for n in cards], taken)
     assert len(chosen) == len(set(chosen)) <= size
     assert set(chosen) <= offered
     assert not set(chosen) & (taken - insisted)
     assert len(insisted & set(chosen)) == min(len(insisted), size)
     room = Counter(device_ids.by_gpu(offered - (taken - insisted)))
-    assert all(device_ids.by_gpu(chosen)[uuid(n)] == min(each, room[uuid(n)]) for n in cards if each >= len(insisted))
+    assert all(device_ids.by_gpu(chosen)[uuid(n)] == min(count, room[uuid(n)]) for n in cards if count >= len(insisted))
     assert {device_ids.gpu_of(one) for one in chosen} <= {uuid(n) for n in cards}
 
 

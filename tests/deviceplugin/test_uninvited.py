@@ -42,7 +42,7 @@ def use(
 
 async def condition(world: World) -> JsonObject:
     listed = (await world.gpunode()).get("status", {}).get("conditions", [])
-    return next((each for each in listed if each["type"] == "NoUninvitedProcesses"), {})
+    return next((entry for entry in listed if entry["type"] == "NoUninvitedProcesses"), {})
 
 
 async def reports(world: World) -> list[JsonObject]:

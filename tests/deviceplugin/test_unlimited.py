@@ -32,7 +32,7 @@ def files_of(world: World, pod: JsonObject) -> frozenset[FileId]:
 
 async def condition(world: World) -> JsonObject:
     listed = (await world.gpunode()).get("status", {}).get("conditions", [])
-    return next((each for each in listed if each["type"] == "LimitsEnforced"), {})
+    return next((entry for entry in listed if entry["type"] == "LimitsEnforced"), {})
 
 
 async def has_condition(world: World, reason: str) -> bool:

@@ -12,15 +12,15 @@ from tests.hostile_pods.mutations import BREAKING, MUTATIONS
 from tests.hostile_pods.valid import PODS
 
 _COUNTS: Final = (0, 1, 1, 1, 1, 2, 2, 3)
-_FIRST: Final = {each.__name__.strip("_").replace("_", "-"): each for each in PODS}
-_CHANGES: Final = {each.name: each.change for each in MUTATIONS}
+_FIRST: Final = {valid.__name__.strip("_").replace("_", "-"): valid for valid in PODS}
+_CHANGES: Final = {mutation.name: mutation.change for mutation in MUTATIONS}
 
 
 def make(seed: int) -> Case:
     """Return the pod of a seed."""
     chance = random.Random(seed)
     first = chance.choice(PODS).__name__.strip("_").replace("_", "-")
-    weights = [each.weight for each in MUTATIONS]
+    weights = [mutation.weight for mutation in MUTATIONS]
     changes = chance.choices(MUTATIONS, weights, k=chance.choice(_COUNTS))
     return compose(seed, first, *_ordered([change.name for change in changes]))
 

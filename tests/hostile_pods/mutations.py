@@ -25,8 +25,8 @@ def _any_container(chance: random.Random, draft: Draft) -> Document:
 
 
 def _resources(chance: random.Random, draft: Draft) -> Document:
-    each: Document = _any_container(chance, draft).setdefault("resources", {})
-    found: Document = each.setdefault(chance.choice(("limits", "limits", "requests")), {})
+    resources: Document = _any_container(chance, draft).setdefault("resources", {})
+    found: Document = resources.setdefault(chance.choice(("limits", "limits", "requests")), {})
     return found
 
 
@@ -123,11 +123,11 @@ def deep_claims(chance: random.Random, draft: Draft) -> None:
     """Put nested JSON where the API has a list or an object of a fixed shape."""
     nested = draft.put_raw(values.deep(chance))
     place = chance.choice(("claims", "limits", "env", "affinity", "volumes", "unknown"))
-    each = _any_container(chance, draft)
+    target = _any_container(chance, draft)
     if place in {"claims", "limits"}:
-        each.setdefault("resources", {})[place] = nested
+        target.setdefault("resources", {})[place] = nested
     elif place == "env":
-        each["env"] = [{"name": "A", "valueFrom": nested}]
+        target["env"] = [{"name": "A", "valueFrom": nested}]
     else:
         draft.spec[place] = nested
 
@@ -135,12 +135,12 @@ def deep_claims(chance: random.Random, draft: Draft) -> None:
 def foreign_text(chance: random.Random, draft: Draft) -> None:
     """Write a foreign text into a place that takes text."""
     text = values.text(chance)
-    each = _any_container(chance, draft)
+    target = _any_container(chance, draft)
     match chance.randrange(7):
         case 0:
-            each["name"] = text
+            target["name"] = text
         case 1:
-            each["env"] = [{"name": chance.choice((text, "A")), "value": text}]
+            target["env"] = [{"name": chance.choice((text, "A")), "value": text}]
         case 2:
             draft.metadata.setdefault("labels", {})[chance.choice((text, "a"))] = text
         case 3:
@@ -181,16 +181,16 @@ def visible_devices(chance: random.Random, draft: Draft) -> None:
 
 def visible_devices_indirectly(chance: random.Random, draft: Draft) -> None:
     """Set the variable from the pod's own annotation, from a ConfigMap, or by the expansion of another variable."""
-    each = _any_container(chance, draft)
+    target = _any_container(chance, draft)
     _annotations(draft)["example.com/cards"] = "all"
     reference = {"fieldRef": {"fieldPath": "metadata.annotations['example.com/cards']"}}
     match chance.randrange(3):
         case 0:
-            each["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": reference}]
+            target["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": reference}]
         case 1:
-            each["env"] = [{"name": "A", "value": "all"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "$(A)"}]
+            target["env"] = [{"name": "A", "value": "all"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "$(A)"}]
         case _:
-            each["envFrom"] = [
+            target["envFrom"] = [
                 {"prefix": chance.choice(("", "NVIDIA_")), "configMapRef": {"name": "devices", "optional": True}}
             ]
 
@@ -258,7 +258,7 @@ def park(_: random.Random, draft: Draft) -> None:
 
 
 def _has_share(draft: Draft) -> bool:
-    return any(names.GPU_MEM in each.get("resources", {}).get("limits", {}) for each in draft.containers)
+    return any(names.GPU_MEM in document.get("resources", {}).get("limits", {}) for document in draft.containers)
 
 
 MUTATIONS: Final = tuple(

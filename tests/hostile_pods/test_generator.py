@@ -14,5 +14,5 @@ def test_a_seed_makes_the_same_bytes_again() -> None:
 
 def test_the_corpus_has_every_valid_pod_and_every_mutation() -> None:
     used = {name for case in corpus.cases() for name in case.changes}
-    assert used >= {each.name for each in MUTATIONS}
-    assert used >= {each.__name__.strip("_").replace("_", "-") for each in PODS}
+    assert used >= {mutation.name for mutation in MUTATIONS}
+    assert used >= {valid.__name__.strip("_").replace("_", "-") for valid in PODS}

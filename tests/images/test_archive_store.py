@@ -22,10 +22,10 @@ class Mirror:
         self.asked: list[list[str]] = []
 
     def download(self, packages: Sequence[Package]) -> list[Path]:
-        self.asked.append([each.name for each in packages])
-        paths = [self.folder / f"{each.name}_1.0_amd64.deb" for each in packages]
-        for each, path in zip(packages, paths, strict=True):
-            path.write_text(each.name)
+        self.asked.append([pinned.name for pinned in packages])
+        paths = [self.folder / f"{pinned.name}_1.0_amd64.deb" for pinned in packages]
+        for pinned, path in zip(packages, paths, strict=True):
+            path.write_text(pinned.name)
         return paths
 
 

@@ -38,7 +38,7 @@ def test_apts_list_is_read_with_epochs() -> None:
 
 def test_the_lock_pins_every_package_for_every_architecture() -> None:
     pinned = debian.parse(debian.LOCK.read_text())
-    assert {(each.architecture, each.name) for each in pinned} == {
+    assert {(package.architecture, package.name) for package in pinned} == {
         (architecture, name) for architecture in debian.ARCHITECTURES.values() for name in debian.NAMES
     }
 

@@ -47,7 +47,7 @@ def test_everything_that_an_archive_names_is_in_it_once(tmp_path: Path, layer: l
             manifest = document(archive, described)
             configuration = document(archive, manifest["config"])
             assert configuration["rootfs"]["diff_ids"] == [layer.diff_id]
-            assert [each["digest"] for each in manifest["layers"]] == [layer.digest]
+            assert [descriptor["digest"] for descriptor in manifest["layers"]] == [layer.digest]
             assert len(read(archive, layer.digest)) == layer.size
 
 

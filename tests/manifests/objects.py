@@ -13,8 +13,8 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 @cache
 def all_objects() -> tuple[JsonObject, ...]:
     """Every object of every manifest; kustomizations have no name and are left out."""
-    read = (each for path in sorted(MANIFESTS.rglob("*.yaml")) for each in yaml.safe_load_all(path.read_text()))
-    return tuple(each for each in read if each and "name" in each.get("metadata", {}))
+    read = (document for path in sorted(MANIFESTS.rglob("*.yaml")) for document in yaml.safe_load_all(path.read_text()))
+    return tuple(document for document in read if document and "name" in document.get("metadata", {}))
 
 
 @cache

@@ -74,7 +74,7 @@ def containers() -> Iterator[tuple[str, JsonObject]]:
 
 def test_every_file_is_in_the_kustomization() -> None:
     listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())
-    generated = [name for each in listed["configMapGenerator"] for name in each["files"]]
+    generated = [name for generator in listed["configMapGenerator"] for name in generator["files"]]
     assert {*listed["resources"], *generated, "kustomization.yaml"} == {path.name for path in BASE.iterdir()}
 
 
@@ -179,7 +179,9 @@ def test_the_scheduler_calls_the_extender_for_all_our_resources() -> None:
 
 def test_the_schedulers_probes_ask_what_every_supported_version_serves() -> None:
     """The kube-scheduler of Kubernetes 1.30 has neither /livez nor /readyz; tests/e2e asks it."""
-    (scheduler,) = [each for owner, each in containers() if (owner, each["name"]) == ("vgpu-scheduler", "scheduler")]
+    (scheduler,) = [
+        container for owner, container in containers() if (owner, container["name"]) == ("vgpu-scheduler", "scheduler")
+    ]
     assert {scheduler[probe]["httpGet"]["path"] for probe in PROBES} == {"/healthz"}
 
 
@@ -190,7 +192,11 @@ def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -
 
 
 def test_the_images_are_those_that_are_built() -> None:
-    ours = {f"docker.io/library/{each['image']}" for _, each in containers() if each["image"].startswith("vgpushare-")}
+    ours = {
+        f"docker.io/library/{container['image']}"
+        for _, container in containers()
+        if container["image"].startswith("vgpushare-")
+    }
     assert ours == {part.reference for part in parts.PARTS}
 
 
@@ -202,12 +208,17 @@ def test_cleanup_removes_the_state_directory_of_the_host() -> None:
     assert (settings.remove_state, settings.state_dir) == (True, Path("/host/vgpu"))
     (mount,), (volume,) = container["volumeMounts"], spec["volumes"]
     assert (mount["mountPath"], volume["hostPath"]["path"]) == ("/host", "/var/lib")
-    assert container["image"] == next(each["image"] for _, each in containers() if each["name"] == "deviceplugin")
+    assert container["image"] == next(other["image"] for _, other in containers() if other["name"] == "deviceplugin")
 
 
 def test_no_container_of_ours_needs_a_shell() -> None:
     """The images have none."""
-    commands = [each[probe]["exec"]["command"] for _, each in containers() for probe in PROBES if "exec" in each[probe]]
+    commands = [
+        container[probe]["exec"]["command"]
+        for _, container in containers()
+        for probe in PROBES
+        if "exec" in container[probe]
+    ]
     assert len(commands) == 4
     assert {command[0] for command in commands} == {"python"}
 
@@ -251,7 +262,9 @@ def test_a_lost_node_leaves_a_replica_and_is_left_soon(name: str) -> None:
 def test_the_extender_follows_the_lease_of_the_scheduler_beside_it() -> None:
     config = yaml.safe_load((BASE / "scheduler-config.yaml").read_text())["leaderElection"]
     assert config["leaderElect"] is True
-    (extender,) = [each for owner, each in containers() if owner == "vgpu-scheduler" and each["name"] == "extender"]
+    (extender,) = [
+        container for owner, container in containers() if owner == "vgpu-scheduler" and container["name"] == "extender"
+    ]
     assert f"--scheduler-lease={config['resourceName']}" in extender["args"]
     assert config["resourceNamespace"] == names.NAMESPACE
 
@@ -260,7 +273,7 @@ def test_no_generated_configmap_has_the_name_of_an_object_in_a_rule() -> None:
     """Kustomize adds the hash of a generated ConfigMap's name to equal `resourceNames` too, of whatever resource."""
     generated = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"]
     named = {name for _, rule in rules() for name in rule.get("resourceNames", ())}
-    assert named.isdisjoint(each["name"] for each in generated)
+    assert named.isdisjoint(generator["name"] for generator in generated)
 
 
 def test_the_daemonset_never_runs_two_plugins_on_a_node() -> None:
@@ -345,7 +358,7 @@ def test_the_schema_takes_what_the_plugin_writes() -> None:
     assert set(re.findall(r"(\w+): ", status["conditions"]["description"])) == {
         finding_reports.NO_UNINVITED,
         finding_reports.LIMITS_ENFORCED,
-        *(each.kind for each in made),
+        *(admitted.kind for admitted in made),
     }
 
 
@@ -354,7 +367,7 @@ def test_the_schema_refuses_watermarks_that_the_plugin_refuses() -> None:
     cards = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["cards"]
     schema = cards["items"]["properties"]["watermark"]
     assert schema["required"] == ["high", "low"]
-    assert [each["rule"] for each in schema["x-kubernetes-validations"]] == ["self.high > self.low"]
+    assert [rule["rule"] for rule in schema["x-kubernetes-validations"]] == ["self.high > self.low"]
     low, high = schema["properties"]["low"], schema["properties"]["high"]
     assert Watermark(high["minimum"], low["minimum"])
     assert Watermark(high["maximum"], low["maximum"])
@@ -388,7 +401,7 @@ def test_the_admin_rest_has_the_names_that_its_clients_use() -> None:
         for resource in r["resources"]
     }
     asked = (access.READ_PODS, access.READ_CARDS, card_routes.PATCH_NODE, simulate_routes.SIMULATE)
-    assert {(each.verb, each.group, each.resource) for each in asked} <= granted
+    assert {(request.verb, request.group, request.resource) for request in asked} <= granted
 
 
 def test_metrics_are_scraped_where_they_are_served() -> None:

@@ -26,7 +26,7 @@ def test_the_checksum_is_that_of_the_archive(tmp_path: Path) -> None:
     assert platform["sha256"] == hashlib.sha256(packed).hexdigest()
     assert platform["uri"].startswith("https://releases.test/vgpushare/v")
     with tarfile.open(first / "vgpu.tar.gz") as tar:
-        assert [(each.name, each.mode) for each in tar] == [(platform["files"][0]["from"], 0o755)]
+        assert [(member.name, member.mode) for member in tar] == [(platform["files"][0]["from"], 0o755)]
 
 
 def test_the_program_runs_the_installed_package_or_says_what_to_install(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ MONITORS = BASE.parent / "overlays" / "prometheus-operator" / "pod-monitors.yaml
 
 
 def test_each_part_with_a_port_for_metrics_has_a_pod_monitor() -> None:
-    monitors = {each["metadata"]["name"]: each["spec"] for each in yaml.safe_load_all(MONITORS.read_text())}
+    monitors = {monitor["metadata"]["name"]: monitor["spec"] for monitor in yaml.safe_load_all(MONITORS.read_text())}
     served = {
         document["metadata"]["name"]: document["spec"]["selector"]
         for document in ALL

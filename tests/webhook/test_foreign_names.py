@@ -91,7 +91,9 @@ def test_a_foreign_annotation_beside_ours_must_say_the_same() -> None:
     theirs = {"hami.io/gpu-scheduler-policy": "spread"}
     for ours, problems in (("spread", []), ("binpack", ["metadata.annotations[hami.io/gpu-scheduler-policy]"])):
         pod = mutate.mutate(builders.pod(MEMORY, {**theirs, names.GPU_POLICY: ours}), RULES)
-        assert [each.field for each in validate.on_create(dict(pod), RULES) if "hami" in each.field] == problems
+        assert [
+            problem.field for problem in validate.on_create(dict(pod), RULES) if "hami" in problem.field
+        ] == problems
 
 
 def test_a_foreign_annotation_does_not_change_after_creation() -> None:

@@ -36,7 +36,7 @@ class BoundedCalls:
     @property
     def is_any_running(self) -> bool:
         """Whether a call has not returned."""
-        return any(not each.done() for each in list(self._running.values()))  # other threads add to it
+        return any(not call.done() for call in list(self._running.values()))  # other threads add to it
 
     def is_running(self, key: Hashable) -> bool:
         """Whether the call of a key has not returned."""

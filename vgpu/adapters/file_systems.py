@@ -17,9 +17,9 @@ def type_at(path: Path, table: Path = Path("/proc/self/mountinfo")) -> str | Non
         wanted = path.resolve()
     except OSError:
         return None
-    found = [each for each in mounted if each and wanted.is_relative_to(each[0])]
+    found = [mount for mount in mounted if mount and wanted.is_relative_to(mount[0])]
     # Of two mounts at one place the later one covers the other.
-    return max(enumerate(found), key=lambda each: (len(each[1][0].parts), each[0]))[1][1] if found else None
+    return max(enumerate(found), key=lambda numbered: (len(numbered[1][0].parts), numbered[0]))[1][1] if found else None
 
 
 def _mount(line: str) -> tuple[Path, str] | None:

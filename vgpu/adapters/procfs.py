@@ -89,7 +89,7 @@ class Procfs:
         found = {
             pid: frozenset[FileId]() if isinstance(answer, Exception) else answer for pid, answer in answers.items()
         }
-        return {pid: each for pid, each in found.items() if each is not None}
+        return {pid: process for pid, process in found.items() if process is not None}
 
     def mountinfos(self) -> dict[int, str]:
         """Return the mounts of every process, as proc(5) describes mountinfo, by pid; ended processes are left out."""
@@ -155,4 +155,4 @@ def _read(directory: int, name: str, most: int) -> bytes:
 
 def _printable(command: bytes) -> str:
     text = command.removesuffix(b"\n").decode(errors="replace")[:_MAX_COMMAND]
-    return "".join(each if each.isprintable() else "?" for each in text)
+    return "".join(character if character.isprintable() else "?" for character in text)

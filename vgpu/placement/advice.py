@@ -45,7 +45,7 @@ def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy
     """Return what would help, changes of the request first."""
     rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _registered)
     found = (rule(request, views, policy, pause) for rule in rules)
-    return (*(each for each in found if each is not None), *_split(request, views))
+    return (*(advice for advice in found if advice is not None), *_split(request, views))
 
 
 def allows(card: Card, asked: ContainerRequest) -> bool:
@@ -59,7 +59,7 @@ def _smaller(request: PodRequest, views: Sequence[NodeView], policy: PackingPoli
     if more or asked.whole:
         return None
     sizes = [(size, view) for view in views if (size := _free_on(view, request, asked)) and size < asked.memory_mib]
-    for size, view in sorted(sizes, key=lambda each: (-each[0], each[1].name))[:MAX_TRIED]:
+    for size, view in sorted(sizes, key=lambda sized: (-sized[0], sized[1].name))[:MAX_TRIED]:
         pause()
         if isinstance(view.place(_with(request, replace(asked, memory_mib=size)), policy), Assignment):
             total = f" ({names.GPU_MEM}: {size * asked.gpus})"
@@ -119,7 +119,7 @@ def _shared(request: PodRequest, views: Sequence[NodeView], policy: PackingPolic
 
 
 def _registered(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> Advice | None:
-    for view in _tried([each for each in views if each.blocked is Reason.PLUGIN_AWAY], pause):
+    for view in _tried([node for node in views if node.blocked is Reason.PLUGIN_AWAY], pause):
         usable = replace(view, blocked=None, allocatable=dict.fromkeys(names.KUBELET_RESOURCES, 1 << 40))
         if isinstance(usable.place(request, policy), Assignment):
             text = f"start the device plugin of {view.name}: kubectl -n {names.NAMESPACE} get pods -o wide"
@@ -145,7 +145,7 @@ def _with_cards_changed(
     change: Callable[[Card], Card],
 ) -> Advice | None:
     """Try each node with all its cards changed; name those cards that differ and that the pod would get."""
-    for view in _tried([each for each in views if each.blocked is None], pause):
+    for view in _tried([node for node in views if node.blocked is None], pause):
         cards = tuple(_changed(card, change) for card in view.state.cards)
         differing = {new.card.uuid for new, old in zip(cards, view.state.cards, strict=True) if new.card != old.card}
         if not differing:

@@ -65,12 +65,12 @@ class ClusterObjects:
         rooms = [room.room_of(state, models) for state in usable]
         slices = [card.total_slices for state in usable for card in state.cards]
         slice_mib = next((state.slice_mib for state in usable), 1)
-        for each in self.seen:
-            ask = room.ask_of(each.request, each.host.cpu_milli, each.host.memory_mib, slice_mib, models)
+        for pod in self.seen:
+            ask = room.ask_of(pod.request, pod.host.cpu_milli, pod.host.memory_mib, slice_mib, models)
             typical.see(ask)
         demand: Demand = typical.demand(
-            lambda ask: sum(fragmentation.copies(each, ask) for each in rooms),
-            sum(each.share for each in rooms),
+            lambda ask: sum(fragmentation.copies(of_node, ask) for of_node in rooms),
+            sum(of_node.share for of_node in rooms),
             max(1, sum(slices) // max(1, len(slices))),
         )
         return replace(defaults, demand=demand, models=models)
@@ -115,7 +115,7 @@ class _ObjectReader:
         sizes = Counter(node.slice_mib for node in self._gpunodes.values() if node.cards)
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
         views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
-        waiting = tuple(replace(each, wanted=self._unstarted(each.wanted)) for each in self._waiting)
+        waiting = tuple(replace(pod, wanted=self._unstarted(pod.wanted)) for pod in self._waiting)
         return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped))
 
     def _unstarted(self, wanted: Wanted) -> Wanted:
@@ -126,7 +126,9 @@ class _ObjectReader:
     def _node(self, obj: Json) -> None:
         allocatable = (obj.get("status") or {}).get("allocatable") or {}
         name = obj["metadata"]["name"]
-        amounts = {each: quantity.whole_number(allocatable.get(each, 0)) or 0 for each in names.KUBELET_RESOURCES}
+        amounts = {
+            resource: quantity.whole_number(allocatable.get(resource, 0)) or 0 for resource in names.KUBELET_RESOURCES
+        }
         self._allocatable[name] = amounts
         self._hosts[name] = host_request.of_node(allocatable)
 

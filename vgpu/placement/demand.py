@@ -52,7 +52,7 @@ class Demand:
     @property
     def asks(self) -> tuple[PodAsk, ...]:
         """What the typical classes ask for."""
-        return tuple(each.ask for each in self.typical)
+        return tuple(typical.ask for typical in self.typical)
 
 
 EMPTY: Final = Demand()
@@ -72,11 +72,11 @@ class TypicalPods:
         """Count a new pod."""
         known = self._counts.get(ask)
         if known is None and len(self._counts) >= MAX_CLASSES:
-            del self._counts[min(self._counts, key=lambda each: self._counts[each])]
+            del self._counts[min(self._counts, key=lambda known_ask: self._counts[known_ask])]
         self._counts[ask] = (known or 0.0) + self._weight
         self._weight *= self._growth
         if self._weight > MILLION:
-            self._counts = {each: count / self._weight for each, count in self._counts.items()}
+            self._counts = {known_ask: count / self._weight for known_ask, count in self._counts.items()}
             self._weight = 1.0
 
     def asks(self) -> tuple[PodAsk, ...]:
@@ -84,7 +84,7 @@ class TypicalPods:
 
         Their order is fixed as long as the set is the same.
         """
-        ranked = sorted(self._counts.items(), key=lambda each: -each[1])
+        ranked = sorted(self._counts.items(), key=lambda counted: -counted[1])
         total, covered = sum(self._counts.values()), 0.0
         chosen: list[PodAsk] = []
         for ask, count in ranked:

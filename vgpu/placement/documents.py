@@ -21,15 +21,15 @@ Views = Mapping[str, NodeView]
 def explanation(found: Explanation, views: Views, most: int) -> JsonObject:
     """Write an explanation: the nodes that fit first, then the nearest fit, then the others by name."""
     near = found.nearest.node if found.nearest else ""
-    nodes = sorted(found.nodes, key=lambda each: (each.assignment is None, each.node != near, each.node))
+    nodes = sorted(found.nodes, key=lambda verdict: (verdict.assignment is None, verdict.node != near, verdict.node))
     return {
         "fits": bool(found.fitting),
         "nodesThatFit": len(found.fitting),
         "reasons": counts(found.counts),
         "nearest": _nearest(found.nearest, views),
         "advice": [
-            {"code": each.code, "text": each.text, "node": each.node, "gpus": list(each.cards), "by": each.by}
-            for each in found.advice
+            {"code": advice.code, "text": advice.text, "node": advice.node, "gpus": list(advice.cards), "by": advice.by}
+            for advice in found.advice
         ],
         "nodes": [_node(node, views) for node in nodes[:most]],
         "nodesLeftOut": max(0, len(nodes) - most),
@@ -38,7 +38,7 @@ def explanation(found: Explanation, views: Views, most: int) -> JsonObject:
 
 def packed(found: Packed, demand: Demand) -> JsonObject:
     """Write how well cards are packed; no part is fragmented or not before pods were seen."""
-    knows = any(each.ask.gpus for each in demand.typical)
+    knows = any(typical.ask.gpus for typical in demand.typical)
     return {
         "gpus": found.cards,
         "emptyGpus": found.empty,

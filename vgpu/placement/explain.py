@@ -94,7 +94,7 @@ def explain(
             placement = overrides[view.name]
         verdicts.append(_verdict(view, request, placement))
         pause()
-    verdicts.sort(key=lambda each: (each.assignment is None, each.node))
+    verdicts.sort(key=lambda verdict: (verdict.assignment is None, verdict.node))
     if any(verdict.assignment is not None for verdict in verdicts):
         return Explanation(tuple(verdicts), _counts(verdicts))
     possible = [view.for_pod(host) for view in seen]
@@ -115,11 +115,11 @@ def nearest_on(view: NodeView, request: PodRequest) -> NearestFit | None:
     lacking = sorted((lack for card in view.state.cards if (lack := _lack(card, request, asked))), key=_lack_size)
     if len(lacking) < asked.gpus:
         return None
-    short = [each for each in lacking[: asked.gpus] if each.mib or each.cores]
+    short = [lack for lack in lacking[: asked.gpus] if lack.mib or lack.cores]
     if not short:
         return None
-    detail = "; ".join(_lack_text(each, asked) for each in short)
-    uuids = tuple(each.card.card.uuid for each in short)
+    detail = "; ".join(_lack_text(lack, asked) for lack in short)
+    uuids = tuple(lack.card.card.uuid for lack in short)
     return NearestFit(view.name, uuids, sum(e.mib for e in short), sum(e.cores for e in short), detail)
 
 

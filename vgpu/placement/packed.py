@@ -50,7 +50,7 @@ class Packed:
 def of_rooms(rooms: Iterable[NodeRoom], demand: Demand, total: Callable[[Ints], int] = int) -> Packed:
     """Add up nodes; `total` adds up the nodes of a number where rooms are arrays over nodes."""
     found = sum((_of(room, demand, total) for room in rooms), Packed())
-    popularity = sum(each.popularity for each in demand.typical if each.ask.gpus)
+    popularity = sum(typical.popularity for typical in demand.typical if typical.ask.gpus)
     return replace(found, stranded=found.stranded // max(1, popularity))
 
 
@@ -60,5 +60,9 @@ def _of(room: NodeRoom, demand: Demand, total: Callable[[Ints], int]) -> Packed:
         sum(total((card.total_slices > 0) * 1) for card in room.cards),
         sum(total(card.is_empty * 1) for card in room.cards),
         total(room.share),
-        sum(each.popularity * total(fgd.stranded(room, each.ask)) for each in demand.typical if each.ask.gpus),
+        sum(
+            typical.popularity * total(fgd.stranded(room, typical.ask))
+            for typical in demand.typical
+            if typical.ask.gpus
+        ),
     )

@@ -99,7 +99,7 @@ class _Room:
                 break
             options = self._largest_options(card, mask)
             self._steps += len(reached) * len(options)
-            reached = {_less(each, option) for each in reached for option in options}
+            reached = {_less(left, option) for left in reached for option in options}
         return complete in reached
 
     def _largest_options(self, card: int, taken: int) -> tuple[int, ...]:

@@ -77,7 +77,7 @@ def eviction(victims: Iterable[EvictionCandidate], allowed: Budgets) -> Eviction
 
     A pod violates where one of its budgets was used up by more important victims: kube-scheduler's rule.
     """
-    ordered = sorted(victims, key=lambda each: each.importance, reverse=True)
+    ordered = sorted(victims, key=lambda victim: victim.importance, reverse=True)
     return Eviction(tuple(ordered), len(_violating(ordered, allowed)))
 
 
@@ -104,7 +104,9 @@ def on_node(
         evictions.append(
             choose([candidate for candidate in candidates if cards & candidate.usage.keys()], fits, allowed)
         )
-    return min((each for each in evictions if each is not None), key=lambda each: each.cost, default=None)
+    return min(
+        (possible for possible in evictions if possible is not None), key=lambda possible: possible.cost, default=None
+    )
 
 
 def choose(candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> Eviction | None:
@@ -123,10 +125,10 @@ def choose(candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets
 def without(state: NodeState, leaving: Iterable[EvictionCandidate]) -> NodeState:
     """Return a node's state after pods have left, in which its kubelet no longer reports their slices as held."""
     left = list(leaving)
-    freed = usage.total(each.usage for each in left)
+    freed = usage.total(pod.usage for pod in left)
     devices = Counter(state.devices)
-    for each in left:
-        devices.subtract(each.devices)
+    for pod in left:
+        devices.subtract(pod.devices)
     cards = tuple(_without(card, freed.get(card.card.uuid, NO_USAGE)) for card in state.cards)
     return replace(state, cards=cards, devices=dict(devices))
 
@@ -150,7 +152,7 @@ def _parts(request: PodRequest, state: NodeState) -> Iterable[NodeState]:
     usable = [card for card in state.cards if request.options.selector.refusal(card.card) is None]
     if len(request.containers) > 1 or request.anchor.gpus > 1:
         return [replace(state, cards=tuple(usable))]
-    return [replace(state, cards=(each,)) for each in usable]
+    return [replace(state, cards=(card,)) for card in usable]
 
 
 def _without(state: CardState, freed: Usage) -> CardState:
@@ -165,20 +167,20 @@ def _violating(ordered: Iterable[EvictionCandidate], allowed: Budgets) -> list[E
     """Return the pods that violate a budget, when all are evicted; the most important pod comes first."""
     left = dict(allowed)
     found = []
-    for each in ordered:
-        for name in each.budgets:
+    for pod in ordered:
+        for name in pod.budgets:
             left[name] = left.get(name, 0) - 1
-        if any(left[name] < 0 for name in each.budgets):
-            found.append(each)
+        if any(left[name] < 0 for name in pod.budgets):
+            found.append(pod)
     return found
 
 
 def _reprieve(candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> Eviction:
-    ordered = sorted(candidates, key=lambda each: each.importance, reverse=True)
+    ordered = sorted(candidates, key=lambda pod: pod.importance, reverse=True)
     violating = _violating(ordered, allowed)
     victims = list(ordered)
-    for each in (*violating, *(other for other in ordered if other not in violating)):
-        rest = [other for other in victims if other is not each]
+    for pod in (*violating, *(other for other in ordered if other not in violating)):
+        rest = [other for other in victims if other is not pod]
         if fits(rest):
             victims = rest
     return eviction(victims, allowed)
@@ -188,25 +190,25 @@ class _EvictionSearch:
     """Looks for a cheaper eviction by violations, highest priority and count, in this order."""
 
     def __init__(self, candidates: Sequence[EvictionCandidate], fits: Fits, allowed: Budgets) -> None:
-        self._ordered = sorted(candidates, key=lambda each: each.importance)
+        self._ordered = sorted(candidates, key=lambda pod: pod.importance)
         self._fits = fits
         self._allowed = allowed
         self._trials = MAX_TRIALS
 
     def improve(self, found: Eviction) -> Eviction:
         """Return the cheapest eviction; `found` where there is none cheaper, or the trials are used up."""
-        priorities = sorted({each.priority for each in self._ordered})
+        priorities = sorted({pod.priority for pod in self._ordered})
         for level in itertools.product(range(found.violations + 1), priorities):
             if level > found.cost[:2]:
                 break
             better = self._on_level(*level, found)
             if better is not None:
-                return min(better, found, key=lambda each: each.cost)
+                return min(better, found, key=lambda possible: possible.cost)
         return found
 
     def _on_level(self, violations: int, highest: int, found: Eviction) -> Eviction | None:
         """Return the best eviction of pods up to a priority that has at most so many violations."""
-        usable = [each for each in self._ordered if each.priority <= highest]
+        usable = [pod for pod in self._ordered if pod.priority <= highest]
         if not self._try(usable):
             return None
         most = len(found.victims) if (violations, highest) == found.cost[:2] else len(usable)

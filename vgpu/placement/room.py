@@ -132,7 +132,9 @@ def ask_of(request: PodRequest | None, cpu_milli: int, memory_mib: int, slice_mi
     """Return what a pod asks of a node; of several containers with cards, the one with the largest share counts."""
     if request is None:
         return PodAsk(0, 0, 0, 0, cpu_milli, memory_mib, 0)
-    largest = max(request.choosers, key=lambda each: (each.whole, each.gpus * request.slices(each, slice_mib)))
+    largest = max(
+        request.choosers, key=lambda chooser: (chooser.whole, chooser.gpus * request.slices(chooser, slice_mib))
+    )
     slices, cores = (0, 0) if largest.whole else (request.slices(largest, slice_mib), request.counted_cores(largest))
     accepted = models.accepted(request.options.selector)
     return PodAsk(largest.gpus, slices, cores, int(largest.whole), cpu_milli, memory_mib, accepted)

@@ -165,7 +165,7 @@ class _JudgedKind:
         if not fitting:
             usable = (view.for_pod(self._pod.host) for view in fleet.values())
             return Landing(counts=counts, nearest=explain.nearest(self._pod.request, usable))
-        best = rank.first({name: each.cost for name, each in fitting.items()}, self._tolerance)
+        best = rank.first({name: fit.cost for name, fit in fitting.items()}, self._tolerance)
         return Landing(best, fitting[best].assignment)
 
     def _on(self, view: NodeView, pause: Callable[[], None]) -> _NodeFit | Reason:

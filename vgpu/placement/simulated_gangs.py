@@ -66,16 +66,16 @@ class Together:
 def together(gangs: Sequence[Ganged | None]) -> Iterator[Together]:
     """Yield the pods in the order in which they are placed; `gangs` has the gang of each."""
     positions: dict[str, list[int]] = {}
-    for position, each in enumerate(gangs):
-        if each is not None:
-            positions.setdefault(each.name, []).append(position)
-    for position, each in enumerate(gangs):
-        if each is None:
+    for position, ganged in enumerate(gangs):
+        if ganged is not None:
+            positions.setdefault(ganged.name, []).append(position)
+    for position, ganged in enumerate(gangs):
+        if ganged is None:
             yield Together(None, 1, (position,))
-        elif positions[each.name][0] == position:
-            members = positions[each.name]
-            size = len(members) if each.size is None else each.size
-            yield Together(each, size, tuple(members[:size]), tuple(members[size:]))
+        elif positions[ganged.name][0] == position:
+            members = positions[ganged.name]
+            size = len(members) if ganged.size is None else ganged.size
+            yield Together(ganged, size, tuple(members[:size]), tuple(members[size:]))
 
 
 def plan(

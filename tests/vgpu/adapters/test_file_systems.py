@@ -16,7 +16,7 @@ a line of something else
 def test_the_mount_that_is_nearest_counts_and_the_last_one_of_a_place(tmp_path: Path) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(TABLE)
-    found = [file_systems.type_at(Path(each), table) for each in ("/", "/database", "/data/a", "/data/with space/b")]
+    found = [file_systems.type_at(Path(path), table) for path in ("/", "/database", "/data/a", "/data/with space/b")]
     assert found == ["ext4", "ext4", "lustre", "fuse.s3fs"]
 
 

@@ -20,7 +20,7 @@ def test_a_process_and_its_descendants_are_counted() -> None:
         found = process_use.of_trees([process.pid])
         process.communicate()
     assert len(found) == 2
-    assert sum(each.written_bytes for each in found.values()) >= 100_000
+    assert sum(use.written_bytes for use in found.values()) >= 100_000
     own = process_use.of_trees([os.getpid()])[os.getpid()]
     assert own.cpu_ns > 0
     assert own.threads >= 1

@@ -24,8 +24,8 @@ def cut(value: Any, depth: int) -> Any:
     if depth == 0:
         return None
     if isinstance(value, list):
-        return [cut(each, depth - 1) for each in value]
-    return {key: cut(each, depth - 1) for key, each in value.items()}
+        return [cut(part, depth - 1) for part in value]
+    return {key: cut(part, depth - 1) for key, part in value.items()}
 
 
 @given(JSON, st.integers(1, 4), st.sampled_from([None, 1]))

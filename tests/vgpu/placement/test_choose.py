@@ -185,6 +185,6 @@ def test_init_containers_use_the_anchors_cards_and_placement_is_deterministic(ob
     assert chosen == choose.place(wanted, node, BINPACK)
     if isinstance(chosen, Assignment):
         anchor = [grant.gpu for grant in chosen.containers[wanted.anchor.name]]
-        for each in wanted.containers:
-            if each.kind is request.ContainerKind.INIT:
-                assert [grant.gpu for grant in chosen.containers[each.name]] == anchor
+        for asked_for in wanted.containers:
+            if asked_for.kind is request.ContainerKind.INIT:
+                assert [grant.gpu for grant in chosen.containers[asked_for.name]] == anchor

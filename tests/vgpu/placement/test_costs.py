@@ -53,7 +53,7 @@ def array(values: list[Any], name: str) -> Any:
 
 
 def has_room(room: NodeRoom, ask: PodAsk) -> bool:
-    return bool(sum(fits(each, ask) for each in room.cards) >= ask.gpus)
+    return bool(sum(fits(card_room, ask) for card_room in room.cards) >= ask.gpus)
 
 
 @settings(max_examples=60)
@@ -64,7 +64,9 @@ def test_arrays_and_ints_give_equal_costs(
     cost, question = POLICIES[policy].node, Question(ask, demand)
     with np.errstate(all="raise"):
         together = cost(columns(many), question)
-    assert [int(each) for each in np.broadcast_to(together, len(many))] == [cost(room, question) for room in many]
+    assert [int(cost_of_room) for cost_of_room in np.broadcast_to(together, len(many))] == [
+        cost(room, question) for room in many
+    ]
 
 
 @given(rooms, asks)
@@ -91,7 +93,7 @@ def test_a_tolerance_fills_the_first_node_and_without_it_the_fullest_is_filled()
 
 def node(name: str, *free: int, cpu: int = 100_000) -> NodeState:
     """A node with cards of 8 slices, of which each has so many free."""
-    usages = [Usage(8 - each, 256 * (8 - each), 0, int(each < 8)) for each in free]
+    usages = [Usage(8 - slices, 256 * (8 - slices), 0, int(slices < 8)) for slices in free]
     cards = tuple(CardState(card(n), 256, usage) for n, usage in enumerate(usages))
     return NodeState(name, 256, cards, host=HostRoom(cpu, 1 << 20))
 
@@ -128,8 +130,8 @@ def test_a_node_without_cpu_gets_the_pod_that_asks_for_little_cpu() -> None:
 def test_cards_of_a_scarce_model_are_left_for_pods_that_ask_for_it() -> None:
     models = Models()
     scarce, common = (node_state(card(0, model=model), name=model) for model in ("H100", "T4"))
-    for each in (scarce, common):
-        models.bit(each.cards[0].card.model)
+    for state in (scarce, common):
+        models.bit(state.cards[0].card.model)
     choosy = PodAsk(1, 4, 0, 0, 0, 0, models.accepted(CardSelector(use_models=("h100",))))
     demand = learned(choosy, SHARE)
     assert best(PackingPolicy.FRAGMENTATION, Question(SHARE, demand, models), scarce, common) == "T4"

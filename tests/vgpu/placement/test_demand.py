@@ -32,7 +32,7 @@ def test_weights_say_how_fast_is_learned_how_much_is_covered_and_what_scarcity_c
         typical.see(ask)
     assert set(typical.asks()) == {share(1), share(2)}
     found = typical.demand(lambda ask: 1000 * ask.slices, 50_000, 8)
-    one, two = sorted(found.typical, key=lambda each: each.ask.slices)
+    one, two = sorted(found.typical, key=lambda pod_class: pod_class.ask.slices)
     assert abs(one.price / two.price - one.popularity / two.popularity) < 0.001
     assert found.weights == Weights(half_life=10, covered=40, scarcity=0)
 
@@ -50,7 +50,7 @@ def test_a_class_is_worth_more_where_little_room_is_left_for_it() -> None:
     typical.see(share(1))
     typical.see(scarce)
     found = typical.demand(lambda ask: 1000 if ask == scarce else 99_000, 50_000, 8)
-    prices = {each.ask: each.price for each in found.typical}
+    prices = {pod_class.ask: pod_class.price for pod_class in found.typical}
     assert prices[scarce] // prices[share(1)] == 50**1.5 // 1
     assert found.version != typical.demand(lambda _: 0, 0, 8).version
 

@@ -34,24 +34,26 @@ def view(name: str = "n1", *free_mib: int, blocked: Reason | None = None, **fiel
     """A node with a card of 2 GiB for each amount of free MiB."""
     state = strategies.node_state(*(strategies.card(n, **fields) for n in range(len(free_mib))), name=name)
     cards = tuple(
-        CardState(each.card, each.slice_mib, Usage(slices=(2048 - free) // 256, memory_mib=2048 - free))
-        for each, free in zip(state.cards, free_mib, strict=True)
+        CardState(empty.card, empty.slice_mib, Usage(slices=(2048 - free) // 256, memory_mib=2048 - free))
+        for empty, free in zip(state.cards, free_mib, strict=True)
     )
     return NodeView(name, replace(state, cards=cards), blocked, ROOM)
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 256, 512, 1024, 2048]), min_size=1, max_size=3), max_size=3), st.data())
 def test_verdicts_are_those_of_placement(free: list[list[int]], data: st.DataObject) -> None:
-    views = [view(f"n{n}", *each) for n, each in enumerate(free)]
+    views = [view(f"n{n}", *free_of_node) for n, free_of_node in enumerate(free)]
     wanted = asked(gpu_mem=data.draw(st.sampled_from([256, 700, 2048])), gpu=1)
     found = explain.explain(wanted, views, PACK)
-    expected = {each.name: each.place(wanted, PACK) for each in views}
+    expected = {node_view.name: node_view.place(wanted, PACK) for node_view in views}
     assert {node.node for node in found.nodes} == expected.keys()
     for node in found.nodes:
         placed = expected[node.node]
         assert node.assignment == (placed if isinstance(placed, Assignment) else None)
         assert node.reason == (placed.reason if isinstance(placed, NodeRefusal) else None)
-    assert sum(found.counts.values()) == len([each for each in expected.values() if isinstance(each, NodeRefusal)])
+    assert sum(found.counts.values()) == len(
+        [verdict for verdict in expected.values() if isinstance(verdict, NodeRefusal)]
+    )
     assert (found.nearest is None) or not found.fitting
 
 
@@ -94,7 +96,7 @@ def test_a_card_that_is_cordoned_or_of_another_model_is_no_near_fit() -> None:
 )
 def test_advice(amounts: dict[str, int], annotations: dict[str, str], node: NodeView, code: str, text: str) -> None:
     found = explain.explain(asked(annotations, **amounts), [node], PACK)
-    assert [each.code for each in found.advice] == [code]
+    assert [advice.code for advice in found.advice] == [code]
     assert text in found.advice[0].text
 
 

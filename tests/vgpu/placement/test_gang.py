@@ -52,10 +52,10 @@ def load(views: Sequence[NodeView], pods: Sequence[PodRequest]) -> list[NodeView
     """Place pods on the first nodes that take them."""
     fleet = list(views)
     for wanted in pods:
-        for n, each in enumerate(fleet):
-            placed = each.place(wanted, PackingPolicy.BINPACK)
+        for n, node_view in enumerate(fleet):
+            placed = node_view.place(wanted, PackingPolicy.BINPACK)
             if isinstance(placed, Assignment):
-                fleet[n] = each.with_pod(wanted, placed)
+                fleet[n] = node_view.with_pod(wanted, placed)
                 break
     return fleet
 
@@ -84,13 +84,13 @@ def test_three_members_of_60_percent_fit_on_three_cards_and_four_do_not() -> Non
 def test_a_plan_has_every_member_and_each_fits_beside_the_others(
     wanted: list[PodRequest], views: list[NodeView]
 ) -> None:
-    asked_for = [Member(f"m{n}", each) for n, each in enumerate(wanted)]
+    asked_for = [Member(f"m{n}", pod_request) for n, pod_request in enumerate(wanted)]
     found = gang.plan(asked_for, views, DEFAULTS)
     if isinstance(found, Shortfall):
         assert found.placed < len(asked_for)
         return
     assert found.keys() == {member.uid for member in asked_for}
-    left = {each.name: each for each in views}
+    left = {node_view.name: node_view for node_view in views}
     for member in asked_for:
         place = found[member.uid]
         node = left[place.node]
@@ -104,7 +104,7 @@ def test_a_plan_has_every_member_and_each_fits_beside_the_others(
 
 @given(st.lists(REQUESTS, min_size=1, max_size=5), FLEETS)
 def test_the_order_of_the_nodes_does_not_matter(wanted: list[PodRequest], views: list[NodeView]) -> None:
-    asked_for = [Member(f"m{n}", each) for n, each in enumerate(wanted)]
+    asked_for = [Member(f"m{n}", pod_request) for n, pod_request in enumerate(wanted)]
     assert gang.plan(asked_for, views, DEFAULTS) == gang.plan(asked_for, views[::-1], DEFAULTS)
 
 
@@ -114,7 +114,7 @@ def test_equal_members_are_placed_as_long_as_the_nodes_have_room(
 ) -> None:
     """The room of each node is counted by itself: the most pods of equal size on sets of different cards."""
     wanted = asked(policy, **amounts)
-    room = sum(most_on(each, wanted) for each in views)
+    room = sum(most_on(node_view, wanted) for node_view in views)
     if room:
         assert isinstance(gang.plan(members(room, wanted), views, DEFAULTS), dict)
     assert isinstance(gang.plan(members(room + 1, wanted), views, DEFAULTS), Shortfall)

@@ -86,7 +86,7 @@ def test_no_pod_of_few_containers_is_refused_where_any_choice_fits(
         assert chosen.answers(wanted)
         assert fit.has_room_for(node, chosen, wanted)
     else:
-        fitting = (each for each in every_choice(wanted, node) if fit.has_room_for(node, each, wanted))
+        fitting = (choice for choice in every_choice(wanted, node) if fit.has_room_for(node, choice, wanted))
         assert next(fitting, None) is None
 
 

@@ -41,12 +41,12 @@ AMOUNTS = st.sampled_from(
 
 @given(st.lists(AMOUNTS, max_size=12))
 def test_it_agrees_with_one_placement_after_the_other(pods: list[dict[str, int]]) -> None:
-    requests, views = [asked(**pod) for pod in pods], {each.name: each for each in fleet()}
+    requests, views = [asked(**pod) for pod in pods], {node.name: node for node in fleet()}
     outcome = simulate(map(Wanted, requests), fleet(), DefaultPolicies())
     found = outcome.landings
     for wanted, landing in zip(requests, found, strict=True):
         placed = {name: view.place(wanted, PackingPolicy.BINPACK) for name, view in views.items()}
-        fitting = {name: each for name, each in placed.items() if isinstance(each, Assignment)}
+        fitting = {name: assignment for name, assignment in placed.items() if isinstance(assignment, Assignment)}
         if not fitting:
             assert landing.assignment is None
             continue
@@ -73,11 +73,11 @@ def test_the_kubelets_devices_are_counted_too() -> None:
 
 
 def test_cpu_and_host_memory_are_counted_as_kube_scheduler_counts_them() -> None:
-    views = [replace(each, state=replace(each.state, host=HostRoom(1500, 1024))) for each in fleet(2)]
+    views = [replace(node, state=replace(node.state, host=HostRoom(1500, 1024))) for node in fleet(2)]
     share = asked(gpu_mem=512)
     pods = [Wanted(share, HostRequest(1000, 256))] * 3 + [Wanted(share, HostRequest(100, 800)), Wanted(share)]
     *placed, third, fourth, last = simulate(pods, views, DefaultPolicies()).landings
-    assert {each.node for each in placed} == {"n0", "n1"}
+    assert {landing.node for landing in placed} == {"n0", "n1"}
     assert dict(third.counts) == {Reason.NODE_INSUFFICIENT_CPU: 2}
     assert third.nearest is None
     assert dict(fourth.counts) == {Reason.NODE_INSUFFICIENT_MEMORY: 2}
@@ -90,8 +90,8 @@ def gang(name: str, size: int | None, count: int, **amounts: int) -> list[Wanted
 
 def test_a_gang_is_placed_as_a_whole() -> None:
     found = simulate(gang("train", 4, 4, gpu=1), fleet(), DefaultPolicies()).landings
-    assert sorted(each.node for each in found) == ["n0", "n0", "n1", "n1"]
-    assert {each.gang for each in found} == {GangLanding("train", 4, 4)}
+    assert sorted(landing.node for landing in found) == ["n0", "n0", "n1", "n1"]
+    assert {landing.gang for landing in found} == {GangLanding("train", 4, 4)}
 
 
 def test_a_gang_that_does_not_fit_is_placed_nowhere_and_leaves_the_room_to_others() -> None:
@@ -104,8 +104,8 @@ def test_a_gang_that_does_not_fit_is_placed_nowhere_and_leaves_the_room_to_other
 
 def test_of_a_gang_with_more_pods_than_its_size_the_others_are_placed_alone() -> None:
     found = simulate(gang("train", 3, 5, gpu=1), fleet(), DefaultPolicies()).landings
-    assert [bool(each.node) for each in found] == [True] * 4 + [False]
-    assert [each.gang is not None for each in found] == [True] * 3 + [False] * 2
+    assert [bool(landing.node) for landing in found] == [True] * 4 + [False]
+    assert [landing.gang is not None for landing in found] == [True] * 3 + [False] * 2
 
 
 def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_fit_nowhere_says_why() -> None:
@@ -114,4 +114,4 @@ def test_a_gang_with_fewer_pods_than_its_size_is_incomplete_and_one_whose_pods_f
     }
     assert incomplete == GangLanding("a", 4, 0)
     large = simulate(gang("b", 2, 2, gpu_mem=9999), fleet(), DefaultPolicies()).landings
-    assert [dict(each.counts) for each in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2
+    assert [dict(landing.counts) for landing in large] == [{Reason.CARD_TOO_SMALL: 2}] * 2

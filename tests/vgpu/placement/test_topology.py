@@ -25,7 +25,7 @@ MACHINES = {"DGX-1": DGX_1, "HGX H100": HGX_H100, "PCIe pairs": PCIE_PAIRS, "no 
 def cards(linked: Pairs, count: int = 8, numa_nodes: int = 2) -> list[CardState]:
     peers = [tuple(f"GPU-{a + b - n}" for a, b in linked if n in {a, b}) for n in range(count)]
     made = (card(n, numa_node=n * numa_nodes // count, nvlink_peers=peers[n]) for n in range(count))
-    return [CardState(each, 256) for each in made]
+    return [CardState(made_card, 256) for made_card in made]
 
 
 def best_score(weights: topology.Weights, count: int) -> int:
@@ -40,7 +40,7 @@ def test_every_subset_of_a_machines_cards_has_the_set_of_brute_force(machine: st
         if len(free) >= count > 1:
             weights = topology.connections(free, links.DEFAULTS)
             chosen = topology.best_cards(free, count, links.DEFAULTS)
-            assert len({each.card.uuid for each in chosen}) == count
+            assert len({state.card.uuid for state in chosen}) == count
             assert topology.score(topology.connections(chosen, links.DEFAULTS), range(count)) == best_score(
                 weights, count
             )
@@ -65,7 +65,7 @@ def test_random_connections_have_the_set_of_brute_force(size: int, count: int, r
 def test_other_weights_have_the_set_of_brute_force(
     chosen: LinkWeights, machine: str, free: set[int], data: st.DataObject
 ) -> None:
-    state = [each for each in cards(MACHINES[machine]) if each.card.index in free]
+    state = [card_state for card_state in cards(MACHINES[machine]) if card_state.card.index in free]
     count = data.draw(st.integers(2, len(state)))
     best = best_score(topology.connections(state, chosen), count)
     found = topology.best_cards(state, count, chosen)

@@ -61,7 +61,7 @@ class Watch:
 
     def __enter__(self) -> Self:
         if self._handle and _or_none(lambda: pynvml.nvmlGpmQueryDeviceSupport(self._handle).isSupportedDevice):
-            self._counters = [each for _ in range(2) if (each := _or_none(pynvml.nvmlGpmSampleAlloc)) is not None]
+            self._counters = [sample for _ in range(2) if (sample := _or_none(pynvml.nvmlGpmSampleAlloc)) is not None]
             self._read_counters(0)
         return self
 
@@ -111,7 +111,7 @@ class Watch:
         if not _is_done(lambda: pynvml.nvmlGpmMetricsGet(asked)):
             return ()
         found = asked.metrics[: len(_METRICS)]
-        return () if any(each.nvmlReturn for each in found) else tuple(each.value / 100 for each in found)
+        return () if any(value.nvmlReturn for value in found) else tuple(value.value / 100 for value in found)
 
 
 def _or_none(question: Callable[[], T]) -> T | None:

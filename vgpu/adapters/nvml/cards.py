@@ -58,7 +58,9 @@ def _numa_node(handle: Any) -> int:
 def linked(index: int, handles: Mapping[int, tuple[Any, str]]) -> tuple[str, ...]:
     """Return the UUIDs of the cards that NVLink joins to one of them; `handles`: handle and UUID by index."""
     handle = handles[index][0]
-    return tuple(uuid for each, (other, uuid) in handles.items() if each != index and _is_linked(handle, other))
+    return tuple(
+        uuid for other_index, (other, uuid) in handles.items() if other_index != index and _is_linked(handle, other)
+    )
 
 
 def _is_linked(handle: Any, other: Any) -> bool:

@@ -17,9 +17,9 @@ def processes(gpu: str) -> dict[int, int | None]:
     for kind in ("GraphicsRunningProcesses", "MPSComputeRunningProcesses"):
         listed += ask_of_some(partial(_newest_form, kind, handle))
     found: dict[int, int | None] = {}
-    for each in listed:
-        used = (found.get(each.pid), each.usedGpuMemory)
-        found[int(each.pid)] = max((int(one) for one in used if one is not None), default=None)
+    for process in listed:
+        used = (found.get(process.pid), process.usedGpuMemory)
+        found[int(process.pid)] = max((int(one) for one in used if one is not None), default=None)
     return found
 
 
@@ -52,7 +52,7 @@ def busy_samples(gpu: str, since_us: int) -> BusySamples:
     of_card = told(lambda: pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)[1])
     of_processes = _process_samples(handle, since_us)
     return BusySamples(
-        tuple((int(each.timeStamp), each.sampleValue.uiVal / 100) for each in of_card or ()),
+        tuple((int(sample.timeStamp), sample.sampleValue.uiVal / 100) for sample in of_card or ()),
         tuple(
             (int(of_process.pid), int(of_process.timeStamp), of_process.smUtil / 100)
             for of_process in of_processes or ()

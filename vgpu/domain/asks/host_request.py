@@ -52,14 +52,14 @@ def of_pod(spec: Json) -> HostRequest:
     Source: https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/
     """
     sidecars, most = NOTHING, NOTHING
-    for container in _each(spec.get("initContainers")):
+    for container in _containers(spec.get("initContainers")):
         asked = amounts(container.get("resources"))
         if container.get("restartPolicy") == "Always":
             sidecars += asked
             most = most.larger(sidecars)
         else:
             most = most.larger(sidecars + asked)
-    apps = sum((amounts(each.get("resources")) for each in _each(spec.get("containers"))), sidecars)
+    apps = sum((amounts(app.get("resources")) for app in _containers(spec.get("containers"))), sidecars)
     return most.larger(apps) + _read(spec.get("overhead"))
 
 
@@ -99,5 +99,5 @@ def _read(found: Any, default: Json = MappingProxyType({})) -> HostRequest:
     return HostRequest(min(cpu, MAX_CPU_MILLI), min(-(-memory // (1000 * MIB)), MAX_MEMORY_MIB))
 
 
-def _each(containers: Any) -> Sequence[Json]:
+def _containers(containers: Any) -> Sequence[Json]:
     return containers if isinstance(containers, list) else ()

@@ -158,7 +158,7 @@ def parse(pod: Json) -> Parsed:
     if has_too_many_containers(pod, asks):
         return Parsed(None, (TOO_MANY_CONTAINERS,))
     problems: list[Problem] = []
-    containers = [_container(*each, problems) for each in containers_of(pod) if asks(each[2])]
+    containers = [_container(*listed, problems) for listed in containers_of(pod) if asks(listed[2])]
     annotations = pod.get("metadata", {}).get("annotations") or {}
     options, wrong = policy.parse(annotations)
     member, unclear = gang.parse(pod)

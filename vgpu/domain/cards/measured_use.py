@@ -68,8 +68,8 @@ def percentile(levels: Sequence[int], fraction: float) -> float | None:
 def added(many: Iterable[Sequence[int]]) -> list[int]:
     """Add histograms up."""
     total = [0] * LEVELS
-    for each in many:
-        for level, minutes in enumerate(each[:LEVELS]):
+    for histogram in many:
+        for level, minutes in enumerate(histogram[:LEVELS]):
             total[level] += minutes
     return total
 

@@ -55,8 +55,8 @@ def on_node(node: Node, pods: Iterable[tuple[PodRequest, Assignment]]) -> dict[s
 def total(usages: Iterable[Usages]) -> dict[str, Usage]:
     """Add up usages card by card."""
     taken: defaultdict[str, Usage] = defaultdict(lambda: NO_USAGE)
-    for each in usages:
-        for card, usage in each.items():
+    for of_cards in usages:
+        for card, usage in of_cards.items():
             taken[card] += usage
     return dict(taken)
 

@@ -105,11 +105,11 @@ class Allocations:
 
     def all(self) -> tuple[Allocation, ...]:
         """Return every allocation, in the order of creation."""
-        return tuple(sorted(self._by_id.values(), key=lambda each: each.sequence))
+        return tuple(sorted(self._by_id.values(), key=lambda allocation: allocation.sequence))
 
     def next_sequence(self) -> int:
         """Return the number of the next allocation."""
-        return max((each.sequence for each in self._by_id.values()), default=0) + 1
+        return max((allocation.sequence for allocation in self._by_id.values()), default=0) + 1
 
     def add(self, allocation: Allocation) -> None:
         """Create the directory and the record. Where the disk is full, the record is kept in memory, and saved later.
@@ -153,21 +153,28 @@ class Allocations:
 
     def overlapping(self, resource: str, ids: Collection[str]) -> tuple[Allocation, ...]:
         """Return the allocations of any of the IDs, oldest first."""
-        return tuple(each for each in self.all() if each.resource == resource and not each.ids.isdisjoint(ids))
+        return tuple(
+            allocation
+            for allocation in self.all()
+            if allocation.resource == resource and not allocation.ids.isdisjoint(ids)
+        )
 
     def chains(self, resource: str, ids: Collection[str]) -> tuple[tuple[Allocation, ...], ...]:
         """Return the allocations of exactly these IDs, chain by chain, newest chain first."""
         wanted = frozenset(ids)
         grouped: dict[str, list[Allocation]] = {}
-        for each in self.overlapping(resource, ids):
-            if each.ids == wanted:
-                grouped.setdefault(each.chain, []).append(each)
+        for allocation in self.overlapping(resource, ids):
+            if allocation.ids == wanted:
+                grouped.setdefault(allocation.chain, []).append(allocation)
         newest_first = sorted(grouped.values(), key=lambda chain: -chain[-1].sequence)
         return tuple(map(tuple, newest_first))
 
     def was_allocated(self, uid: str, container: str) -> bool:
         """Whether the records name a container as a holder."""
-        return any(each.holder and (each.holder.uid, each.holder.container) == (uid, container) for each in self.all())
+        return any(
+            allocation.holder and (allocation.holder.uid, allocation.holder.container) == (uid, container)
+            for allocation in self.all()
+        )
 
     def directory(self, allocation_id: str) -> Path:
         """Return the directory of an allocation's files."""

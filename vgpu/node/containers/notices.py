@@ -40,7 +40,7 @@ class Notices:
 
     def refresh(self) -> None:
         """Write the notices that have changed; a file of an earlier plugin is replaced, or removed."""
-        wanted = {each.id: self._warning_of(each.holder.uid) for each in self._allocations() if each.holder}
+        wanted = {proven.id: self._warning_of(proven.holder.uid) for proven in self._allocations() if proven.holder}
         for allocation, text in wanted.items():
             if self._written.get(allocation) != text:
                 self._write(allocation, text)

@@ -225,7 +225,9 @@ class NodePods:
     def _put(self, pod: BoundPod, known: BoundPod | None) -> None:
         self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
         self._ended.pop(pod.key, None)
-        if pod.is_terminal and all(each.is_terminal for each in self._by_uid.values() if each.key == pod.key):
+        if pod.is_terminal and all(
+            incarnation.is_terminal for incarnation in self._by_uid.values() if incarnation.key == pod.key
+        ):
             self._ended[pod.key] = None
             while len(self._ended) > _REMEMBERED:
                 del self._ended[next(iter(self._ended))]

@@ -36,8 +36,8 @@ def card_mismatch(
     grants = assignment.containers.get(container)
     if asked is None or grants is None:
         return ContainerRefusal(NodeReason.CARD_MISMATCH, f"container {container} holds devices and was assigned none")
-    each = 1 if asked.whole else request.slices(asked, slice_mib)
-    decided = Counter({grant.gpu: each for grant in grants})
+    count = 1 if asked.whole else request.slices(asked, slice_mib)
+    decided = Counter({grant.gpu: count for grant in grants})
     if device_ids.by_gpu(ids) == decided:
         return None
     return ContainerRefusal(
@@ -65,7 +65,7 @@ def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequenc
 
 def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
     """Return what one container of a pod asks for, or None where it asks for no GPU."""
-    return next((each for each in request.containers if each.name == container), None)
+    return next((asked for asked in request.containers if asked.name == container), None)
 
 
 def _card_limit(grant: Grant) -> CardLimit:

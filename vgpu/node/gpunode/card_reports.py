@@ -20,9 +20,9 @@ def reports(
     """Return an entry for each pod that holds a card with a fault; at most 16, in the order of the pods."""
     indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}
     by_pod: dict[str, set[str]] = {}
-    for each in held:
-        if each.gpu in faults:
-            by_pod.setdefault(each.pod_uid, set()).add(each.gpu)
+    for allocation in held:
+        if allocation.gpu in faults:
+            by_pod.setdefault(allocation.pod_uid, set()).add(allocation.gpu)
     hit = (pod for pod in pods if pod.uid in by_pod and not pod.is_terminal)
     return [_report(pod, by_pod[pod.uid], faults, indexes) for pod in list(hit)[:MAX_REPORTED]]
 

@@ -103,7 +103,7 @@ def stamped(
     conditions: Iterable[NodeCondition], before: Iterable[Mapping[str, Any]], now: datetime
 ) -> list[JsonObject]:
     """Return conditions as the API has them; one whose status is the same as before keeps its transition time."""
-    known = {each.get("type"): each for each in before}
+    known = {condition.get("type"): condition for condition in before}
     return [_stamped(condition, known.get(condition.kind) or {}, now) for condition in conditions]
 
 

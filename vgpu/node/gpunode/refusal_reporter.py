@@ -42,5 +42,5 @@ class RefusalReporter:
 
     def refusals(self) -> list[dict[str, Any]]:
         """Return the refusals of the pods that exist, oldest first."""
-        self._reported = {key: each for key, each in self._reported.items() if self._is_known(key[0])}
+        self._reported = {key: report for key, report in self._reported.items() if self._is_known(key[0])}
         return list(self._reported.values())

@@ -74,11 +74,11 @@ def _explained(finding: ProcessFinding) -> str:
 def _report(pod: BoundPod, reason: str, found: list[ProcessFinding], index: Index, *, evicts: bool) -> JsonObject:
     is_uninvited = reason == names.CARD_USED_WITHOUT_SHARE
     texts = "; ".join(
-        f"card {index(each.gpu)} ({each.gpu}) is used by {each.subject}"
-        + (" without a share of it" if is_uninvited else _explained(each))
-        for each in found
+        f"card {index(finding.gpu)} ({finding.gpu}) is used by {finding.subject}"
+        + (" without a share of it" if is_uninvited else _explained(finding))
+        for finding in found
     )
     advice = _ASK_FOR_A_SHARE if is_uninvited else _USE_THE_LIMITER
     message = f"{texts[: _MAX_MESSAGE - len(advice)]}. {advice}"
-    evict = evicts and pod.has_controller and any(each.is_certain for each in found)
+    evict = evicts and pod.has_controller and any(finding.is_certain for finding in found)
     return pod_report(pod, reason, message, evict=evict)

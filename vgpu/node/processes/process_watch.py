@@ -208,7 +208,7 @@ class ProcessWatch:
         """Read the mapped files of the processes of pods with shares."""
         if not self._rules.tells_files_apart:
             return {}
-        of_shares = [pid for pid, each in known.items() if each and not _pods_of(each).isdisjoint(pods)]
+        of_shares = [pid for pid, process in known.items() if process and not _pods_of(process).isdisjoint(pods)]
         return self._processes.mapped(of_shares) if of_shares else {}
 
     def _has_own_pids(self) -> bool:
@@ -217,7 +217,7 @@ class ProcessWatch:
         return self._own_pid == 1 or (first is not None and bool(cgroup_path.owners_of(first.cgroups)))
 
     def _index(self, gpu: str) -> str:
-        return next((str(each.card.index) for each in self._known.gpus() if each.card.uuid == gpu), gpu)
+        return next((str(known.card.index) for known in self._known.gpus() if known.card.uuid == gpu), gpu)
 
 
 def _pods_of(process: HostProcess) -> set[str]:

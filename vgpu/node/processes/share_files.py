@@ -43,10 +43,10 @@ def read_around(
     judged = [
         allocation for allocation in allocations if allocation.holder is not None and _is_current(allocation, files)
     ]
-    before = {each.id: read_account(files.region(each.id)) for each in judged}
+    before = {current.id: read_account(files.region(current.id)) for current in judged}
     answer = ask()
     shares: dict[Holder, Share] = {}
-    for allocation in sorted(allocations, key=lambda each: each.sequence):
+    for allocation in sorted(allocations, key=lambda other: other.sequence):
         if allocation.holder is not None:
             accounts = (
                 (before[allocation.id], read_account(files.region(allocation.id))) if allocation.id in before else None

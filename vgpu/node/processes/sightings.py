@@ -28,13 +28,15 @@ class Sightings:
 
     def last_of(self, gpu: str) -> Mapping[Key, ProcessFinding]:
         """Return what the last look has found on a card."""
-        return {key: each for key, each in self._last.items() if each.gpu == gpu}
+        return {key: finding for key, finding in self._last.items() if finding.gpu == gpu}
 
     def take(self, seen: Mapping[Key, ProcessFinding]) -> bool:
         """Take a look's findings; return whether another look soon would change something."""
         before, self._last = self._last, seen
         kept = {
-            key: _still(each, seen.get(key)) for key, each in self._confirmed.items() if key in seen or key in before
+            key: _still(finding, seen.get(key))
+            for key, finding in self._confirmed.items()
+            if key in seen or key in before
         }
         fresh = sorted((key for key in seen if key in before and key not in kept), key=_rank)
         added = fresh[: MAX_FINDINGS - len(kept)]

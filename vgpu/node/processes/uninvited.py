@@ -25,7 +25,7 @@ class UseJudge:
         """`allowed` are the commands of host processes that may use cards, such as NVIDIA's daemons."""
         self._pods = by_kubelet_uid(pods)
         self._held = held
-        self._holders = {(each.pod_uid, each.gpu) for each in held}
+        self._holders = {(share.pod_uid, share.gpu) for share in held}
         self._allowed = {command[:_COMM] for command in allowed}
 
     def findings(self, uses: Iterable[ListedProcess]) -> Mapping[Key, ProcessFinding]:
@@ -45,7 +45,7 @@ class UseJudge:
         owners, command = cgroup_path.owners_of(use.process.cgroups), use.process.command
         if owners:
             judged = (self._of_pod(use, owner, command) for owner in sorted(owners))
-            return next((each for each in judged if each is not None), None)
+            return next((finding for finding in judged if finding is not None), None)
         if command[:_COMM] in self._allowed:
             return None
         return (FindingKind.HOST_PROCESS, use.gpu, command), ProcessFinding(

@@ -109,7 +109,7 @@ class GpuTime:
 
     def since(self, gpus: Iterable[str]) -> dict[str, int]:
         """Return for each card from when samples are needed, in microseconds since 1970; 0 at first."""
-        known = ((gpu, [each for each in (self._until.get(gpu), self._asked.get(gpu)) if each]) for gpu in gpus)
+        known = ((gpu, [end for end in (self._until.get(gpu), self._asked.get(gpu)) if end]) for gpu in gpus)
         return {gpu: min(ends, default=0) for gpu, ends in known}
 
     def add(
@@ -164,7 +164,7 @@ class GpuTime:
     def _by_pid(self, gpu: str, samples: BusySamples) -> dict[int, float]:
         """Sum each process's samples. A process's first one begins after the last call, a second before its end."""
         ends, sums, last_call = self._of_processes.setdefault(gpu, {}), dict[int, float](), self._read_at.get(gpu)
-        for pid, ended, share in sorted(samples.processes, key=lambda each: each[1]):
+        for pid, ended, share in sorted(samples.processes, key=lambda sample: sample[1]):
             first = ended if last_call is None else max(last_call, ended - _SAMPLE_US)
             period = min(max(0, ended - ends.get(pid, first)), _LONGEST_US)
             sums[pid] = sums.get(pid, 0.0) + share * period * _US
@@ -196,7 +196,9 @@ class GpuTime:
                 self.sampled[use] = self.sampled.get(use, 0.0) + seconds
                 turns[use] = self._new_turns(use, accounted.get(use, 0.0))
         had_turns = {use: seconds for use, seconds in turns.items() if seconds}
-        return GpuTimes(had_turns, {use: each for use, each in sampled.items() if use not in had_turns}, unknown)
+        return GpuTimes(
+            had_turns, {use: sampled_s for use, sampled_s in sampled.items() if use not in had_turns}, unknown
+        )
 
     def _new_turns(self, use: Use, now_s: float) -> float:
         """Return the seconds in turns since the last call; `now_s` is what the region says."""

@@ -42,7 +42,7 @@ class IdleTimes:
         """
         now_ns = self._monotonic_ns()
         active = self._active.take(samples)
-        used = {owner for each in active if (owner := owners.get(each)) is not None}
+        used = {owner for process in active if (owner := owners.get(process)) is not None}
         young_on = self._active.young_on(active, owners.keys(), now_ns)
         synthetic = {pod.uid for pod in pods.values() if pod.is_synthetic}
         seen = last_use.evidence(held, seconds, samples, used, young_on)

@@ -95,16 +95,20 @@ class ActiveProcesses:
     def take(self, samples: Mapping[str, BusySamples]) -> frozenset[Process]:
         """Return the processes with a sample that is later than their last one: drivers may return one twice."""
         ends = {(gpu, pid): end for gpu, sample in samples.items() for pid, end in sample.active.items()}
-        found = frozenset(each for each, end in ends.items() if end > self._ends_us.get(each, 0))
+        found = frozenset(process for process, end in ends.items() if end > self._ends_us.get(process, 0))
         newest = max(ends.values(), default=0)
-        kept = {each: end for each, end in self._ends_us.items() if newest - end < _REMEMBERED_US}
+        kept = {process: end for process, end in self._ends_us.items() if newest - end < _REMEMBERED_US}
         self._ends_us = kept | ends
         return found
 
     def young_on(self, active: Collection[Process], owned: Collection[Process], now_ns: int) -> frozenset[str]:
         """Return the cards on which a process of no container was first seen less than `UNCLASSIFIED_NS` ago."""
         strangers, known = set(active) - set(owned), self._first_ns
-        recent = {each: first for each, first in known.items() if each in strangers or now_ns - first < UNCLASSIFIED_NS}
+        recent = {
+            process: first
+            for process, first in known.items()
+            if process in strangers or now_ns - first < UNCLASSIFIED_NS
+        }
         self._first_ns = dict.fromkeys(strangers, now_ns) | recent
         return frozenset(gpu for gpu, pid in strangers if now_ns - self._first_ns[gpu, pid] < UNCLASSIFIED_NS)
 

@@ -119,7 +119,7 @@ def _container(name: str, kind: MetricKind, text: str, value: Callable[[Containe
 
 def _used(name: str, kind: MetricKind, text: str, value: Callable[[CardUse], float | None]) -> MetricRow:
     """Make a row of what the region says."""
-    return _container(name, kind, text, lambda each: None if each.use is None else value(each.use))
+    return _container(name, kind, text, lambda container: None if container.use is None else value(container.use))
 
 
 def _card(name: str, kind: MetricKind, text: str, value: Callable[[CardReading], float | None]) -> MetricRow:
@@ -128,7 +128,7 @@ def _card(name: str, kind: MetricKind, text: str, value: Callable[[CardReading],
 
 def _read(name: str, kind: MetricKind, text: str, value: Callable[[Reading], float | None]) -> MetricRow:
     """Make a row of what NVML says."""
-    return _card(name, kind, text, lambda each: None if each.reading is None else value(each.reading))
+    return _card(name, kind, text, lambda card: None if card.reading is None else value(card.reading))
 
 
 _G, _C = MetricKind.GAUGE, MetricKind.COUNTER
@@ -272,7 +272,7 @@ def families(state: NodeReading) -> list[MetricFamily]:
     return [
         *(_family(row, containers) for row in CONTAINER_ROWS),
         MetricFamily(
-            WAITS, [((*labels, cause), value) for labels, each in containers for cause, value in _waits(each)]
+            WAITS, [((*labels, cause), value) for labels, container in containers for cause, value in _waits(container)]
         ),
         *(_family(row, [(cards[card.gpu.card.uuid], card) for card in state.cards]) for row in CARD_ROWS),
         MetricFamily(FAULTS, [((*cards[card.gpu.card.uuid], card.fault), 1) for card in state.cards if card.fault]),
@@ -296,7 +296,7 @@ def _of_node(state: NodeReading) -> list[MetricFamily]:
 
 
 def _family(row: MetricRow, states: Iterable[tuple[tuple[str, ...], Any]]) -> MetricFamily:
-    values = ((labels, row.value(each)) for labels, each in states)
+    values = ((labels, row.value(state)) for labels, state in states)
     return MetricFamily(row.metric, [(labels, float(value)) for labels, value in values if value is not None])
 
 
@@ -311,6 +311,6 @@ def _labels(node: str, gpu: Gpu) -> tuple[str, ...]:
     return node, gpu.card.uuid, str(gpu.card.index), gpu.card.model
 
 
-def _container_labels(cards: Mapping[str, tuple[str, ...]], node: str, each: ContainerState) -> tuple[str, ...]:
-    holder = each.holder
-    return (*cards.get(each.gpu, (node, each.gpu, "", "")), holder.namespace, holder.name, holder.container)
+def _container_labels(cards: Mapping[str, tuple[str, ...]], node: str, container: ContainerState) -> tuple[str, ...]:
+    holder = container.holder
+    return (*cards.get(container.gpu, (node, container.gpu, "", "")), holder.namespace, holder.name, holder.container)

@@ -141,8 +141,8 @@ class MetricsReader:
         synthetic = {pod.uid for pod in known.pods.values() if pod.is_synthetic}
         parts = [
             replace(part, is_synthetic=part.holder.uid in synthetic)
-            for each in known.held.values()
-            for part in self._containers(each, accounts[each.id], known)
+            for allocation in known.held.values()
+            for part in self._containers(allocation, accounts[allocation.id], known)
         ]
         return NodeReading(
             self._node,
@@ -164,11 +164,14 @@ class MetricsReader:
     def _sample(self, known: _Known) -> dict[str, RegionAccount]:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
-            accounts = {each.id: share_files.read_account(self._files.region(each.id)) for each in known.held.values()}
+            accounts = {
+                allocation.id: share_files.read_account(self._files.region(allocation.id))
+                for allocation in known.held.values()
+            }
             turns = {
                 (uid, container, gpu): use.gpu_ns * _NS
-                for (uid, container), each in known.held.items()
-                for gpu, use in accounts[each.id].cards.items()
+                for (uid, container), allocation in known.held.items()
+                for gpu, use in accounts[allocation.id].cards.items()
             }
             since = self._time.since([gpu.card.uuid for gpu in known.cards.gpus])
             now_s = self._wall_clock()
@@ -190,15 +193,15 @@ class MetricsReader:
         listed = {(key[2], use.pid): key for key, group in known.groups.items() for use in group.uses}
         sampled = {(gpu, pid) for gpu, sample in samples.items() for pid in sample.pids}
         found = process_owner.owners(sampled - listed.keys(), self._process, known.pods) | dict(listed)
-        return {each: use if use and use[:2] in known.held else None for each, use in found.items()}
+        return {process: use if use and use[:2] in known.held else None for process, use in found.items()}
 
     def _held(self, known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""
         found: dict[Use, CardUse | None] = {}
-        for (uid, container), each in known.held.items():
-            account = accounts[each.id]
+        for (uid, container), allocation in known.held.items():
+            account = accounts[allocation.id]
             if not account.problem:
-                granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(each.id))}
+                granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(allocation.id))}
                 gpus = {*granted, *account.cards} - {limits.ANY_GPU}
                 found |= {(uid, container, gpu): account.cards.get(gpu) for gpu in gpus}
         return found

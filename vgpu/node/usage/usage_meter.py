@@ -97,11 +97,11 @@ class UsageMeter:
             period.idle_ms = idle_ms.get(use)
         self._seconds = dict(seconds)
         self._at_ms = now_ms
-        self._ended = [each for each in self._ended if now_ms - each.until_ms < KEPT_MS]
+        self._ended = [ended for ended in self._ended if now_ms - ended.until_ms < KEPT_MS]
 
     def report(self) -> list[MeasuredUse]:
         """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
-        periods = sorted((*self._open.values(), *self._ended), key=lambda each: -each.until_ms)
+        periods = sorted((*self._open.values(), *self._ended), key=lambda period: -period.until_ms)
         return [_entry(period) for period in periods[:MAX_ENTRIES] if period.until_ms > period.from_ms]
 
     def _begin(self, use: Use, from_ms: int, last: _MeterPeriod | None) -> _MeterPeriod:

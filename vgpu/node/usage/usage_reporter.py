@@ -39,7 +39,7 @@ class UsageReporter:
         """Take the entries every period, until cancelled."""
         while True:
             await self._sleep(max(self._period_s, self.nodes / REPORTS_PER_S))
-            entries = [measured_use.as_json(each) for each in self._read()]
+            entries = [measured_use.as_json(use) for use in self._read()]
             if entries != self._entries:
                 self._entries = entries
                 self.on_change()

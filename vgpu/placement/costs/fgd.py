@@ -27,7 +27,7 @@ def growth(room: NodeRoom, ask: PodAsk, typical: PodAsk) -> Ints:
 
 def priced(grown: Sequence[Ints], demand: Demand) -> Ints:
     """Return the cost of the growth for each typical class."""
-    return sum(each.popularity * more for each, more in zip(demand.typical, grown, strict=True)) // STEP
+    return sum(typical.popularity * more for typical, more in zip(demand.typical, grown, strict=True)) // STEP
 
 
 def stranded(room: NodeRoom, ask: PodAsk) -> Ints:
@@ -38,5 +38,5 @@ def stranded(room: NodeRoom, ask: PodAsk) -> Ints:
     fitting = [fits(card, ask) * 1 for card in room.cards]
     has_host = (room.cpu_milli >= ask.cpu_milli) & (room.memory_mib >= ask.memory_mib)
     runs = has_host & (sum(fitting) >= ask.gpus) & (ask.gpus > 0)
-    unfit = sum(card.share * (1 - each) for card, each in zip(room.cards, fitting, strict=True))
+    unfit = sum(card.share * (1 - is_fitting) for card, is_fitting in zip(room.cards, fitting, strict=True))
     return room.share + (unfit - room.share) * runs

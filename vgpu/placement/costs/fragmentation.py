@@ -56,13 +56,13 @@ def tolerance(weights: Weights) -> int:
 def change(room: NodeRoom, ask: PodAsk, typical: Sequence[PodAsk]) -> NodeChange:
     """Return what a pod changes on a node."""
     left = after(room, ask)
-    lost = [copies(room, each) - copies(left, each) for each in typical]
+    lost = [copies(room, frequent) - copies(left, frequent) for frequent in typical]
     return NodeChange(lost, room.share, room.cpu_milli, left.share, left.cpu_milli)
 
 
 def priced(changed: NodeChange, demand: Demand) -> Ints:
     """Return what a change costs."""
-    room = sum(each.price * lost for each, lost in zip(demand.typical, changed.lost, strict=True))
+    room = sum(typical.price * lost for typical, lost in zip(demand.typical, changed.lost, strict=True))
     return room + apart(changed, demand)
 
 

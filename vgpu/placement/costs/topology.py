@@ -26,10 +26,10 @@ def best_cards(cards: Sequence[CardState], count: int, links: LinkWeights) -> li
 
     Of equal cards, those with the least that is free come first.
     """
-    ordered = sorted(cards, key=lambda each: (each.free_slices, -each.free_cores, each.card.index))
+    ordered = sorted(cards, key=lambda state: (state.free_slices, -state.free_cores, state.card.index))
     weights = connections(ordered, links)
     chosen = [_loneliest(weights)] if count == 1 else best_set(weights, count)
-    return sorted((ordered[n] for n in chosen), key=lambda each: each.card.index)
+    return sorted((ordered[n] for n in chosen), key=lambda state: state.card.index)
 
 
 def lacking(cards: Sequence[CardState], count: int, links: LinkWeights) -> int:

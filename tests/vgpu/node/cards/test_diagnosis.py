@@ -30,7 +30,7 @@ def test_another_xid_starts_the_quarantine_again() -> None:
     assert diagnosis.faults(205) == {A: "Xid79"}
 
 
-@pytest.mark.parametrize("code", [code for code, each in xids.TABLE.items() if each.cause is not Cause.CARD])
+@pytest.mark.parametrize("code", [code for code, meaning in xids.TABLE.items() if meaning.cause is not Cause.CARD])
 def test_xids_of_applications_and_notices_mark_nothing(code: int) -> None:
     diagnosis = CardDiagnosis(60)
     diagnosis.xid(Xid(A, code), now=100)

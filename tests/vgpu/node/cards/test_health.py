@@ -53,13 +53,13 @@ async def test_a_lost_card_stays_in_the_list_unhealthy_and_comes_back() -> None:
     lost = driver.cards.pop(0)
     driver.ill[A] = "GpuIsLost"
     await health.check()
-    assert [each.card.uuid for each in inventory.gpus()] == [A, B]
+    assert [known.card.uuid for known in inventory.gpus()] == [A, B]
     assert dict(inventory.state.faults) == {A: "GpuIsLost"}
     driver.cards.append(lost)
     driver.ill.clear()
     await health.check()
     assert dict(inventory.state.faults) == {}
-    assert [each.card.index for each in inventory.gpus()] == [0, 1]
+    assert [known.card.index for known in inventory.gpus()] == [0, 1]
 
 
 async def test_mig_is_a_fault() -> None:
@@ -103,7 +103,7 @@ async def test_a_driver_that_fails_at_the_start_is_asked_again() -> None:
     driver.broken = False
     async with asyncio.timeout(5):
         await starting
-    assert [each.card.uuid for each in inventory.gpus()] == [A, B]
+    assert [known.card.uuid for known in inventory.gpus()] == [A, B]
 
 
 async def test_only_the_library_of_a_replaced_driver_ends_the_polls() -> None:

@@ -60,4 +60,4 @@ def test_the_file_is_kept_until_the_gpunode_is_read(tmp_path: Path) -> None:
     assert path.stat().st_ino == inode
     second.replace([], "2")
     assert path.read_text() == "* 90 70\n"
-    assert [each.name for each in tmp_path.iterdir()] == ["watermarks"]
+    assert [file.name for file in tmp_path.iterdir()] == ["watermarks"]

@@ -112,8 +112,8 @@ def test_a_chain_has_the_allocations_of_exactly_these_ids_newest_first(kept: All
     for sequence, chain, wanted in ((1, "old", ids), (2, "new", ids), (3, "new", ids), (4, "part", slices(0, 1))):
         kept.add(allocation(wanted, sequence=sequence, chain=chain))
     kept.add(allocation(ids, sequence=5, resource=names.CARD))
-    assert [[each.sequence for each in chain] for chain in kept.chains(names.SLICE, ids)] == [[2, 3], [1]]
-    assert [each.sequence for each in kept.overlapping(names.SLICE, slices(0, 1))] == [1, 2, 3, 4]
+    assert [[record.sequence for record in chain] for chain in kept.chains(names.SLICE, ids)] == [[2, 3], [1]]
+    assert [record.sequence for record in kept.overlapping(names.SLICE, slices(0, 1))] == [1, 2, 3, 4]
     assert kept.chains(names.SLICE, slices(0, 7)) == ()
 
 

@@ -57,7 +57,7 @@ def test_a_damaged_library_is_replaced_and_what_mapped_it_keeps_it(
         assert running.read() == left
         running.close()
     made.remove_others({name})
-    assert [each.name for each in made.root.iterdir()] == [name]
+    assert [entry.name for entry in made.root.iterdir()] == [name]
 
 
 def test_a_library_is_synced_before_it_gets_its_name(made: Libraries, monkeypatch: pytest.MonkeyPatch) -> None:

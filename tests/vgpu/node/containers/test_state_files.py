@@ -87,7 +87,10 @@ def test_no_file_is_mounted_into_two_containers(made: StateFiles) -> None:
     made.allocations.joinpath("b").mkdir()
     for allocation in ("a", "b", "a"):
         made.copy_library(allocation, name)
-    files = [made.libraries.library(name), *(path(each) for each in "ab" for path in (made.library, made.preload))]
+    files = [
+        made.libraries.library(name),
+        *(path(container_id) for container_id in "ab" for path in (made.library, made.preload)),
+    ]
     assert len({path.stat().st_ino for path in files}) == len(files)
     assert made.library("a").read_bytes() == b"library"
     assert [path.stat().st_mode & 0o777 for path in (made.library("a"), made.preload("a"))] == [0o755, 0o644]

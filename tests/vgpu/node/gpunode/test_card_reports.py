@@ -28,4 +28,4 @@ def test_a_crowd_of_pods_and_cards_stays_within_the_schema() -> None:
     held = [CardHolder(pod.uid, "main", card) for pod in pods for card in cards]
     found = card_reports.reports(dict.fromkeys(cards, "Xid79"), [gpu(0)], held, pods)
     assert len(found) == card_reports.MAX_REPORTED
-    assert all(len(each["message"]) <= 1024 for each in found)
+    assert all(len(report["message"]) <= 1024 for report in found)

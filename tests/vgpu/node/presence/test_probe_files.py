@@ -19,7 +19,7 @@ def passes(probe: str, folder: Path) -> bool:
     (container,) = yaml.safe_load(MANIFEST.read_text())["spec"]["template"]["spec"]["containers"]
     command: list[Any] = container[probe]["exec"]["command"]
     assert command[0] == "python"
-    arguments = [each.replace("/var/lib/vgpu", str(folder)) for each in command[1:]]
+    arguments = [argument.replace("/var/lib/vgpu", str(folder)) for argument in command[1:]]
     return subprocess.run([sys.executable, *arguments], check=False).returncode == 0
 
 

@@ -127,7 +127,7 @@ def test_the_process_that_was_seen_first_stays_named() -> None:
     sightings = Sightings()
     for pid in (5, 6, 7):
         sightings.take(seen(1, pid=pid))
-    assert [each.pid for each in sightings.confirmed.values()] == [6]
+    assert [finding.pid for finding in sightings.confirmed.values()] == [6]
 
 
 def test_at_most_sixteen_findings_count_the_oldest_stay_and_pods_go_first() -> None:

@@ -98,12 +98,12 @@ def test_memory_beyond_the_limit_is_certain_only_where_the_limiter_does_not_coun
     assert (found.kind, found.is_certain) == (FindingKind.BEYOND_LIMIT, False)
     assert found.detail == "the container uses 90 MiB of 50 MiB"
     beyond = findings(use(mib=120))
-    assert {each.kind: each.is_certain for each in beyond} == {
+    assert {finding.kind: finding.is_certain for finding in beyond} == {
         FindingKind.REGION_BELOW_USE: True,
         FindingKind.BEYOND_LIMIT: True,
     }
     without = findings(use(mib=120, mapped=frozenset()))
-    assert {each.kind: each.is_certain for each in without} == {
+    assert {finding.kind: finding.is_certain for finding in without} == {
         FindingKind.NO_LIMITER: True,
         FindingKind.BEYOND_LIMIT: True,
     }

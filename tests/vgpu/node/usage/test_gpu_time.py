@@ -19,8 +19,8 @@ S = 1_000_000
 
 def samples(card: dict[int, float], processes: dict[int, dict[int, float]]) -> dict[str, BusySamples]:
     """Samples by second; `processes` by pid."""
-    each = tuple((pid, second * S, share) for pid, ends in processes.items() for second, share in ends.items())
-    return {GPU: BusySamples(tuple((second * S, share) for second, share in card.items()), each)}
+    of_processes = tuple((pid, second * S, share) for pid, ends in processes.items() for second, share in ends.items())
+    return {GPU: BusySamples(tuple((second * S, share) for second, share in card.items()), of_processes)}
 
 
 def add(time: GpuTime, found: dict[str, BusySamples], turns: dict[Use, float]) -> None:
@@ -98,9 +98,9 @@ def contended(turns_s: float, sampled_s: float, others_s: float, card_s: float, 
     time, found = GpuTime(), []
     for now in range(seconds + 2):
         ended = now - 1
-        card, one, other = (each if ended > 0 else 0.0 for each in (card_s, sampled_s, others_s))
-        each = samples({100 + ended: card}, {1: {100 + ended: one}, OTHER: {100 + ended: other}})
-        time.add(each, OWNERS, {A: turns_s * min(now, seconds)}, (100 + now) * S)
+        card, one, other = (full_s if ended > 0 else 0.0 for full_s in (card_s, sampled_s, others_s))
+        sampled = samples({100 + ended: card}, {1: {100 + ended: one}, OTHER: {100 + ended: other}})
+        time.add(sampled, OWNERS, {A: turns_s * min(now, seconds)}, (100 + now) * S)
         found.append([time.card[GPU], time.containers[A], time.others[GPU]])
     return found
 

@@ -16,7 +16,7 @@ from vgpu.node.usage.idle import IdleTimes
 
 S = 1_000_000_000
 GPU = uuid(0)
-PODS = {each.uid: each for each in (bound("job"), replace(bound("load"), is_synthetic=True))}
+PODS = {pod.uid: pod for pod in (bound("job"), replace(bound("load"), is_synthetic=True))}
 JOB, LOAD = ((uid, "main", GPU) for uid in PODS)
 
 

@@ -44,7 +44,7 @@ class Node:
         owners = {(GPU, 1): NOTEBOOK, (GPU, 2): NEIGHBOUR}
         active = self.processes.take(samples)
         young = self.processes.young_on(active, owners, self.now_ns)
-        used = {owners[each] for each in active if each in owners}
+        used = {owners[process] for process in active if process in owners}
         self.uses.look(last_use.evidence(self.accounts, self.seconds, samples, used, young), self.now_ns)
 
     @property

@@ -64,7 +64,7 @@ def test_the_values_of_a_container_have_its_labels_and_base_units() -> None:
 
 def test_every_value_is_in_the_catalogue_and_every_metric_of_the_catalogue_has_a_value_here() -> None:
     found = values(metrics.families(STATE))
-    assert list(found) == [each.name for each in CATALOGUE]
+    assert list(found) == [metric.name for metric in CATALOGUE]
     assert all(found.values())
     assert found["vgpu_container_throttled_seconds_total"] == [0.5]
     assert found["vgpu_container_wait_seconds_total"] == [0.25, 0, 0, 0]
@@ -89,9 +89,9 @@ def test_what_is_not_known_has_no_value() -> None:
 def test_eight_cards_with_32_containers_each_stay_below_6000_series() -> None:
     cards = tuple(CardReading(gpu(number), "", READING) for number in range(8))
     parts = tuple(
-        replace(PART, gpu=uuid(card), holder=replace(HOLDER, name=f"p{card}-{each}"))
+        replace(PART, gpu=uuid(card), holder=replace(HOLDER, name=f"p{card}-{pod}"))
         for card in range(8)
-        for each in range(32)
+        for pod in range(32)
     )
     state = replace(STATE, cards=cards, containers=parts)
     assert sum(len(family.samples) for family in metrics.families(state)) < 6000
@@ -109,7 +109,7 @@ def test_the_names_of_dcgm_have_each_containers_own_figure() -> None:
     assert [value for _, value in alone["DCGM_FI_DEV_FB_USED"]] == [60.0]
 
 
-@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda row: row.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
     assert re.fullmatch(r"vgpu_(container|card|node)_[a-z_]+", metric.name)
     assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")
@@ -121,4 +121,4 @@ def test_hostile_names_stay_in_their_label() -> None:
     found = text(replace(STATE, containers=(replace(PART, holder=holder),)))
     assert "\nfake" not in found
     long = text(replace(STATE, containers=(replace(PART, holder=replace(HOLDER, name="x" * 5000)),)))
-    assert max(len(each) for each in long.split("\n")) < 1000
+    assert max(len(line) for line in long.split("\n")) < 1000

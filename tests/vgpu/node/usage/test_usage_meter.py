@@ -54,7 +54,7 @@ def test_the_percentage_is_that_of_the_last_minute_also_when_an_hour_begins() ->
     meter.add({MAIN: seconds + 0.1}, {}, now + 1000)
     assert meter.report()[0].percent == 50
     meter.add({MAIN: seconds + 0.2}, {}, NINE + HOUR_MS)
-    assert [each.percent for each in meter.report()] == [50, 50]
+    assert [entry.percent for entry in meter.report()] == [50, 50]
     first = UsageMeter()
     first.add({MAIN: 0.0}, {}, NINE)
     first.add({MAIN: 0.2}, {}, NINE + 1000)
@@ -73,7 +73,7 @@ def test_a_clock_that_is_set_back_begins_another_period() -> None:
     meter = UsageMeter()
     now, seconds = run(meter, NINE, [40])
     run(meter, now - 10_000, [10], seconds)
-    assert [(each.from_ms, each.gpu_ms) for each in meter.report()] == [(now - 10_000, 6_000), (NINE, 24_000)]
+    assert [(entry.from_ms, entry.gpu_ms) for entry in meter.report()] == [(now - 10_000, 6_000), (NINE, 24_000)]
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), max_size=3), min_size=1, max_size=20))
@@ -132,6 +132,6 @@ def test_the_idle_time_is_that_of_the_last_look_and_is_missing_where_it_is_unkno
     (entry,) = meter.report()
     assert (entry.idle_ms, measured_use.as_json(entry)["idleMs"]) == (61_000, 61_000)
     meter.add({MAIN: 1.0}, {}, NINE + HOUR_MS, {MAIN: 62_000})
-    assert [each.idle_ms for each in meter.report()] == [62_000, None]
+    assert [reported.idle_ms for reported in meter.report()] == [62_000, None]
     meter.add({MAIN: 1.0}, {}, NINE + HOUR_MS + 1000, {})
     assert "idleMs" not in measured_use.as_json(meter.report()[0])
