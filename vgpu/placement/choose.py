@@ -28,11 +28,6 @@ class NodeRefusal:
     reason: Reason
     cards: Mapping[str, Reason] = field(default_factory=dict)
 
-    @property
-    def is_unresolvable(self) -> bool:
-        """Whether the node could not take the pod even if other pods ended."""
-        return self.reason in reasons.UNRESOLVABLE
-
 
 _ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
 Chosen = dict[str, tuple[Grant, ...]]  # by container

@@ -120,7 +120,7 @@ def nearest_on(view: NodeView, request: PodRequest) -> NearestFit | None:
         return None
     detail = "; ".join(_lack_text(lack, asked) for lack in short)
     uuids = tuple(lack.card.card.uuid for lack in short)
-    return NearestFit(view.name, uuids, sum(e.mib for e in short), sum(e.cores for e in short), detail)
+    return NearestFit(view.name, uuids, sum(lack.mib for lack in short), sum(lack.cores for lack in short), detail)
 
 
 def largest(request: PodRequest) -> ContainerRequest:

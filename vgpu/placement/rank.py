@@ -1,7 +1,7 @@
 """In which order kube-scheduler should prefer the nodes that can take a pod."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -41,12 +41,6 @@ def first(costs: Mapping[str, int], tolerance: int) -> str:
     """Return the first name of `by_cost`; there must be one."""
     equal = min(costs.values()) + tolerance
     return min((name for name, cost in costs.items() if cost <= equal), key=fixed_order)
-
-
-def scores(ranked: Sequence[str], best: int = 10) -> dict[str, int]:
-    """Give the first node the score `best` and every other node a smaller one that falls with its rank, at least 0."""
-    rest = max(1, len(ranked) - 1)
-    return {name: best if n == 0 else (best - 1) * (rest - n) // rest for n, name in enumerate(ranked)}
 
 
 @lru_cache(maxsize=1 << 14)

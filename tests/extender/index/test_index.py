@@ -52,6 +52,12 @@ cards = st.builds(
 )
 
 
+def scores_by_rank(ranked: Sequence[str]) -> dict[str, int]:
+    """Give the first node the score 10 and every other node a smaller one that falls with its rank, at least 0."""
+    rest = max(1, len(ranked) - 1)
+    return {name: 10 if n == 0 else 9 * (rest - n) // rest for n, name in enumerate(ranked)}
+
+
 @st.composite
 def pods(draw: st.DrawFn, uid: str) -> WatchedPod:
     """Pods of one container, mostly; some of several, some of whole cards, some with annotations."""
@@ -172,7 +178,7 @@ class World:
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
         question = self.cluster.demand.asked(pod)  # as the last call of prioritize
-        scores = rank.scores(
+        scores = scores_by_rank(
             rank.rank(usable, policy, question, preferences.tiers(self.cluster, pod, asked, self.defaults))
         )
         return {name: scores.get(name, 0) for name in asked}

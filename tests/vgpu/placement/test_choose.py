@@ -13,7 +13,7 @@ from vgpu.domain.asks import request
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import CardMode
-from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.cards.reasons import UNRESOLVABLE, Reason
 from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
@@ -117,14 +117,14 @@ def test_each_refusal_has_its_reason(
 ) -> None:
     refusal = refused(pod(container(**amounts), annotations=annotations), node_state(card(0, **fields)))
     assert refusal.reason is reason
-    assert refusal.is_unresolvable
+    assert reason in UNRESOLVABLE
 
 
 def test_a_reason_that_waiting_can_cure_takes_precedence() -> None:
     full = node_state(card(0, held_slices=8), card(1, healthy=False), card(2, healthy=False))
     refusal = refused(pod(container(gpu_mem=256)), full)
     assert refusal.reason is Reason.CARD_INSUFFICIENT_MEMORY
-    assert not refusal.is_unresolvable
+    assert refusal.reason not in UNRESOLVABLE
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,6 @@ from vgpu.domain.errors import KubernetesError
 MAX_MESSAGE = 1024  # the API server refuses longer ones
 
 
-def involved(obj: Mapping[str, Any], api_version: str, kind: str) -> dict[str, str]:
-    """Return the reference in an Event to the object that the Event is about."""
-    metadata = obj["metadata"]
-    reference = {"apiVersion": api_version, "kind": kind}
-    return reference | {key: metadata[key] for key in ("namespace", "name", "uid") if metadata.get(key)}
-
-
 async def post(
     client: KubernetesClient,
     about: Mapping[str, str],
