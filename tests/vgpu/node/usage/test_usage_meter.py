@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,10 +119,9 @@ async def test_the_report_changes_once_in_a_period_and_less_often_in_large_clust
 
     reporter = UsageReporter(lambda: [entry], 60.0, sleep)
     reporter.on_change = lambda: woken.append(len(reporter.entries()))
-    try:
+    with pytest.raises(asyncio.CancelledError):
         await reporter.run()
-    except asyncio.CancelledError:
-        assert (slept, woken) == ([60.0, 500.0, 500.0], [1])
+    assert (slept, woken) == ([60.0, 500.0, 500.0], [1])
 
 
 def test_the_idle_time_is_that_of_the_last_look_and_is_missing_where_it_is_unknown_or_the_period_has_ended() -> None:
