@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import vgpu
 from deviceplugin import installation
 from deviceplugin.allocate import AllocationRecorder, Allocator
+from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.devices import DeviceLists
 from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.holder_lookup import HolderLookup
@@ -85,9 +86,15 @@ class PluginDriver(health.HealthDriver, process_watch.ProcessDriver, metrics_rea
 
 
 def build(
-    settings: PluginSettings, driver: PluginDriver, processes: Processes, client: KubernetesClient, clocks: PluginClocks
+    settings: PluginSettings,
+    driver: PluginDriver,
+    processes: Processes,
+    client: KubernetesClient,
+    clocks: PluginClocks,
+    *,
+    search_s: float = DEADLINE_S,
 ) -> Plugin:
-    """Build a plugin.
+    """Build a plugin, which searches for `search_s` seconds at most for the container that the kubelet admits.
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
     """
@@ -96,7 +103,7 @@ def build(
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
-    verbs = _verbs(settings, node, library, reporter, clocks)
+    verbs = _verbs(settings, node, library, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
@@ -172,10 +179,15 @@ def _watch_of_pods(
 
 
 def _verbs(
-    settings: PluginSettings, node: PluginNode, library: str, reporter: RefusalReporter, clocks: PluginClocks
+    settings: PluginSettings,
+    node: PluginNode,
+    library: str,
+    reporter: RefusalReporter,
+    clocks: PluginClocks,
+    search_s: float,
 ) -> PluginVerbs:
     injection = Injection(node.files, library, DeviceList(settings.device_list), settings.cdi_kind)
-    preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources)
+    preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources, search_s)
     recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
     holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
     writer = LimitsWriter(node.allocations, node.files)

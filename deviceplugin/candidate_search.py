@@ -31,11 +31,19 @@ List = Callable[[], Awaitable[Listing]]
 class CandidateSearch:
     """One search. `list_pods` lists pod-resources, which only GetPreferredAllocation may do at this moment."""
 
-    def __init__(self, pods: NodePods, allocations: Allocations, reader: PodReader, list_pods: List) -> None:
+    def __init__(
+        self,
+        pods: NodePods,
+        allocations: Allocations,
+        reader: PodReader,
+        list_pods: List,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
         self._pods = pods
         self._was_allocated = allocations.was_allocated
         self._reader = reader
         self._list_pods = list_pods
+        self._deadline_s = deadline_s
         self._fetched: set[PodKey] = set()
         self._best: AdmissionCandidate | None = None
         self._listing: Listing = {}
@@ -44,11 +52,13 @@ class CandidateSearch:
     async def find(self, resource: str, size: int) -> tuple[AdmissionCandidate | None, Listing]:
         """Return the best candidate that can be found in time, and the last listing."""
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(self._deadline_s):
                 while not await self._is_found(resource, size):
                     pass
         except TimeoutError:
-            log.warning("the search for the admitted container took %.0f s; best candidate: %s", DEADLINE_S, self._best)
+            log.warning(
+                "the search for the admitted container took %.0f s; best candidate: %s", self._deadline_s, self._best
+            )
         return self._best, self._listing
 
     async def _is_found(self, resource: str, size: int) -> bool:

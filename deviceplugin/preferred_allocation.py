@@ -32,18 +32,20 @@ class PreferredAllocation:
     """Answers the kubelet, which admits one container at a time."""
 
     def __init__(
-        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources
+        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources, search_s: float
     ) -> None:
+        """`search_s` is how long a search for the container may take."""
         self._pods = pods
         self._allocations = allocations
         self._reader = reader
         self._pod_resources = pod_resources
+        self._search_s = search_s
         self._last: dict[str, Preference] = {}
 
     async def prefer(self, resource: str, available: Collection[str], must: Collection[str], size: int) -> list[str]:
         """Return the IDs to prefer for the container that is being admitted."""
         async with self._pod_resources.admitting() as list_pods:
-            search = CandidateSearch(self._pods, self._allocations, self._reader, list_pods)
+            search = CandidateSearch(self._pods, self._allocations, self._reader, list_pods, self._search_s)
             candidate, listing = await search.find(resource, size)
             held = {
                 device_id for pod in listing.values() for one in pod.values() for device_id in one.get(resource, ())

@@ -19,6 +19,7 @@ import pytest
 
 from deviceplugin import app
 from deviceplugin.app import PluginClocks
+from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.settings import PluginSettings
 from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
@@ -105,6 +106,7 @@ class World:
     plugins: list[asyncio.Task[None]] = field(default_factory=list)
     processes: Processes = field(default_factory=Processes)
     clock_s: float = 0.0
+    search_s: float = DEADLINE_S
 
     @property
     def state(self) -> Path:
@@ -118,7 +120,7 @@ class World:
             lambda: str(uuid.uuid4()),
             random.random,
         )
-        plugin = app.build(self.settings, self.driver, self.processes, self.client, clocks)
+        plugin = app.build(self.settings, self.driver, self.processes, self.client, clocks, search_s=self.search_s)
         self.plugins.append(asyncio.create_task(plugin.run()))
 
     async def stop_plugin(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deviceplugin.allocate import AllocationRecorder, Allocator
+from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.occupancy import Occupancy
@@ -78,7 +79,7 @@ class PluginParts:
         self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
         numbers = iter(range(1000))
         recorder = AllocationRecorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
-        self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources)
+        self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources, DEADLINE_S)
         self.library = self.files.libraries.install(b"library")
         injection = Injection(self.files, self.library)
         self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)

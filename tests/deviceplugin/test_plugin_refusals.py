@@ -7,7 +7,6 @@ import grpc
 import msgspec
 import pytest
 
-from deviceplugin import candidate_search
 from tests.deviceplugin.conftest import PODS, World
 from tests.strategies import container
 from tests.vgpu.node.builders import NODE, uuid
@@ -17,11 +16,20 @@ GIB = 1 << 30
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
 
 
+@pytest.fixture
+async def impatient_world(idle_world: World) -> World:
+    """A world whose plugin soon ends a search that finds nothing."""
+    idle_world.search_s = 0.3
+    idle_world.start_plugin()
+    await idle_world.until_registered()
+    return idle_world
+
+
 async def test_without_pod_resources_a_pod_is_admitted_and_refused_at_its_start(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    impatient_world: World,
 ) -> None:
     """An error from GetPreferredAllocation or Allocate would make the pod Failed for good."""
-    monkeypatch.setattr(candidate_search, "DEADLINE_S", 0.3)
+    world = impatient_world
     world.kubelet.lists_fail = True
     pod = await world.create("p", gpus=1)
     await world.kubelet.admit(pod)
@@ -50,9 +58,9 @@ async def test_while_no_file_can_be_made_a_pod_is_admitted_and_its_start_is_refu
 
 
 async def test_a_card_that_was_not_assigned_is_refused_and_an_eviction_is_asked_for(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    impatient_world: World,
 ) -> None:
-    monkeypatch.setattr(candidate_search, "DEADLINE_S", 0.3)
+    world = impatient_world
     pod = await world.create("p", gpus=0, owner=REPLICA_SET)
     world.kubelet.lists_fail = True
     await world.kubelet.admit(pod)

@@ -21,14 +21,14 @@ Lacking = tuple[int, ...]  # for each container, the number of cards that it lac
 
 
 def pack(
-    request: PodRequest, node: NodeState, card_order: Callable[[CardState], Any]
+    request: PodRequest, node: NodeState, card_order: Callable[[CardState], Any], max_steps: int = MAX_STEPS
 ) -> Mapping[str, list[CardState]] | None:
-    """Return the cards of each container, in the policy's order; None where there are none (or after `MAX_STEPS`).
+    """Return the cards of each container, in the policy's order; None where there are none (or after `max_steps`).
 
     `card_order` is the policy's sort key.
     """
     containers = request.choosers
-    room = _Room(request, node)
+    room = _Room(request, node, max_steps)
     taken = [0] * len(node.cards)
     lacking = tuple(container.gpus for container in containers)
     if not room.is_feasible(taken, lacking):
@@ -69,7 +69,7 @@ def whole(state: CardState) -> Usage:
 class _Room:
     """Which sets of containers fit on which card of a node."""
 
-    def __init__(self, request: PodRequest, node: NodeState) -> None:
+    def __init__(self, request: PodRequest, node: NodeState, max_steps: int) -> None:
         containers = request.choosers
         self._cards = node.cards
         self._wholes = sum(1 << n for n, container in enumerate(containers) if container.whole)
@@ -77,7 +77,7 @@ class _Room:
         self._alone = [self._alone_on(state, request, containers) for state in node.cards]
         self._fitting: dict[int, frozenset[int]] = {}
         self._options: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._steps = 0
+        self._steps, self._max_steps = 0, max_steps
 
     def fits(self, card: int, mask: int) -> bool:
         """Whether a set of containers fits on a card."""
@@ -95,7 +95,7 @@ class _Room:
         complete = (0,) * len(lacking)
         reached = {lacking}
         for card, mask in enumerate(taken):
-            if complete in reached or self._steps > MAX_STEPS:
+            if complete in reached or self._steps > self._max_steps:
                 break
             options = self._largest_options(card, mask)
             self._steps += len(reached) * len(options)

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from tests import kubeconfigs
-from vgpu.adapters.kubernetes import reflector
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.domain.errors import KubernetesError
@@ -210,15 +209,13 @@ async def test_an_object_that_cannot_be_read_is_counted_and_skipped(
     assert '"deep" cannot be read and is skipped' in caplog.text
 
 
-async def test_pages_shrink_until_they_fit_into_memory(
-    tmp_path: Path, store: NameStore, running: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reflector, "MAX_PAGE", 3000)
+async def test_pages_shrink_until_they_fit_into_memory(tmp_path: Path, store: NameStore, running: list[Any]) -> None:
     async with server.serving(fresh()) as url, await connect(url, tmp_path) as client:
         await add(client, *(f"m{n}" for n in range(40)))
         await client.post(MAPS, {"metadata": {"name": "long"}, "data": {"x": "x" * 5000}})
         assert await client.page(MAPS, {"limit": "500"}, 3000) is None
-        running.append(asyncio.create_task(Reflector(client, MAPS, store, jitter=random.random, sleep=brief).run()))
+        watch = Reflector(client, MAPS, store, jitter=random.random, max_page=3000, sleep=brief)
+        running.append(asyncio.create_task(watch.run()))
         await store.until({f"m{n}" for n in range(40)} | {"long"})
         running[0].cancel()
         await asyncio.wait(running)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import request
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
-from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.cards.share import CardState, NodeState, Usage
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.placement import choose, fit, packing
 from vgpu.placement.choose import NodeRefusal
@@ -31,6 +30,10 @@ def every_choice(wanted: PodRequest, node: NodeState) -> Iterator[Assignment]:
         yield Assignment(
             {c.name: tuple(grant(c, s.card) for s in by_name.get(c.name, anchored)) for c in wanted.containers}
         )
+
+
+def by_index(state: CardState) -> int:
+    return state.card.index
 
 
 def grant(asked: ContainerRequest, on: Any) -> Grant:
@@ -116,10 +119,10 @@ def test_many_containers_are_placed_largest_first() -> None:
     assert cards_of(gib(20, 20, 20, 20, 80), two, SPREAD) == ["GPU-1"] * 4 + ["GPU-0"]
 
 
-def test_the_work_for_one_node_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MAX_STEPS", 1)
+def test_the_work_for_one_node_is_bounded() -> None:
     two = node_state(card(0, 80 * 1024), card(1, 80 * 1024))
-    assert isinstance(choose.place(gib(40, 40, 80), two, SPREAD), NodeRefusal)
+    assert packing.pack(gib(40, 40, 80), two, by_index) is not None
+    assert packing.pack(gib(40, 40, 80), two, by_index, max_steps=1) is None
 
 
 def test_what_the_kubelet_holds_and_what_a_pod_takes_add_up() -> None:

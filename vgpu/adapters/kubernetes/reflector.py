@@ -105,13 +105,15 @@ class Reflector:
         decode: Callable[[bytes], Any] = msgspec.json.decode,
         silence_s: float = SILENCE_S,
         absent_s: float | None = None,
+        max_page: int = MAX_PAGE,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Watch `path` narrowed by `params`; `decode` makes an object of its JSON.
 
         `jitter` returns a random number from 0 to 1: it spreads the retries of many clients. A watch without a byte for
         `silence_s` is a failed connection. `absent_s` is for a kind that the API server may not know: it has no objects
-        then, and is asked for again after as many seconds.
+        then, and is asked for again after as many seconds. A page of a list has one object or at most `max_page`
+        bytes.
         """
         self._client = client
         self._path = path
@@ -122,6 +124,7 @@ class Reflector:
         self._sleep = sleep
         self._silence_s = silence_s
         self._absent_s = absent_s
+        self._max_page = max_page
         self._version = ""
         self._seen: msgspec.Raw | None = None  # the watch's last object, which has a newer version
         self._token = ""  # of the next page, where a list was interrupted
@@ -202,7 +205,7 @@ class Reflector:
         wanted, size = self._listing, PAGE
         while True:
             params = {**self._params, "limit": str(size)} | ({"continue": self._token} if self._token else {})
-            data = await self._client.page(self._path, params, MAX_PAGE if size > 1 else sys.maxsize)
+            data = await self._client.page(self._path, params, self._max_page if size > 1 else sys.maxsize)
             if data is None:
                 size = max(1, size // 4)
                 continue

@@ -15,17 +15,18 @@ from vgpu.adapters import mounts
 from vgpu.domain.formats import mounted
 from vgpu.node.containers.state_files import StateFiles
 
-_PERIOD_S: Final = 5.0
+PERIOD_S: Final = 5.0
 
 log = logging.getLogger(__name__)
 
 
-async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]]) -> None:
+async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]], period_s: float = PERIOD_S) -> None:
     """Remove the state directory, as far as containers leave it, until nothing of it is left; then wait for the end.
 
     Args:
         state: the state directory.
         mountinfos: reads the mounts of every process of the node.
+        period_s: after as many seconds what is left is looked at again.
     """
     reported: dict[str, int] = {}
     while used := await asyncio.to_thread(lambda: remove(state, mounted.in_use(mountinfos()))):
@@ -33,7 +34,7 @@ async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]]) -> None:
             reported = used
             processes = ", ".join(map(str, sorted(used.values())))
             log.info("%d allocations are in use, by processes %s: delete their pods", len(used), processes)
-        await asyncio.sleep(_PERIOD_S)
+        await asyncio.sleep(period_s)
     log.info("nothing of %s is left", state)
     await asyncio.Event().wait()
 

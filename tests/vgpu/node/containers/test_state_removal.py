@@ -36,13 +36,10 @@ def test_what_a_container_uses_stays(state: Path) -> None:
     assert not state.exists()
 
 
-async def test_the_rest_is_removed_when_containers_have_ended(
-    state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(state_removal, "_PERIOD_S", 0.01)
+async def test_the_rest_is_removed_when_containers_have_ended(state: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     answers = [{5: MOUNTINFO.format("used")}, {5: MOUNTINFO.format("used")}, {}]
-    removing = asyncio.create_task(state_removal.run(state, lambda: answers.pop(0)))
+    removing = asyncio.create_task(state_removal.run(state, lambda: answers.pop(0), period_s=0.01))
     while len(caplog.messages) < 2:
         await asyncio.sleep(0.01)
     assert caplog.messages[0] == "1 allocations are in use, by processes 5: delete their pods"
