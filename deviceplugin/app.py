@@ -47,9 +47,9 @@ from vgpu.node.containers.notices import Notices
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode import card_reports, gpunode_spec
-from vgpu.node.gpunode.gpunode import GpuNodePublisher
 from vgpu.node.gpunode.gpunode_spec import SpecHandler
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
+from vgpu.node.gpunode.status_publisher import GpuNodePublisher
 from vgpu.node.presence.heartbeat import Heartbeat
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.node.presence.probe_files import ProbeFiles
@@ -57,7 +57,7 @@ from vgpu.node.processes import process_watch
 from vgpu.node.processes.process_watch import NodeKnowledge, Processes, ProcessWatch, ProcessWatchSettings
 from vgpu.node.usage import metrics_reader
 from vgpu.node.usage.metrics_reader import MetricsReader, NodeSources
-from vgpu.node.usage.usage_reporter import UsageReporter
+from vgpu.node.usage.reporter import UsageReporter
 
 _SOCKETS: Final = {names.SLICE: "slice.sock", names.CARD: "card.sock"}
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from deviceplugin.settings import PluginSettings
 from vgpu.domain.errors import StateUnusable
-from vgpu.node.containers import labels
+from vgpu.node.containers import selinux_labels
 from vgpu.node.containers.state_files import StateFiles
 
 FAULT: Final = "LimiterUnusable"
@@ -19,11 +19,11 @@ class Installation:
 
     def __init__(self, settings: PluginSettings) -> None:
         """Read the packaged library. Raises OSError."""
-        is_selinux = labels.is_selinux(Path("/proc/filesystems").read_text())
+        is_selinux = selinux_labels.is_selinux(Path("/proc/filesystems").read_text())
         self.files = StateFiles(
             settings.state_dir,
             region_tmpfs=settings.region_tmpfs,
-            label=labels.label if is_selinux else lambda _: None,
+            label=selinux_labels.label if is_selinux else lambda _: None,
         )
         self._content = settings.library_path().read_bytes()
         self._complaint = ""

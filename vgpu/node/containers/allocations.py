@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedError
-from vgpu.node.containers import durable
 from vgpu.node.containers.pods import BoundPod, PodKey
 
 VERSION: Final = 1
@@ -184,8 +184,8 @@ class Allocations:
         """Write a record that a power loss leaves whole: the kubelet keeps the IDs, and starts the container again."""
         directory = self.directory(allocation.id)
         directory.mkdir(mode=0o700, exist_ok=True)
-        durable.write(directory / _RECORD, encode(allocation))
-        durable.sync_directory(self.root)
+        durable_files.write(directory / _RECORD, encode(allocation))
+        durable_files.sync_directory(self.root)
         self._by_id[allocation.id] = allocation
         self._unsaved.discard(allocation.id)
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Final
 
+from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedRegion, StateUnusable
 from vgpu.domain.formats import region
-from vgpu.node.containers import durable
 
 LIBRARY: Final = "libvgpushare.so"
 PRELOAD: Final = "ld.so.preload"
@@ -125,14 +125,14 @@ class Libraries:
     def _put(self, name: str, content: bytes) -> None:
         """Install by a rename. A damaged library is moved away: running processes may have it mapped."""
         fresh = Path(tempfile.mkdtemp(dir=self.root, prefix=f".{name}."))
-        durable.write(fresh / LIBRARY, content, 0o755, self._label)
-        durable.write(fresh / PRELOAD, PRELOAD_CONTENT, 0o644, self._label)
-        durable.write(fresh / REGION_HEADER, region.new())
+        durable_files.write(fresh / LIBRARY, content, 0o755, self._label)
+        durable_files.write(fresh / PRELOAD, PRELOAD_CONTENT, 0o644, self._label)
+        durable_files.write(fresh / REGION_HEADER, region.new())
         fresh.chmod(0o755)
         if (self.root / name).exists():
             (self.root / name).rename(tempfile.mkdtemp(dir=self.root, prefix=f".{name}.damaged."))
         fresh.rename(self.root / name)
-        durable.sync_directory(self.root)
+        durable_files.sync_directory(self.root)
 
 
 def _name_of(content: bytes) -> str:

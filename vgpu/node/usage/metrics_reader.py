@@ -28,8 +28,8 @@ from vgpu.node.processes.unlimited import ProcessGroup
 from vgpu.node.usage import dcgm_metrics, metrics, process_owner
 from vgpu.node.usage.gpu_time import GpuTime, Use
 from vgpu.node.usage.idle import IdleTimes
+from vgpu.node.usage.meter import MemoryUse, UsageMeter
 from vgpu.node.usage.metrics import CardReading, ContainerState, NodeReading
-from vgpu.node.usage.usage_meter import MemoryUse, UsageMeter
 
 PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
 _NS: Final = 1e-9

@@ -9,7 +9,7 @@ import pytest
 
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.formats import region
-from vgpu.node.containers import labels
+from vgpu.node.containers import selinux_labels
 from vgpu.node.containers.libraries import LIBRARY, PRELOAD, REGION_HEADER, Libraries
 
 ROOT = Path(__file__).parents[4]
@@ -135,12 +135,12 @@ def test_a_file_system_mounted_noexec_is_refused_until_it_is_mounted_again(tmp_p
 @NEEDS_ROOT
 def test_files_are_labelled_for_containers(tmp_path: Path) -> None:
     """Without SELinux the kernel stores the attribute all the same."""
-    made = Libraries(tmp_path / "lib", labels.label)
+    made = Libraries(tmp_path / "lib", selinux_labels.label)
     name = made.install(b"library")
     for path in (made.library(name), made.preload(name)):
         assert os.getxattr(path, "security.selinux") == b"system_u:object_r:container_file_t:s0\0"
 
 
 def test_selinux_is_enabled_where_the_kernel_has_its_file_system() -> None:
-    assert labels.is_selinux("nodev\tproc\nnodev\tselinuxfs\n\text4\n")
-    assert not labels.is_selinux("nodev\tproc\n\text4\n")
+    assert selinux_labels.is_selinux("nodev\tproc\nnodev\tselinuxfs\n\text4\n")
+    assert not selinux_labels.is_selinux("nodev\tproc\n\text4\n")

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.quantity import MIB
-from vgpu.node.usage.usage_meter import HOUR_MS, KEPT_MS, MINUTE_MS, MemoryUse, UsageMeter
-from vgpu.node.usage.usage_reporter import UsageReporter
+from vgpu.node.usage.meter import HOUR_MS, KEPT_MS, MINUTE_MS, MemoryUse, UsageMeter
+from vgpu.node.usage.reporter import UsageReporter
 
 NINE = 500_000 * HOUR_MS
 MAIN = ("uid-1", "main", "GPU-a")
