@@ -19,11 +19,11 @@ from benchmarks import populated
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
-from extender.gangs.book import GangBook
-from extender.gangs.candidates import Candidates
-from extender.gangs.planner import GangPlanner
-from extender.gangs.planning import Planning
-from extender.gangs.records import GangTimes
+from extender.gangs.candidate_nodes import Candidates
+from extender.gangs.known_gangs import GangTimes
+from extender.gangs.member_filter import GangPlanner
+from extender.gangs.plan_maker import Planning
+from extender.gangs.tracker import GangBook
 from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from extender.admin.exchange.answering import Answers
+from extender.admin.exchange.cluster_server import Answers
 from extender.admin.exchange.messages import Listener, StartMessage
 from extender.admin.exchange.process import AdminProcess
 from extender.admin.exchange.snapshots import Shown, Snapshots

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from extender.admin import assembly, server
 from extender.admin.assembly import Parts
-from extender.admin.exchange import frames
-from extender.admin.exchange.link import Link
+from extender.admin.exchange import pickle_frames
+from extender.admin.exchange.cluster_client import Link
 from extender.admin.exchange.messages import StartMessage
 from extender.history import folder
 from extender.history.reporting import prices
@@ -33,7 +33,7 @@ def main() -> None:
 async def serve(descriptor: int) -> None:
     """Serve until cancelled, or until the extender closes the socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
-    start: StartMessage = await frames.receive(reader)
+    start: StartMessage = await pickle_frames.receive(reader)
     link = Link(reader, writer)
     receiving = asyncio.create_task(link.run())
     serving = asyncio.create_task(_serve(start, link))

@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from extender.admin import app
-from extender.admin.answers.streams import Streams
+from extender.admin.answers.event_streams import Streams
 from extender.admin.exchange.snapshots import ClusterSnapshot, ClusterSource, SnapshotNotReady
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
@@ -19,7 +19,7 @@ from extender.admin.routes.context import Context
 from extender.admin.security.access import Access, LocalAccess, StaticTokenAccess
 from extender.admin.security.audit import Audit, AuditedAction
 from extender.admin.security.rate_limits import RateLimits
-from extender.admin.security.reviews import KubernetesAccess
+from extender.admin.security.token_reviews import KubernetesAccess
 from extender.admin.worker.placement_process import PlacementProcess
 from extender.history.reporting.reports import Reports
 from vgpu.adapters.kubernetes.client import KubernetesClient

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from extender.effects.event_recorder import EventRecorder
-from extender.explain import explain
+from extender.explain import pending_text
 from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
@@ -45,6 +45,6 @@ class Explanations:
         self._explain(pod, answer)
 
     def _explain(self, pod: WatchedPod, answer: IndexAnswer) -> None:
-        shown = self._filter.nodes(pod, explain.first(answer))
-        why = explain.why_pending(pod, answer.reasons, shown.refused, self._cluster)
+        shown = self._filter.nodes(pod, pending_text.first(answer))
+        why = pending_text.why_pending(pod, answer.reasons, shown.refused, self._cluster)
         self._recorder.record(pod.reference, *why)

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from extender.effects.event_recorder import MIN_INTERVAL_S, EventRecorder
-from extender.explain import explain
-from extender.gangs.book import GangBook
+from extender.explain import pending_text
+from extender.gangs.tracker import GangBook
 from extender.state import gang_members
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
@@ -124,7 +124,7 @@ class UnschedulablePods:
         verdict = await self._verdict(pod)
         if not verdict.refused or verdict.fitting:
             return None
-        return explain.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
+        return pending_text.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
 
     async def _verdict(self, pod: WatchedPod) -> FilterVerdict:
         """Judge all GPUNodes; stop at the first one that fits."""

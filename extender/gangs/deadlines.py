@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from extender.effects.event_recorder import EventRecorder
-from extender.gangs import words
-from extender.gangs.book import GangBook
-from extender.gangs.holding import RoomHolding
-from extender.gangs.record import GangRecord
+from extender.gangs import waiting_text
+from extender.gangs.gang_progress import GangRecord
+from extender.gangs.room_holding import RoomHolding
+from extender.gangs.tracker import GangBook
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
@@ -99,18 +99,22 @@ class GangDeadlines:
         plan, found = record.plan, self._records.group(key)
         if plan is None:
             return
-        why = f"within {self._records.deadline_s(key):.0f} s {words.arrivals(found, plan)}"
+        why = f"within {self._records.deadline_s(key):.0f} s {waiting_text.arrivals(found, plan)}"
         self._book.plans.fail(key, "expired", why)
         log.info("%s/%s: the plan has ended: %s", key[0], key[2], why)
         for pod in found.waiting:
-            self._recorder.record(pod.reference, NOT_STARTED, f"{words.title(found)}: {why}; its cards are free again")
+            self._recorder.record(
+                pod.reference, NOT_STARTED, f"{waiting_text.title(found)}: {why}; its cards are free again"
+            )
 
     async def _evict(self, key: GangKey) -> None:
         """Evict the bound members of a gang of which others are missing."""
         found = self._records.group(key)
-        why = f"{words.part(found)}; evicted after {self._records.deadline_s(key):.0f} s, to start with the others"
+        why = (
+            f"{waiting_text.part(found)}; evicted after {self._records.deadline_s(key):.0f} s, to start with the others"
+        )
         log.info("%s/%s: %s", key[0], key[2], why)
-        self._book.plans.fail(key, "evicted", words.part(found))
+        self._book.plans.fail(key, "evicted", waiting_text.part(found))
         for pod in found.bound:
             try:
                 await self._evictor.end(pod, EVICTED, why)

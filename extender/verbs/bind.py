@@ -9,7 +9,7 @@ import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 
-from extender.gangs.gate import GangGate
+from extender.gangs.bind_gate import GangGate
 from extender.history.recording.feed import Feed
 from extender.lead import binding_outcome
 from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep

@@ -8,7 +8,7 @@ The nodes of a call are judged together on the index. Nodes that the index leave
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from extender.gangs.planner import GangPlanner
+from extender.gangs.member_filter import GangPlanner
 from extender.index import ask
 from extender.index.answer import IndexAnswer
 from extender.index.ask import ContainerAsk

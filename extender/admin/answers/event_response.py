@@ -13,7 +13,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from extender.admin.answers.streams import ClientStream
+from extender.admin.answers.event_streams import ClientStream
 
 HEARTBEAT_S: Final = 15.0
 SEND_TIMEOUT_S: Final = 10.0

@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from extender.admin.answers import label_selectors, listing
-from extender.admin.answers.listing import Listing
+from extender.admin.answers import label_selectors, paging
+from extender.admin.answers.paging import Listing
 from extender.history.recording.events import EventKind
 
 # Looser than vgpu.domain.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
@@ -29,9 +29,9 @@ class ListQuery(Query):
         "", max_length=256, description="fields, separated by commas; `-` before a field sorts descending",
         examples=["-freeMiB,node"],
     )  # fmt: skip
-    limit: int = Field(100, ge=1, le=listing.MAX_LIMIT, description="the most rows of a page")
+    limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most rows of a page")
     cursor: str = Field(
-        "", max_length=listing.MAX_CURSOR, description="`nextCursor` of the page before, with an otherwise equal query"
+        "", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before, with an otherwise equal query"
     )
     fields: str = Field(
         "", max_length=512, description="the fields of each row, separated by commas (default: all)",
@@ -189,8 +189,8 @@ class HistoryQuery(PeriodQuery):
     uid: str = Field("", max_length=64, description="UID of a pod")
     node: str = Field("", max_length=253, description="name of a node")
     gpu: str = Field("", max_length=80, description="UUID of a card")
-    limit: int = Field(100, ge=1, le=listing.MAX_LIMIT, description="the most events of a page")
-    cursor: str = Field("", max_length=listing.MAX_CURSOR, description="`nextCursor` of the page before")
+    limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most events of a page")
+    cursor: str = Field("", max_length=paging.MAX_CURSOR, description="`nextCursor` of the page before")
 
 
 class NoQuery(Query):

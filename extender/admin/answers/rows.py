@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from extender.admin.answers.listing import ListKind, Row
+from extender.admin.answers.paging import ListKind, Row
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
 from extender.state.fields import container_use

@@ -12,8 +12,8 @@ from asyncio.subprocess import DEVNULL
 from collections.abc import Callable
 from typing import Final
 
-from extender.admin.exchange import frames
-from extender.admin.exchange.answering import Answers
+from extender.admin.exchange import pickle_frames
+from extender.admin.exchange.cluster_server import Answers
 from extender.admin.exchange.messages import StartMessage
 from vgpu.adapters import child_process
 
@@ -67,7 +67,7 @@ class AdminProcess:
     async def _answer(self, ours: socket.socket) -> None:
         reader, writer = await asyncio.open_connection(sock=ours)
         try:
-            writer.write(frames.encode(self._start))
+            writer.write(pickle_frames.encode(self._start))
             await self._answers().serve(reader, writer)
         finally:
             writer.transport.abort()

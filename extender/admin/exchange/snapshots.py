@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from extender.explain.last_decisions import LastDecision
-from extender.gangs.book import GangBook
+from extender.gangs.tracker import GangBook
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin.answers import rows, schemas
-from extender.admin.answers.etag import answer
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 
-from extender.admin.answers.lists import Lists
-from extender.admin.answers.streams import Streams
+from extender.admin.answers.event_streams import Streams
+from extender.admin.answers.list_cache import Lists
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings

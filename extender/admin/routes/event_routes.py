@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin.answers.event_response import EventResponse
+from extender.admin.answers.event_streams import StreamEvent
 from extender.admin.answers.queries import EventQuery
-from extender.admin.answers.streams import StreamEvent
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.context import Called, Context, Using, identified
 from extender.admin.security import visibility

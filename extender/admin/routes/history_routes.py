@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 from fastapi import APIRouter, Query, Request, Response
 
 from extender.admin.answers import periods, schemas
-from extender.admin.answers.etag import answer
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
 from extender.admin.problems import AdminProblem, bad_field
 from extender.admin.routes.context import Called, Context, Using

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from extender.admin.answers import rows, schemas
-from extender.admin.answers.etag import answer
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
 from extender.admin.problems import not_found
 from extender.admin.routes.context import Called, Using

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin.answers import label_selectors, listing, rows, schemas, sentences
-from extender.admin.answers.etag import answer
+from extender.admin.answers import label_selectors, paging, pending_explanations, rows, schemas
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NAME, ExplainQuery, NoQuery, PendingQuery, PodQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, not_found
@@ -65,7 +65,7 @@ async def list_pending(
     sees = await _sees(context, caller, query.namespace, snapshot)
     matches = label_selectors.parse(query.selector)
     wanted = query.listing()
-    listing.check_fields(wanted.fields, schemas.PendingPodSchema.model_fields)
+    paging.check_fields(wanted.fields, schemas.PendingPodSchema.model_fields)
     page = await context.lists.page(
         "pending",
         snapshot,
@@ -79,8 +79,8 @@ async def list_pending(
     waiting = [snapshot.pods[row["uid"]] for row in listed]
     found = await _reasons(context, caller, snapshot, waiting, sees)
     items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
-    chosen = [listing.chosen(row, wanted.fields) for row in items]
-    return answer(request, listing.RowPage(chosen, page.next_cursor).as_json())
+    chosen = [paging.chosen(row, wanted.fields) for row in items]
+    return answer(request, paging.RowPage(chosen, page.next_cursor).as_json())
 
 
 @router.get("/pods/{namespace}/{name}/explain", response_model=schemas.ExplanationSchema)
@@ -90,8 +90,8 @@ async def explain_pod(
 ) -> Response:  # fmt: skip
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
     snapshot, pod = await _pod(context, caller, namespace, name)
-    gang = sentences.gang_of(pod, await context.why_gangs_wait(gang_members.keys_of([pod])))
-    known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(gang, snapshot)
+    gang = pending_explanations.gang_of(pod, await context.why_gangs_wait(gang_members.keys_of([pod])))
+    known = pending_explanations.known_cause(pod, snapshot) or pending_explanations.gang_cause(gang, snapshot)
     (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
@@ -99,8 +99,8 @@ async def explain_pod(
     question = Explain(Wanted(request_, pod.host), snapshot.policies, query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
-    found["nearest"] = sentences.with_helping_pods(found["nearest"], snapshot, sees)
-    found["message"] = sentences.why_waiting(
+    found["nearest"] = pending_explanations.with_helping_pods(found["nearest"], snapshot, sees)
+    found["message"] = pending_explanations.why_waiting(
         request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
     return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
@@ -136,7 +136,8 @@ async def _reasons(
     asked = []
     gangs = await context.why_gangs_wait(gang_members.keys_of(pods))
     for pod in pods:
-        known = sentences.known_cause(pod, snapshot) or sentences.gang_cause(sentences.gang_of(pod, gangs), snapshot)
+        gang = pending_explanations.gang_of(pod, gangs)
+        known = pending_explanations.known_cause(pod, snapshot) or pending_explanations.gang_cause(gang, snapshot)
         if known is not None:
             found[pod.uid] = {key: known[key] for key in ("message", "reasons", "nearest")}
         elif pod.parsed.request is not None:
@@ -147,9 +148,9 @@ async def _reasons(
         question = Reasons(wanted, snapshot.policies)
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), each in zip(asked, answers, strict=True):
-            near = sentences.with_helping_pods(each["nearest"], snapshot, sees)
-            message = sentences.why_waiting(
-                request, each["reasons"], near, fits=bool(each["node"]), gang=sentences.gang_of(pod, gangs)
+            near = pending_explanations.with_helping_pods(each["nearest"], snapshot, sees)
+            message = pending_explanations.why_waiting(
+                request, each["reasons"], near, fits=bool(each["node"]), gang=pending_explanations.gang_of(pod, gangs)
             )
             found[pod.uid] = {"message": message, "reasons": each["reasons"], "nearest": near}
     return found

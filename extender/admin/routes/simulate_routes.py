@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from msgspec import structs
 
 from extender.admin.answers import schemas
-from extender.admin.answers.etag import answer
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, FieldError, bad_field

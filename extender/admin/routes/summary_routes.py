@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 import vgpu
 from extender.admin.answers import findings, rows, schemas
-from extender.admin.answers.etag import answer
+from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import NoQuery
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from extender.admin.exchange import frames
+from extender.admin.exchange import pickle_frames
 from extender.admin.worker import questions
 from extender.admin.worker.fleet import Fleet, Update
 
@@ -18,7 +18,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole process group; the parent ends this process
     fleet = Fleet()
     _send(None)
-    while (message := frames.read(sys.stdin.buffer)) is not None:
+    while (message := pickle_frames.read(sys.stdin.buffer)) is not None:
         if isinstance(message, Update):
             fleet.apply(message)
             continue
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _send(message: object) -> None:
-    sys.stdout.buffer.write(frames.encode(message))
+    sys.stdout.buffer.write(pickle_frames.encode(message))
     sys.stdout.buffer.flush()
 
 

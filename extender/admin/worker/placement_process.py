@@ -14,7 +14,7 @@ from collections import Counter
 from http import HTTPStatus
 from typing import Any, Final
 
-from extender.admin.exchange import frames
+from extender.admin.exchange import pickle_frames
 from extender.admin.exchange.snapshot_pieces import is_same_view
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
@@ -117,12 +117,12 @@ class PlacementProcess:
 
 async def _receive(process: asyncio.subprocess.Process) -> Any:
     assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-    return await frames.receive(process.stdout)
+    return await pickle_frames.receive(process.stdout)
 
 
 async def _send(process: asyncio.subprocess.Process, message: object) -> None:
     assert process.stdin is not None  # noqa: S101 - it was started with a pipe
-    process.stdin.write(frames.encode(message))
+    process.stdin.write(pickle_frames.encode(message))
     await process.stdin.drain()
 
 

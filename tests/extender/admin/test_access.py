@@ -8,7 +8,7 @@ import pytest
 
 from extender.admin.problems import AdminProblem
 from extender.admin.security.access import READ_PODS, Caller
-from extender.admin.security.reviews import CACHE_S, KubernetesAccess
+from extender.admin.security.token_reviews import CACHE_S, KubernetesAccess
 from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.conftest import World
 from vgpu.adapters.kubernetes.client import KubernetesClient

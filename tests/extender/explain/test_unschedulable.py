@@ -8,7 +8,7 @@ from msgspec import structs
 
 from extender.effects import event_recorder
 from extender.effects.event_recorder import EventRecorder
-from extender.explain import explain, unschedulable
+from extender.explain import pending_text, unschedulable
 from extender.explain.unschedulable import UnschedulablePods
 from extender.state import objects
 from extender.state.cluster import Cluster
@@ -152,13 +152,13 @@ async def test_what_can_be_cured_comes_first_also_where_other_nodes_are_many() -
     """A pod that names one card, which is cordoned: the other nodes only say that they have other cards."""
     site = Site()
     site.add_node("z", 99, cordoned=True)
-    assert len(site.cluster.objects.gpunodes) > explain.MAX_NODES
+    assert len(site.cluster.objects.gpunodes) > pending_text.MAX_NODES
     obj = strategies.pod(strategies.container(gpu_mem=256), annotations={names.USE_GPU_UUID: "GPU-99"})
     pod = objects.pod(strategies.admit(obj))
     judge = Filter(site.cluster, DefaultPolicies())
     answer = await judge.judge(pod, list(site.cluster.objects.gpunodes), asyncio.sleep)
-    verdict = judge.nodes(pod, explain.first(answer))
-    code, message = explain.why_pending(pod, answer.reasons, verdict.refused, site.cluster)
+    verdict = judge.nodes(pod, pending_text.first(answer))
+    code, message = pending_text.why_pending(pod, answer.reasons, verdict.refused, site.cluster)
     assert code == "CardCordoned"
     said = "z: card 99 CardCordoned (1 GiB and 100 % of compute free); n00: card 0 GpuUuidMismatch"
     assert message.startswith(f"needs 256 MiB on 1 card; {said}")
@@ -171,7 +171,7 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
     site.cluster.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu=1))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
-    _, message = explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
+    _, message = pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
     assert message == "needs 1 card whole; n00: card 0 CardInUse (768 MiB and 100 % of compute free)"
 
 
@@ -180,7 +180,7 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     refused = {f"n{n:04}": NodeRefusal(Reason.PLUGIN_AWAY) for n in range(3000)}
     refused |= {f"m{n}": NodeRefusal(Reason.NO_INVENTORY) for n in range(2999)}
-    code, message = explain.why_pending(pod, FilterVerdict([], refused).reasons, refused, site.cluster)
+    code, message = pending_text.why_pending(pod, FilterVerdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
     assert message.startswith("needs 2 GiB on 1 card; n0000: PluginAway")
     assert message.endswith("and more nodes")
@@ -192,7 +192,7 @@ def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_car
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
     site.cluster.delete_gpunodes("n00")
-    assert "n00: CardTooSmall" in explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
+    assert "n00: CardTooSmall" in pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 
 def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.MonkeyPatch) -> None:

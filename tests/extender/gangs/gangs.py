@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from extender.gangs.book import GangBook
-from extender.gangs.candidates import Candidates
+from extender.gangs.bind_gate import GangGate
+from extender.gangs.candidate_nodes import Candidates
 from extender.gangs.deadlines import GangDeadlines
-from extender.gangs.gate import GangGate
-from extender.gangs.holding import HoldTimes, RoomHolding
-from extender.gangs.planner import GangPlanner
-from extender.gangs.planning import Planning
-from extender.gangs.records import GangTimes
+from extender.gangs.known_gangs import GangTimes
+from extender.gangs.member_filter import GangPlanner
+from extender.gangs.plan_maker import Planning
+from extender.gangs.room_holding import HoldTimes, RoomHolding
+from extender.gangs.tracker import GangBook
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.state.cluster import Cluster

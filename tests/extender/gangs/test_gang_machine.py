@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 from msgspec import structs
 
-from extender.gangs import gate, slices
+from extender.gangs import bind_gate, time_slices
 from extender.gangs.deadlines import AGAIN_S
 from extender.state import objects
 from extender.state.gang_members import GangKey, key_of
@@ -54,8 +54,8 @@ class Gangs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.wait_s, gate.WAIT_S = gate.WAIT_S, 0.0  # type: ignore[misc]
-        self.slice_s, slices.SLICE_S = slices.SLICE_S, -1.0  # type: ignore[misc]
+        self.wait_s, bind_gate.WAIT_S = bind_gate.WAIT_S, 0.0  # type: ignore[misc]
+        self.slice_s, time_slices.SLICE_S = time_slices.SLICE_S, -1.0  # type: ignore[misc]
         self.pauses = 0
         self.clock = Clock()
         self.truth: dict[str, WatchedPod] = {}
@@ -74,7 +74,7 @@ class Gangs(RuleBasedStateMachine):
         assert held is None or self.extender.book.records.group(held.key).waiting
         known = {posted.pod.uid for posted in self.unknown}
         assert {reservation.uid for reservation in self.extender.cluster._reservations} <= known
-        gate.WAIT_S, slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
+        bind_gate.WAIT_S, time_slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from extender.gangs import deadlines, gate
+from extender.gangs import bind_gate, deadlines
 from extender.state.pod_groups import PodGroup
 from tests.extender.conftest import PODS, World
 from tests.extender.gangs.gangs import DEADLINE_S
@@ -18,7 +18,7 @@ Pod = dict[str, Any]
 
 @pytest.fixture(autouse=True)
 def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "WAIT_S", 0.05)
+    monkeypatch.setattr(bind_gate, "WAIT_S", 0.05)
 
 
 async def members(world: World, count: int, gang: str = "train", size: int | None = None, **amounts: Any) -> list[Pod]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import structs
 
-from extender.gangs.gate import GangGate
+from extender.gangs.bind_gate import GangGate
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from extender.gangs import slices
+from extender.gangs import time_slices
 from extender.state import objects
 from extender.state.objects import WatchedPod
 from tests import strategies
@@ -19,7 +19,7 @@ from vgpu.domain.grants.assignment import Assignment, Grant
 
 @pytest.fixture(autouse=True)
 def _a_pause_after_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "SLICE_S", -1.0)
+    monkeypatch.setattr(time_slices, "SLICE_S", -1.0)
 
 
 def pod(uid: str, gang: str = "", size: int = 0, **share: int) -> WatchedPod:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from extender.gangs.group import WatchedGang
 from extender.gangs.plan import GangPlan
+from extender.gangs.watched_gang import WatchedGang
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
 from vgpu.placement.gang_attempt import Member

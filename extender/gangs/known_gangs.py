@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gangs import group
-from extender.gangs.group import Role, WatchedGang
+from extender.gangs import watched_gang
+from extender.gangs.gang_progress import GangRecord
 from extender.gangs.plan import GangPlan
-from extender.gangs.record import GangRecord
+from extender.gangs.watched_gang import Role, WatchedGang
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
@@ -53,7 +53,7 @@ class Records:
         """Return what the watch shows of a gang now."""
         found = self._groups.get(key)
         if found is None:
-            found = group.of(key, self._with_roles(key), self._pod_group(key))
+            found = watched_gang.of(key, self._with_roles(key), self._pod_group(key))
             if self.members(key):
                 self._groups[key] = found
         return found
@@ -114,7 +114,7 @@ class Records:
         for uid, pod in members.items():
             known = before.get(uid)
             is_known = known is not None and known[0] is pod
-            found[uid] = known if known and is_known else (pod, group.role(pod, self.cluster.slice_mib))
+            found[uid] = known if known and is_known else (pod, watched_gang.role(pod, self.cluster.slice_mib))
         if members:
             self._roles[key] = found
         return found.values()

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from extender.gangs import hold_target
+from extender.gangs import room_to_hold
 from extender.state.held_room import Usages
 from tests import strategies
 from vgpu.domain import names
@@ -45,7 +45,7 @@ def chosen(steps: Steps[dict[str, Usages] | None]) -> dict[str, Usages] | None:
 
 def target(views: list[NodeView], count: int, **amounts: int) -> dict[str, Usages] | None:
     members = [Member(f"m{n}", asked(**amounts)) for n in range(count)]
-    return chosen(hold_target.target(members, views, DefaultPolicies()))  # type: ignore[arg-type]
+    return chosen(room_to_hold.target(members, views, DefaultPolicies()))  # type: ignore[arg-type]
 
 
 def test_the_nodes_of_which_least_is_taken_are_chosen_and_no_more_than_have_room() -> None:

@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from extender.admin.answers import listing, rows
-from extender.admin.answers.listing import Key, Listing, ListKind, RowPage
+from extender.admin.answers import paging, rows
+from extender.admin.answers.paging import Key, Listing, ListKind, RowPage
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
 
@@ -47,12 +47,12 @@ class OrderedList(Generic[T]):
                 await self._update(objects, kind)
                 self._number = number
             known = self._known
-            start = listing.after_cursor(self._order, asked, lambda name: known[name][1] or ())
+            start = paging.after_cursor(self._order, asked, lambda name: known[name][1] or ())
             later = (known[name][0] for name in self._order[start:])
-            return listing.page((each for each in later if sees(each)), asked, kind)
+            return paging.page((each for each in later if sees(each)), asked, kind)
 
     async def _update(self, objects: Iterable[T], kind: ListKind[T]) -> None:
-        key, fresh = listing.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
+        key, fresh = paging.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
         changed: list[Hashable] = []
         for count, obj in enumerate(objects, 1):
             name = kind.name(obj)
@@ -60,7 +60,7 @@ class OrderedList(Generic[T]):
             if old is not None and kind.same(old[0], obj):
                 fresh[name] = old  # no new tuple: 10,000 of them twice a second make the collector look at everything
             else:
-                is_listed = self._keeps(obj) and listing.matches(self._wanted, obj, kind)
+                is_listed = self._keeps(obj) and paging.matches(self._wanted, obj, kind)
                 fresh[name] = (obj, key(obj) if is_listed else None)
                 changed.append(name)
             if count % (SLICE if changed else 8 * SLICE) == 0:
@@ -114,7 +114,7 @@ class Lists:
         Raises:
             AdminProblem: an unknown field, or a cursor of another query.
         """
-        listing.check(asked, kind)
+        paging.check(asked, kind)
         name = (what, asked.digest)
         kept = self._lists.setdefault(name, OrderedList(asked, keeps, self._pause))
         self._lists.move_to_end(name)

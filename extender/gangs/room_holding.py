@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gangs import back_off, hold_target, words
-from extender.gangs.book import GangBook
-from extender.gangs.record import GangRecord
-from extender.gangs.retries import Waking
-from extender.gangs.slices import Pause, in_slices
+from extender.gangs import back_off, room_to_hold, waiting_text
+from extender.gangs.gang_progress import GangRecord
+from extender.gangs.refused_members import Waking
+from extender.gangs.time_slices import Pause, in_slices
+from extender.gangs.tracker import GangBook
 from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import WatchedPod
@@ -135,7 +135,7 @@ class RoomHolding:
         else:
             self._cluster.holds.now = HeldRoom(key, pods[0].scheduling.priority, room)
             self._until, self._woken_at = self._clock() + self._times.hold_s, float("-inf")
-            record.held = words.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
+            record.held = waiting_text.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
             log.info("%s/%s: %s", key[0], key[2], record.held)
 
     def _choose(self, pods: Sequence[WatchedPod], record: GangRecord) -> Steps[Mapping[str, Usages] | None]:
@@ -151,9 +151,9 @@ class RoomHolding:
         if isinstance(now, dict):
             return {}
         offered = [view for view in views if view.name in record.offered]
-        chosen = yield from hold_target.target(members, offered, defaults)
+        chosen = yield from room_to_hold.target(members, offered, defaults)
         if chosen is None:
-            chosen = yield from hold_target.target(members, views, defaults)
+            chosen = yield from room_to_hold.target(members, views, defaults)
         return chosen
 
     def _view(self, name: str) -> NodeView | None:

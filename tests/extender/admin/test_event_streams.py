@@ -5,9 +5,9 @@ from http import HTTPStatus
 
 import pytest
 
-from extender.admin.answers import streams
+from extender.admin.answers import event_streams
 from extender.admin.answers.event_response import EventResponse
-from extender.admin.answers.streams import ClientStream, StreamEvent, Streams
+from extender.admin.answers.event_streams import ClientStream, StreamEvent, Streams
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from extender.state.objects import pod
@@ -25,7 +25,7 @@ def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = N
 def said(before: ClusterSnapshot, after: ClusterSnapshot) -> list[tuple[str, str]]:
     return [
         (change.kind, change.frame.decode().split('"type":"')[1].split('"')[0])
-        for change in streams.changes(before, after)
+        for change in event_streams.changes(before, after)
     ]
 
 
@@ -42,7 +42,7 @@ def test_a_stream_that_is_not_read_is_full_and_holds_nothing() -> None:
     stream = ClientStream("me", lambda change: change.namespace != "hidden")
     stream.put(StreamEvent("pod", "hidden", b"x"))
     assert not stream.queue
-    for _ in range(streams.MAX_QUEUED + 1):
+    for _ in range(event_streams.MAX_QUEUED + 1):
         stream.put(StreamEvent("pod", "default", b"x"))
     assert (stream.is_full, len(stream.queue)) == (True, 0)
 
@@ -53,7 +53,7 @@ async def test_the_number_of_streams_is_bounded_by_caller_and_in_all() -> None:
         return ClusterSnapshot(0)
 
     opened = Streams(never, most=60)
-    own = [opened.open("ann", lambda _: True, is_local=False) for _ in range(streams.MAX_OF_CALLER)]
+    own = [opened.open("ann", lambda _: True, is_local=False) for _ in range(event_streams.MAX_OF_CALLER)]
     with pytest.raises(AdminProblem, match="50 event streams of yours"):
         opened.open("ann", lambda _: True, is_local=False)
     more = [opened.open("local", lambda _: True, is_local=True) for _ in range(10)]

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final, Protocol
 
-from extender.gangs.records import Records
+from extender.gangs.known_gangs import Records
 from extender.state.gang_members import GangKey
 
 MAX_TURNED_AWAY: Final = 10_000

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 from typing import Final
 
-from extender.gangs import words
-from extender.gangs.book import GangBook
+from extender.gangs import waiting_text
 from extender.gangs.plan import GangPlan
+from extender.gangs.tracker import GangBook
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
@@ -55,7 +55,7 @@ class GangGate:
         if record.plan is not plan or not self._is_place(plan, pod, node):
             return _refusal("the gang's plan has changed; the pod is filtered again")
         if not plan.gate.is_set():
-            return _refusal(words.arrivals(self._records.group(key), plan))
+            return _refusal(waiting_text.arrivals(self._records.group(key), plan))
         if not self._plans.holds(pod):
             return _refusal("the planned cards can be used no longer; the pod is filtered again")
         plan.posted.add(pod.uid)

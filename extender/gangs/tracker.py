@@ -7,12 +7,12 @@ the leader before would have ended a part of a gang at its deadline.
 
 from typing import Final
 
-from extender.gangs import words
-from extender.gangs.group import WatchedGang
-from extender.gangs.plans import Plans
-from extender.gangs.record import GangRecord
-from extender.gangs.records import GangTimes, Records
-from extender.gangs.retries import Retries, Waking
+from extender.gangs import waiting_text
+from extender.gangs.current_plans import Plans
+from extender.gangs.gang_progress import GangRecord
+from extender.gangs.known_gangs import GangTimes, Records
+from extender.gangs.refused_members import Retries, Waking
+from extender.gangs.watched_gang import WatchedGang
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from vgpu.domain.cards.reasons import Reason
@@ -42,7 +42,7 @@ class GangBook:
     def why(self, key: GangKey) -> tuple[Reason, str] | None:
         """Return why the waiting members of a gang wait; None where it has started, or has none."""
         found = self.records.group(key)
-        return words.why(found, self.records.get(key), self.hindrance(key, found))
+        return waiting_text.why(found, self.records.get(key), self.hindrance(key, found))
 
     def refresh(self, key: GangKey) -> None:
         """Take a change of a gang: of its pods, or of its PodGroup."""

@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gangs import needs
-from extender.gangs.book import GangBook
-from extender.gangs.candidates import Candidates, Judged, Nodes
-from extender.gangs.group import WatchedGang
+from extender.gangs import members_to_plan
+from extender.gangs.candidate_nodes import Candidates, Judged, Nodes
 from extender.gangs.plan import GangPlan
-from extender.gangs.slices import Pause, in_slices
+from extender.gangs.time_slices import Pause, in_slices
+from extender.gangs.tracker import GangBook
+from extender.gangs.watched_gang import WatchedGang
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
@@ -72,7 +72,7 @@ class Planning:
         begun, most = self._timer(), 0
         plan = self._plans.open(asked.key)
         self._adopt(plan, self._records.group(asked.key))
-        for kept in needs.kept(asked.uid, plan, lambda: self._reserved(asked.key, plan)):
+        for kept in members_to_plan.kept(asked.uid, plan, lambda: self._reserved(asked.key, plan)):
             short = await self._try(asked, plan, kept)
             if not self._goes_on(asked, plan):
                 return self._ended(asked.key, plan)
@@ -96,7 +96,7 @@ class Planning:
             await self._cluster.index(asked.pause)
             if not self._goes_on(asked, plan):
                 return None
-            pods = needs.missing(self._records.group(asked.key), plan, asked.uid, before)
+            pods = members_to_plan.missing(self._records.group(asked.key), plan, asked.uid, before)
             if not pods:
                 return None
             clock = self._timer if number < ROUNDS - 1 else float
@@ -113,7 +113,7 @@ class Planning:
         """Plan these members on the nodes as they are."""
         asker = self._records.members(asked.key)[asked.uid]
         requests = yield from self._requests([asker, *pods])
-        members = list(needs.members(asker, pods, requests, frozenset(asked.names), plan))
+        members = list(members_to_plan.members(asker, pods, requests, frozenset(asked.names), plan))
         nodes = yield from self._candidates.nodes({pod.uid: pod for pod in pods}, members, asked.judged)
         places = yield from gang.steps(members, nodes.views.values(), self._cluster.demand.policies(self._defaults))
         return nodes, places

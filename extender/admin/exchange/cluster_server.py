@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from extender.admin.exchange import frames, snapshot_pieces
+from extender.admin.exchange import pickle_frames, snapshot_pieces
 from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, TakeSnapshot
 from extender.admin.exchange.snapshots import REST_S, SLICE_S, ClusterSnapshot, ClusterSource, SnapshotNotReady
 from extender.admin.security.audit import AuditedAction
@@ -38,7 +38,7 @@ class Answers:
         """Answer until the process closes its end."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
-                question = await frames.receive(reader)
+                question = await pickle_frames.receive(reader)
                 if isinstance(question, Acted):
                     self._acted(question.action)
                 else:
@@ -52,7 +52,7 @@ class Answers:
             answer: Any = await self._found(question)
         except SnapshotNotReady as error:
             answer = Failed(str(error))
-        writer.write(frames.encode(answer))
+        writer.write(pickle_frames.encode(answer))
         await writer.drain()
 
     async def _found(self, question: object) -> Any:
@@ -71,11 +71,11 @@ class Answers:
         began = self._clock()
         for piece in snapshot_pieces.pieces(self._sent, snapshot):
             if piece is not None:
-                writer.write(frames.encode(piece))
+                writer.write(pickle_frames.encode(piece))
                 await writer.drain()
             if self._clock() - began > SLICE_S:
                 await self._sleep(REST_S)
                 began = self._clock()
-        writer.write(frames.encode(snapshot_pieces.taken(self._sent, snapshot)))
+        writer.write(pickle_frames.encode(snapshot_pieces.taken(self._sent, snapshot)))
         await writer.drain()
         self._sent = snapshot

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from extender.gangs import back_off
-from extender.gangs.group import WatchedGang
+from extender.gangs.gang_progress import GangRecord
+from extender.gangs.known_gangs import Records
 from extender.gangs.plan import GangPlan
-from extender.gangs.record import GangRecord
-from extender.gangs.records import Records
-from extender.gangs.retries import Waking
+from extender.gangs.refused_members import Waking
+from extender.gangs.watched_gang import WatchedGang
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState

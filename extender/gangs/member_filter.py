@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from extender.gangs.book import GangBook
-from extender.gangs.candidates import Judged
-from extender.gangs.planning import MemberCall, Planning
-from extender.gangs.slices import Pause
+from extender.gangs.candidate_nodes import Judged
+from extender.gangs.plan_maker import MemberCall, Planning
+from extender.gangs.time_slices import Pause
+from extender.gangs.tracker import GangBook
 from extender.index.answer import IndexAnswer
 from extender.index.judge import NodeJudge
 from extender.lead.leader import Leader

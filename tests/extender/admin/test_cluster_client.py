@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.admin.exchange import link as links
+from extender.admin.exchange import cluster_client as links
 from extender.admin.exchange import snapshot_pieces, snapshots
-from extender.admin.exchange.answering import Answers
-from extender.admin.exchange.link import Link
+from extender.admin.exchange.cluster_client import Link
+from extender.admin.exchange.cluster_server import Answers
 from extender.admin.exchange.snapshot_pieces import Mirror
 from extender.admin.exchange.snapshots import ClusterSnapshot, SnapshotNotReady, Snapshots
 from extender.admin.problems import AdminProblem

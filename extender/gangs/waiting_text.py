@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from extender.gangs.group import WatchedGang
+from extender.gangs.gang_progress import GangRecord
 from extender.gangs.plan import GangPlan
-from extender.gangs.record import GangRecord
+from extender.gangs.watched_gang import WatchedGang
 from extender.state.held_room import HeldRoom
 from vgpu.domain import names
 from vgpu.domain.asks import request_text

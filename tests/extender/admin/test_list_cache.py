@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.admin.answers import lists
-from extender.admin.answers.listing import Listing, ListKind, Row
-from extender.admin.answers.lists import MAX_LISTS, Lists
+from extender.admin.answers import list_cache
+from extender.admin.answers.list_cache import MAX_LISTS, Lists
+from extender.admin.answers.paging import Listing, ListKind, Row
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from tests.extender.admin.conftest import Admin
@@ -107,7 +107,7 @@ async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
         pauses.append(seconds)
 
     kept = Lists(sleep)
-    things = [Thing(str(n), n, "x") for n in range(10 * lists.SLICE)]
+    things = [Thing(str(n), n, "x") for n in range(10 * list_cache.SLICE)]
     await kept.page("things", ClusterSnapshot(1), things, wanted("size"), kind())
     assert len(pauses) == 10
     for number in range(2 * MAX_LISTS):

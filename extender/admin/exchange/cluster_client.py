@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
-from extender.admin.exchange import frames
+from extender.admin.exchange import pickle_frames
 from extender.admin.exchange.messages import Acted, AskGangs, AskRequests, AskReserved, Failed, Piece, TakeSnapshot
 from extender.admin.exchange.snapshot_pieces import Mirror
 from extender.admin.exchange.snapshots import READY_S, ClusterSnapshot, SnapshotNotReady, WaitingGangs
@@ -40,7 +40,7 @@ class Link:
         """Receive until the extender closes its end, or the link is closed here."""
         try:
             while True:
-                self._received.put_nowait(await frames.receive(self._reader))
+                self._received.put_nowait(await pickle_frames.receive(self._reader))
         except (asyncio.IncompleteReadError, ConnectionError):
             self._writer.close()
 
@@ -68,7 +68,7 @@ class Link:
 
     def acted(self, action: AuditedAction) -> None:
         """Tell of an admin action."""
-        self._writer.write(frames.encode(Acted(action)))
+        self._writer.write(pickle_frames.encode(Acted(action)))
 
     async def _ask(self, question: object) -> Any:
         async def exchange() -> Any:
@@ -99,7 +99,7 @@ class Link:
     async def _send(self, question: object) -> None:
         if self._writer.is_closing():
             raise ConnectionError
-        self._writer.write(frames.encode(question))
+        self._writer.write(pickle_frames.encode(question))
         await self._writer.drain()
 
     async def _next(self) -> Any:
