@@ -19,11 +19,11 @@ from benchmarks import populated
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
-from extender.gangs.candidate_nodes import Candidates
+from extender.gangs.candidate_nodes import NodeSearch
 from extender.gangs.known_gangs import GangTimes
-from extender.gangs.member_filter import GangPlanner
-from extender.gangs.plan_maker import Planning
-from extender.gangs.tracker import GangBook
+from extender.gangs.member_filter import MemberFilter
+from extender.gangs.plan_maker import PlanMaker
+from extender.gangs.tracker import GangTracker
 from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
@@ -102,10 +102,10 @@ def member(number: int, count: int, memory_mib: int) -> WatchedPod:
 def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) -> Slices:
     """Plan a gang, and take the plan back."""
     defaults = DefaultPolicies(policy, policy)
-    book = GangBook(cluster, NobodyWaits(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
-    candidates = Candidates(cluster, ClusterRoom(cluster, defaults), defaults)
-    planner = GangPlanner(book, Planning(book, candidates, defaults, Leading(), cluster.now), Leading())
-    node_filter = Filter(cluster, defaults, gangs=planner)
+    tracker = GangTracker(cluster, NobodyWaits(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
+    candidates = NodeSearch(cluster, ClusterRoom(cluster, defaults), defaults)
+    member_filter = MemberFilter(tracker, PlanMaker(tracker, candidates, defaults, Leading(), cluster.now), Leading())
+    node_filter = Filter(cluster, defaults, gangs=member_filter)
     made = [member(number, pods, SHARE_MIB if share else populated.MEMORY_MIB) for number in range(pods)]
     for each in made:
         cluster.upsert_pod(each)

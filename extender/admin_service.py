@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from extender.admin.exchange.cluster_server import Answers
+from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import Listener, StartMessage
 from extender.admin.exchange.process import AdminProcess
-from extender.admin.exchange.snapshots import Shown, Snapshots
+from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
 from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
@@ -33,7 +33,7 @@ def admin_process(
     settings = seen.settings
     if settings.admin_address is None:
         return None
-    shown = Shown(
+    shown = SnapshotInputs(
         seen.cluster,
         Filter(seen.cluster, settings.defaults, cached_requests=1),
         seen.gangs,
@@ -45,7 +45,7 @@ def admin_process(
     return AdminProcess(
         _start(settings, settings.admin_address, user_agent),
         settings.log_level,
-        lambda: Answers(
+        lambda: ClusterServer(
             Snapshots(shown), seen.clocks.monotonic, lambda made: recorder.record(_as_event(made, new_id()))
         ),
     )

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from extender.effects.event_recorder import EventRecorder
 from extender.explain.explanations import Explanations
 from extender.explain.last_decisions import LastDecisions
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.history.recording.feed import Feed
 from extender.index.answer import IndexAnswer
 from extender.metrics import VerbMetrics
@@ -54,7 +54,7 @@ class SchedulerVerbs:
     preemption: Preemption
     history: Feed
     metrics: VerbMetrics
-    gangs: GangBook
+    gangs: GangTracker
     decisions: LastDecisions
     explanations: Explanations
 

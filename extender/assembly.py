@@ -20,14 +20,14 @@ from extender.effects.waker import Waker
 from extender.explain.explanations import Explanations
 from extender.explain.last_decisions import LastDecisions
 from extender.explain.unschedulable import UnschedulablePods
-from extender.gangs.bind_gate import GangGate
-from extender.gangs.candidate_nodes import Candidates
+from extender.gangs.bind_gate import BindGate
+from extender.gangs.candidate_nodes import NodeSearch
 from extender.gangs.deadlines import GangDeadlines
 from extender.gangs.known_gangs import GangTimes
-from extender.gangs.member_filter import GangPlanner
-from extender.gangs.plan_maker import Planning
+from extender.gangs.member_filter import MemberFilter
+from extender.gangs.plan_maker import PlanMaker
 from extender.gangs.room_holding import HoldTimes, RoomHolding
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.history import lag
 from extender.history.lag import Lag
 from extender.history.recording import feed
@@ -73,7 +73,7 @@ class Observers:
     budgets: Budgets
     refusals: NodeRefusals
     waker: Waker
-    gangs: GangBook
+    gangs: GangTracker
     idle: IdleWatcher
     namespaces: Namespaces
     history: Feed
@@ -131,7 +131,7 @@ def observers(
     cluster = Cluster(settings.slice_mib, clocks.monotonic, weights_file.read(settings.packing_weights))
     recorder = EventRecorder(client, clocks.monotonic, clocks.now)
     waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
-    gangs = GangBook(cluster, waker, GangTimes(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
+    gangs = GangTracker(cluster, waker, GangTimes(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
     unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic, gangs)
     budgets = Budgets()
@@ -164,7 +164,7 @@ def observers(
         refusals=refusals,
         waker=waker,
         history=told,
-        groups=gangs.records.pod_groups,
+        groups=gangs.known.pod_groups,
         idle=idle,
         idle_defaults=namespaces,
         namespace=settings.namespace,
@@ -204,11 +204,11 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
     defaults, clocks = seen.settings.defaults, seen.clocks
     room = ClusterRoom(seen.cluster, defaults)
-    candidates = Candidates(seen.cluster, room, defaults)
-    planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
-    node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
+    candidates = NodeSearch(seen.cluster, room, defaults)
+    plan_maker = PlanMaker(seen.gangs, candidates, defaults, leader, clocks.monotonic)
+    node_filter = Filter(seen.cluster, defaults, gangs=MemberFilter(seen.gangs, plan_maker, leader))
     seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
-    gate = GangGate(seen.gangs, leader)
+    gate = BindGate(seen.gangs, leader)
     binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
@@ -257,7 +257,7 @@ def _sources(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.E
             "gpunodes": len(objects.gpunodes),
         },
         reservations=seen.cluster.count_reservations,
-        gangs=seen.gangs.records.states,
+        gangs=seen.gangs.known.count_by_phase,
         gang_plans=lambda: seen.gangs.plans.outcomes,
         held_cards=lambda: holding.cards,
         gang_holds=lambda: holding.outcomes,

@@ -3,18 +3,19 @@
 It is a process of its own (`python -m extender.admin`), which the extender starts (`exchange.process`), so that lists
 of 160,000 pods, bodies of 100 MiB and a thousand event streams cost the verbs nothing. The verbs' event loop makes an
 immutable `ClusterSnapshot` in slices of 0.5 ms (`exchange.snapshots`), and sends what has changed since the last one
-(`exchange.answering`, `exchange.snapshot_pieces`) to the process, which asks for it (`exchange.link`). Explain and
-simulate, which place pods on every node, run in a further process (`worker`), which is killed when its time is over.
+(`exchange.cluster_server`, `exchange.snapshot_pieces`) to the process, which asks for it (`exchange.cluster_client`).
+Explain and simulate, which place pods on every node, run in a further process (`worker`), which is killed when its
+time is over.
 
 A request takes these steps:
 
 1. `app` bounds its size, and `security.access` finds the caller: loopback, a static token, or a TokenReview
-   (`reviews`).
+   (`security.token_reviews`).
 2. `security.rate_limits` bounds the caller's requests.
 3. A router of `routes` asks `security.visibility` which namespaces and nodes the caller may see, and makes rows of the
    snapshot (`answers.rows`).
-4. `answers.listing` filters, sorts and pages rows; `answers.etag` adds the ETag; `problems` writes every error as RFC
-   9457 has it.
+4. `answers.paging` filters, sorts and pages rows; `answers.json_response` adds the ETag; `problems` writes every
+   error as RFC 9457 has it.
 
 Admin actions (`routes.card_settings`) are written to the GPUNode's spec, as kubectl would, and reported to
 `security.audit`.

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from extender.admin import assembly, server
 from extender.admin.assembly import Parts
 from extender.admin.exchange import pickle_frames
-from extender.admin.exchange.cluster_client import Link
+from extender.admin.exchange.cluster_client import ClusterClient
 from extender.admin.exchange.messages import StartMessage
 from extender.history import folder
 from extender.history.reporting import prices
@@ -34,9 +34,9 @@ async def serve(descriptor: int) -> None:
     """Serve until cancelled, or until the extender closes the socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
     start: StartMessage = await pickle_frames.receive(reader)
-    link = Link(reader, writer)
-    receiving = asyncio.create_task(link.run())
-    serving = asyncio.create_task(_serve(start, link))
+    cluster = ClusterClient(reader, writer)
+    receiving = asyncio.create_task(cluster.run())
+    serving = asyncio.create_task(_serve(start, cluster))
     try:
         await asyncio.wait({receiving, serving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -46,18 +46,18 @@ async def serve(descriptor: int) -> None:
             await serving
 
 
-async def _serve(start: StartMessage, link: Link) -> None:
+async def _serve(start: StartMessage, cluster: ClusterClient) -> None:
     kubeconfig = str(start.kubeconfig) if start.kubeconfig else None
     async with await KubernetesClient.connect(kubeconfig, user_agent=start.user_agent) as client:
         parts = Parts(
-            source=link,
+            source=cluster,
             client=client,
             clock=time.monotonic,
             now=_now,
             token=start.token,
             has_reviews=start.has_reviews,
             reports=_reports(start),
-            on_action=link.acted,
+            on_action=cluster.acted,
             gpushare_unit_mib=start.gpushare_unit_mib,
         )
         async with assembly.opened(parts) as app:

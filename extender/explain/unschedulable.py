@@ -14,7 +14,7 @@ from typing import Final
 
 from extender.effects.event_recorder import MIN_INTERVAL_S, EventRecorder
 from extender.explain import pending_text
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.state import gang_members
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
@@ -42,7 +42,7 @@ class UnschedulablePods:
         node_filter: Filter,
         recorder: EventRecorder,
         clock: Callable[[], float],
-        gangs: GangBook,
+        gangs: GangTracker,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._cluster = cluster

@@ -12,7 +12,7 @@ from typing import Final
 
 from extender.gangs import waiting_text
 from extender.gangs.plan import GangPlan
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
@@ -22,12 +22,12 @@ from vgpu.domain.cards.reasons import Reason
 WAIT_S: Final = 1.0  # with the 3 s of a Binding and the 1 s of a read below kube-scheduler's httpTimeout of 5 s
 
 
-class GangGate:
+class BindGate:
     """Asked by bind before it reserves a pod's cards."""
 
-    def __init__(self, book: GangBook, leader: Leader) -> None:
-        self._records = book.records
-        self._plans = book.plans
+    def __init__(self, tracker: GangTracker, leader: Leader) -> None:
+        self._gangs = tracker.known
+        self._plans = tracker.plans
         self._leader = leader
 
     async def admit(self, pod: WatchedPod, node: str) -> str:
@@ -35,9 +35,9 @@ class GangGate:
         key = key_of(pod)
         if key is None or pod.parsed.request is None or self._leader.refusal():
             return ""  # bind itself refuses where this replica does not lead
-        record = self._records.get(key)
-        plan = record.plan
-        if record.is_started:
+        progress = self._gangs.get(key)
+        plan = progress.plan
+        if progress.is_started:
             return ""
         if plan is None or not self._is_place(plan, pod, node):
             return _refusal("the pod is not planned on this node; it is filtered again")
@@ -49,14 +49,14 @@ class GangGate:
 
     def _pass(self, key: GangKey, plan: GangPlan, pod: WatchedPod, node: str) -> str:
         """Let a member through, in one step with bind's reservation."""
-        record = self._records.get(key)
-        if record.is_started:
+        progress = self._gangs.get(key)
+        if progress.is_started:
             return ""
-        if record.plan is not plan or not self._is_place(plan, pod, node):
+        if progress.plan is not plan or not self._is_place(plan, pod, node):
             return _refusal("the gang's plan has changed; the pod is filtered again")
         if not plan.gate.is_set():
-            return _refusal(waiting_text.arrivals(self._records.group(key), plan))
-        if not self._plans.holds(pod):
+            return _refusal(waiting_text.arrivals(self._gangs.watched(key), plan))
+        if not self._plans.is_reserved(pod):
             return _refusal("the planned cards can be used no longer; the pod is filtered again")
         plan.posted.add(pod.uid)
         return ""

@@ -21,14 +21,14 @@ Judged = Callable[[WatchedPod, Sequence[str]], IndexAnswer]
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class CandidateNodes:
     """The nodes to plan on, as the members see them, and the states that these views were made from."""
 
     views: dict[str, NodeView] = field(default_factory=dict)
     states: dict[str, NodeState] = field(default_factory=dict)
 
 
-class Candidates:
+class NodeSearch:
     """Answers from the cluster's state now, with the cluster's default policies."""
 
     def __init__(self, cluster: Cluster, room: ClusterRoom, defaults: DefaultPolicies) -> None:
@@ -36,12 +36,12 @@ class Candidates:
         self._room = room
         self._defaults = defaults
 
-    def nodes(self, pods: Mapping[str, WatchedPod], members: Sequence[Member], judged: Judged) -> Steps[Nodes]:
+    def nodes(self, pods: Mapping[str, WatchedPod], members: Sequence[Member], judged: Judged) -> Steps[CandidateNodes]:
         """Return the nodes to plan these members on, in steps of less than a millisecond; `pods` are theirs by UID.
 
         Other work may change the cluster between two steps: each state is that of its own step.
         """
-        found = Nodes()
+        found = CandidateNodes()
         kinds: dict[object, Member] = {}
         for member in members:
             kinds.setdefault((member.request, member.host, member.nodes, member.avoided), member)
@@ -49,14 +49,14 @@ class Candidates:
             yield from self._of(pods[member.uid], member, len(members), judged, found)
         return found
 
-    def unchanged(self, nodes: Nodes, names: Iterable[str]) -> set[str]:
+    def unchanged(self, nodes: CandidateNodes, names: Iterable[str]) -> set[str]:
         """Return which of these nodes are as they were when they were looked at."""
         nominated = set(self._cluster.objects.nominations.nodes())
         was_nominated = {name for name, view in nodes.views.items() if view.state is not nodes.states[name]}
         alike = (name for name in set(names) if (name in nominated) <= (name in was_nominated))
         return {name for name in alike if self._cluster.usable_state(name) is nodes.states[name]}
 
-    def _of(self, pod: WatchedPod, member: Member, count: int, judged: Judged, found: Nodes) -> Steps[None]:
+    def _of(self, pod: WatchedPod, member: Member, count: int, judged: Judged, found: CandidateNodes) -> Steps[None]:
         self._cluster.rows.write()
         names = [name for name in member.nodes or self._cluster.rows.index.known() if name not in member.avoided]
         answer = judged(pod, names)
@@ -72,7 +72,13 @@ class Candidates:
         return (policy, PackingPolicy.SPREAD) if policy is PackingPolicy.TOPOLOGY else (policy,)
 
     def _fitting(
-        self, pod: WatchedPod, member: Member, ordered: Sequence[str], undecided: set[str], count: int, found: Nodes
+        self,
+        pod: WatchedPod,
+        member: Member,
+        ordered: Sequence[str],
+        undecided: set[str],
+        count: int,
+        found: CandidateNodes,
     ) -> Steps[None]:
         """Take the first nodes that fit. The arrays have decided on all but those that are undecided."""
         for name in ordered:
@@ -90,7 +96,7 @@ class Candidates:
         policy = self._defaults.gpu_policy_for(member.request.options)
         return isinstance(view.place(member.request, policy), Assignment)
 
-    def _view(self, pod: WatchedPod, name: str, found: Nodes) -> NodeView | None:
+    def _view(self, pod: WatchedPod, name: str, found: CandidateNodes) -> NodeView | None:
         state = self._cluster.usable_state(name)
         if not isinstance(state, NodeState):
             return None

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from extender.gangs import back_off
-from extender.gangs.gang_progress import GangRecord
-from extender.gangs.known_gangs import Records
+from extender.gangs.gang_progress import GangProgress
+from extender.gangs.known_gangs import KnownGangs
 from extender.gangs.plan import GangPlan
 from extender.gangs.refused_members import Waking
 from extender.gangs.watched_gang import WatchedGang
@@ -18,28 +18,28 @@ LONGEST_BACK_OFF_S: Final = 300.0
 OUTCOMES: Final = ("started", "dropped", "expired", "evicted")
 
 
-class Plans:
-    """The plans of all gangs. `outcomes` counts the plans that ended."""
+class CurrentPlans:
+    """The plan that each gang has now. `outcomes` counts the plans that ended."""
 
-    def __init__(self, records: Records, waker: Waking) -> None:
+    def __init__(self, gangs: KnownGangs, waker: Waking) -> None:
         self.outcomes = dict.fromkeys(OUTCOMES, 0)
-        self._records = records
-        self._cluster = records.cluster
-        self._times = records.times
+        self._gangs = gangs
+        self._cluster = gangs.cluster
+        self._times = gangs.times
         self._waker = waker
         self._number = 0
 
     def open(self, key: GangKey) -> GangPlan:
         """Return a gang's plan; a new one where it has none."""
-        record = self._records.open(key)
-        if record.plan is None:
+        progress = self._gangs.open(key)
+        if progress.plan is None:
             self._number += 1
-            record.plan = GangPlan(self._number, self._times.clock() + self._records.deadline_s(key))
-        return record.plan
+            progress.plan = GangPlan(self._number, self._times.clock() + self._gangs.deadline_s(key))
+        return progress.plan
 
-    def holds(self, pod: WatchedPod) -> bool:
+    def is_reserved(self, pod: WatchedPod) -> bool:
         """Whether a member's place is still reserved, and its cards can be used."""
-        plan = self._records.plan_of(pod)
+        plan = self._gangs.plan_of(pod)
         place = plan.places.get(pod.uid) if plan else None
         if place is None or self._cluster.reservation(pod.uid, place.node) is None:
             return False
@@ -51,22 +51,22 @@ class Plans:
 
     def open_gate(self, key: GangKey) -> None:
         """Open the gate of a plan whose members have all arrived."""
-        record, found = self._records.get(key), self._records.group(key)
-        plan = record.plan
+        progress, found = self._gangs.get(key), self._gangs.watched(key)
+        plan = progress.plan
         if plan is None or plan.gate.is_set() or found.size is None:
             return
         arrived = sum(pod.uid in plan.arrived for pod in found.waiting)
         if arrived >= found.needs:
             plan.gate.set()
-            plan.deadline = self._times.clock() + self._records.deadline_s(key)
+            plan.deadline = self._times.clock() + self._gangs.deadline_s(key)
 
     def drop(self, key: GangKey, outcome: str) -> None:
         """End a gang's plan, and free the cards that are reserved for members without a Binding in flight."""
-        record = self._records.find(key)
-        plan = record.plan if record else None
-        if record is None or plan is None:
+        progress = self._gangs.find(key)
+        plan = progress.plan if progress else None
+        if progress is None or plan is None:
             return
-        record.plan = None
+        progress.plan = None
         self.outcomes[outcome] += 1
         self.release(plan, (uid for uid in plan.places if uid not in plan.posted))
 
@@ -82,20 +82,20 @@ class Plans:
     def fail(self, key: GangKey, outcome: str, why: str) -> None:
         """End an attempt that missed its deadline; the next one is made after a back-off."""
         self.drop(key, outcome)
-        record = self._records.find(key)
-        if record is not None:
-            record.failures += 1
-            pause = back_off.pause_s(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, record.failures)
-            record.failure, record.retry_at = why, self._times.clock() + pause
+        progress = self._gangs.find(key)
+        if progress is not None:
+            progress.failures += 1
+            pause = back_off.pause_s(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, progress.failures)
+            progress.failure, progress.retry_at = why, self._times.clock() + pause
 
-    def prune(self, key: GangKey, record: GangRecord, found: WatchedGang) -> None:
+    def prune(self, key: GangKey, progress: GangProgress, found: WatchedGang) -> None:
         """Remove members that are bound or gone from the plan; a plan that lacks a member then ends."""
-        plan = record.plan
+        plan = progress.plan
         if plan is None:
             return
         waiting = {pod.uid for pod in found.waiting}
         for uid in plan.places.keys() - waiting:
-            if uid in self._records.members(key) and uid not in plan.posted:
+            if uid in self._gangs.members(key) and uid not in plan.posted:
                 self.release(plan, [uid])
             else:
                 plan.forget(uid)  # bound or deleted: its reservation ends with that

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from extender.effects.event_recorder import EventRecorder
 from extender.gangs import waiting_text
-from extender.gangs.gang_progress import GangRecord
+from extender.gangs.gang_progress import GangProgress
 from extender.gangs.room_holding import RoomHolding
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
@@ -35,7 +35,7 @@ class GangDeadlines:
 
     def __init__(
         self,
-        book: GangBook,
+        tracker: GangTracker,
         leader: Leader,
         evictor: GangEvictor,
         recorder: EventRecorder,
@@ -43,8 +43,8 @@ class GangDeadlines:
         holding: RoomHolding,
     ) -> None:
         self._holding = holding
-        self._book = book
-        self._records = book.records
+        self._tracker = tracker
+        self._gangs = tracker.known
         self._leader = leader
         self._evictor = evictor
         self._recorder = recorder
@@ -60,47 +60,47 @@ class GangDeadlines:
     async def look(self) -> None:
         """Look at every gang once."""
         leads = not self._leader.refusal()
-        for key, record in self._records.all() if leads and not self._led else self._records.timed():
+        for key, progress in self._gangs.all() if leads and not self._led else self._gangs.timed():
             if not leads:
-                self._book.plans.drop(key, "dropped")
+                self._tracker.plans.drop(key, "dropped")
                 continue
             if not self._led:
-                self._begin_to_lead(key, record)
-            await self._look(key, record)
+                self._begin_to_lead(key, progress)
+            await self._look(key, progress)
         self._led = leads
         if leads:
             await self._holding.look(asyncio.sleep)
         else:
             self._holding.end("dropped")
 
-    def _begin_to_lead(self, key: GangKey, record: GangRecord) -> None:
+    def _begin_to_lead(self, key: GangKey, progress: GangProgress) -> None:
         """Have members tried again that were refused before, and give a part that is bound the whole time."""
-        now = self._book.times.clock()
-        if record.partial_since is not None:
-            record.evict_at = now + self._records.deadline_s(key)
-        self._book.retries.wake(key, f"this replica leads since {now:.0f}")
+        now = self._tracker.times.clock()
+        if progress.partial_since is not None:
+            progress.evict_at = now + self._gangs.deadline_s(key)
+        self._tracker.refused.wake(key, f"this replica leads since {now:.0f}")
 
-    async def _look(self, key: GangKey, record: GangRecord) -> None:
-        now = self._book.times.clock()
-        if record.partial_since is not None and now >= record.evict_at:
-            record.evict_at = now + AGAIN_S
+    async def _look(self, key: GangKey, progress: GangProgress) -> None:
+        now = self._tracker.times.clock()
+        if progress.partial_since is not None and now >= progress.evict_at:
+            progress.evict_at = now + AGAIN_S
             await self._evict(key)
-        elif record.plan is not None and now >= record.plan.deadline:
-            self._expire(key, record)
-        if record.failure and record.retry_at and now >= record.retry_at:
-            record.retry_at = 0.0
-            self._book.retries.wake(key, f"attempt {record.failures + 1} of the gang")
-        if record.wake_at is not None and now >= record.wake_at:
-            record.wake_at = None
-            self._book.retries.wake(key, f"the cards have changed since {now - record.full_until:.0f} s")
+        elif progress.plan is not None and now >= progress.plan.deadline:
+            self._expire(key, progress)
+        if progress.failure and progress.retry_at and now >= progress.retry_at:
+            progress.retry_at = 0.0
+            self._tracker.refused.wake(key, f"attempt {progress.failures + 1} of the gang")
+        if progress.wake_at is not None and now >= progress.wake_at:
+            progress.wake_at = None
+            self._tracker.refused.wake(key, f"the cards have changed since {now - progress.full_until:.0f} s")
 
-    def _expire(self, key: GangKey, record: GangRecord) -> None:
+    def _expire(self, key: GangKey, progress: GangProgress) -> None:
         """End a plan that missed its deadline, and tell the owners of its members why."""
-        plan, found = record.plan, self._records.group(key)
+        plan, found = progress.plan, self._gangs.watched(key)
         if plan is None:
             return
-        why = f"within {self._records.deadline_s(key):.0f} s {waiting_text.arrivals(found, plan)}"
-        self._book.plans.fail(key, "expired", why)
+        why = f"within {self._gangs.deadline_s(key):.0f} s {waiting_text.arrivals(found, plan)}"
+        self._tracker.plans.fail(key, "expired", why)
         log.info("%s/%s: the plan has ended: %s", key[0], key[2], why)
         for pod in found.waiting:
             self._recorder.record(
@@ -109,12 +109,10 @@ class GangDeadlines:
 
     async def _evict(self, key: GangKey) -> None:
         """Evict the bound members of a gang of which others are missing."""
-        found = self._records.group(key)
-        why = (
-            f"{waiting_text.part(found)}; evicted after {self._records.deadline_s(key):.0f} s, to start with the others"
-        )
+        found = self._gangs.watched(key)
+        why = f"{waiting_text.part(found)}; evicted after {self._gangs.deadline_s(key):.0f} s, to start with the others"
         log.info("%s/%s: %s", key[0], key[2], why)
-        self._book.plans.fail(key, "evicted", waiting_text.part(found))
+        self._tracker.plans.fail(key, "evicted", waiting_text.part(found))
         for pod in found.bound:
             try:
                 await self._evictor.end(pod, EVICTED, why)

@@ -6,8 +6,8 @@ from extender.gangs.plan import GangPlan
 
 
 @dataclass(slots=True)
-class GangRecord:
-    """A gang's memory. Times are monotonic, in seconds.
+class GangProgress:
+    """How far a gang has come. Times are monotonic, in seconds.
 
     Attributes:
         is_started: whether all members were bound at one time: then members are placed one by one, as other pods.
@@ -50,8 +50,8 @@ class GangRecord:
     held: str = ""
 
     @property
-    def state(self) -> str:
-        """The gang's state in one word."""
+    def phase(self) -> str:
+        """The gang's phase in one word."""
         if self.is_started:
             return "started"
         if self.partial_since is not None:

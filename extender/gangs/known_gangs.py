@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.gangs import watched_gang
-from extender.gangs.gang_progress import GangRecord
+from extender.gangs.gang_progress import GangProgress
 from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import Role, WatchedGang
 from extender.state.cluster import Cluster
@@ -14,7 +14,7 @@ from extender.state.objects import WatchedPod
 from extender.state.pod_groups import PodGroup, PodGroups
 from vgpu.domain.asks.gang import GangSource
 
-STATES: Final = ("waiting", "planned", "partial", "started")
+PHASES: Final = ("waiting", "planned", "partial", "started")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class GangTimes:
     deadline_s: float
 
 
-class Records:
+class KnownGangs:
     """The gangs that have members. `changed` takes the key of each gang whose PodGroup changes.
 
     A gang is put together again after each change, and a pod is looked at once for each of its versions: a gang has up
@@ -45,47 +45,47 @@ class Records:
         self.pod_groups: Mapping[GangSource, PodGroups] = {
             source: PodGroups(source, changed) for source in (GangSource.COSCHEDULING, GangSource.KUBERNETES)
         }
-        self._records: dict[GangKey, GangRecord] = {}
-        self._groups: dict[GangKey, WatchedGang] = {}
+        self._progress: dict[GangKey, GangProgress] = {}
+        self._watched: dict[GangKey, WatchedGang] = {}
         self._roles: dict[GangKey, dict[str, tuple[WatchedPod, Role]]] = {}
 
-    def group(self, key: GangKey) -> WatchedGang:
+    def watched(self, key: GangKey) -> WatchedGang:
         """Return what the watch shows of a gang now."""
-        found = self._groups.get(key)
+        found = self._watched.get(key)
         if found is None:
             found = watched_gang.of(key, self._with_roles(key), self._pod_group(key))
             if self.members(key):
-                self._groups[key] = found
+                self._watched[key] = found
         return found
 
     def changed(self, key: GangKey) -> None:
         """Take that a gang's pods or its PodGroup have changed."""
-        self._groups.pop(key, None)
+        self._watched.pop(key, None)
 
     def deadline_s(self, key: GangKey) -> float:
         """Return for how long a gang is planned, or bound in part."""
-        return self.group(key).deadline_s or self.times.deadline_s
+        return self.watched(key).deadline_s or self.times.deadline_s
 
     def members(self, key: GangKey) -> Mapping[str, WatchedPod]:
         """Return a gang's pods by UID."""
         return self.cluster.objects.gangs.of(key)
 
-    def get(self, key: GangKey) -> GangRecord:
-        """Return what is remembered of a gang; an empty record where nothing is."""
-        return self._records.get(key) or GangRecord()
+    def get(self, key: GangKey) -> GangProgress:
+        """Return what is remembered of a gang; an empty progress where nothing is."""
+        return self._progress.get(key) or GangProgress()
 
-    def find(self, key: GangKey) -> GangRecord | None:
+    def find(self, key: GangKey) -> GangProgress | None:
         """Return what is remembered of a gang, None where nothing is."""
-        return self._records.get(key)
+        return self._progress.get(key)
 
-    def open(self, key: GangKey) -> GangRecord:
+    def open(self, key: GangKey) -> GangProgress:
         """Return what is remembered of a gang, from now on if nothing was."""
-        return self._records.setdefault(key, GangRecord())
+        return self._progress.setdefault(key, GangProgress())
 
     def forget(self, key: GangKey) -> None:
         """Take that a gang has no members."""
-        self._records.pop(key, None)
-        self._groups.pop(key, None)
+        self._progress.pop(key, None)
+        self._watched.pop(key, None)
         self._roles.pop(key, None)
 
     def plan_of(self, pod: WatchedPod) -> GangPlan | None:
@@ -93,19 +93,19 @@ class Records:
         key = key_of(pod)
         return self.get(key).plan if key is not None else None
 
-    def timed(self) -> Iterator[tuple[GangKey, GangRecord]]:
+    def timed(self) -> Iterator[tuple[GangKey, GangProgress]]:
         """Iterate over the gangs, as they are now, for which something is to be done at a certain time."""
-        return iter([(key, record) for key, record in self._records.items() if record.is_timed])
+        return iter([(key, progress) for key, progress in self._progress.items() if progress.is_timed])
 
-    def all(self) -> Iterator[tuple[GangKey, GangRecord]]:
+    def all(self) -> Iterator[tuple[GangKey, GangProgress]]:
         """Iterate over all gangs, as they are now."""
-        return iter(list(self._records.items()))
+        return iter(list(self._progress.items()))
 
-    def states(self) -> dict[str, int]:
-        """Return how many gangs are in each state."""
-        found = dict.fromkeys(STATES, 0)
-        for record in self._records.values():
-            found[record.state] += 1
+    def count_by_phase(self) -> dict[str, int]:
+        """Return how many gangs are in each phase."""
+        found = dict.fromkeys(PHASES, 0)
+        for progress in self._progress.values():
+            found[progress.phase] += 1
         return found
 
     def _with_roles(self, key: GangKey) -> Iterable[tuple[WatchedPod, Role]]:

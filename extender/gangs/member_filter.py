@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from extender.gangs.candidate_nodes import Judged
-from extender.gangs.plan_maker import MemberCall, Planning
+from extender.gangs.plan_maker import MemberCall, PlanMaker
 from extender.gangs.time_slices import Pause
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.index.answer import IndexAnswer
 from extender.index.judge import NodeJudge
 from extender.lead.leader import Leader
@@ -29,16 +29,17 @@ class _Open(Enum):
     PLACE_ALONE = auto()
 
 
-class GangPlanner:
-    """Answers from the plans of the book."""
+class MemberFilter:
+    """Answers from the plans that gangs have, and has missing ones made."""
 
-    def __init__(self, book: GangBook, planning: Planning, leader: Leader) -> None:
-        self._book = book
-        self._records = book.records
-        self._cluster = book.cluster
-        self._planning = planning
+    def __init__(self, tracker: GangTracker, plan_maker: PlanMaker, leader: Leader) -> None:
+        self._tracker = tracker
+        self._gangs = tracker.known
+        self._plans = tracker.plans
+        self._cluster = tracker.cluster
+        self._plan_maker = plan_maker
         self._leader = leader
-        self._judge = NodeJudge(book.cluster.rows.index)
+        self._judge = NodeJudge(tracker.cluster.rows.index)
         self._busy = asyncio.Lock()
 
     async def answer(self, pod: WatchedPod, names: Sequence[str], judged: Judged, pause: Pause) -> IndexAnswer | None:
@@ -61,27 +62,27 @@ class GangPlanner:
         async with self._busy:
             await self._cluster.index(asked.pause)
             found = self._known(asked)
-            return await self._planning.plan(asked) if found is _Open.PLAN else found
+            return await self._plan_maker.plan(asked) if found is _Open.PLAN else found
 
     def _known(self, asked: MemberCall) -> MemberPlace | Reason | _Open:
         """Return the answer that needs no plan."""
-        pod = self._records.members(asked.key).get(asked.uid)
+        pod = self._gangs.members(asked.key).get(asked.uid)
         if pod is None or self._leader.refusal():
             return Reason.GANG_WAITS
-        found = self._records.group(asked.key)
-        if self._records.get(asked.key).is_started or pod.node:
+        found = self._gangs.watched(asked.key)
+        if self._gangs.get(asked.key).is_started or pod.node:
             return _Open.PLACE_ALONE
-        return self._book.hindrance(asked.key, found) or self._from_plan(asked, pod, found.needs) or _Open.PLAN
+        return self._tracker.hindrance(asked.key, found) or self._from_plan(asked, pod, found.needs) or _Open.PLAN
 
     def _from_plan(self, asked: MemberCall, pod: WatchedPod, needs: int) -> MemberPlace | Reason | None:
         """Return a member's place, from the gang's plan where that is still good."""
-        plan = self._records.get(asked.key).plan
+        plan = self._gangs.get(asked.key).plan
         place = plan.places.get(asked.uid) if plan else None
         if plan is None or place is None:
             return None
         if place.node not in asked.names:
             plan.bar(asked.uid, place.node)
-        elif self._book.plans.holds(pod) and len(plan.places) >= needs:  # fewer where a planned member was deleted
+        elif self._plans.is_reserved(pod) and len(plan.places) >= needs:  # fewer where a planned member was deleted
             plan.answered.add(asked.uid)
             return place
         if asked.uid in plan.posted and self._cluster.reservation(asked.uid, place.node):
@@ -90,7 +91,7 @@ class GangPlanner:
 
     def _answer(self, asked: MemberCall, found: MemberPlace | Reason | _Open) -> IndexAnswer:
         if not isinstance(found, MemberPlace):
-            self._book.retries.turn_away(asked.uid)
+            self._tracker.refused.add(asked.uid)
             return self._judge.alike(asked.names, found if isinstance(found, Reason) else Reason.GANG_WAITS)
         answer = self._judge.alike(asked.names, Reason.GANG_PLANNED_ELSEWHERE)
         answer.decide(list(asked.names).index(found.node), None)

@@ -24,7 +24,7 @@ def kept(uid: str, plan: GangPlan, reserved: Callable[[], AbstractSet[str]]) -> 
         yield posted
 
 
-def missing(found: WatchedGang, plan: GangPlan, uid: str, before: AbstractSet[str]) -> list[WatchedPod]:
+def unplaced(found: WatchedGang, plan: GangPlan, uid: str, before: AbstractSet[str]) -> list[WatchedPod]:
     """Return the members to be planned; empty where those that have places suffice.
 
     The member that was asked about comes first, and then those in `before`, which had places.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.gangs import members_to_plan
-from extender.gangs.candidate_nodes import Candidates, Judged, Nodes
+from extender.gangs.candidate_nodes import CandidateNodes, Judged, NodeSearch
 from extender.gangs.plan import GangPlan
 from extender.gangs.time_slices import Pause, in_slices
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.gangs.watched_gang import WatchedGang
 from extender.lead.leader import Leader
 from extender.state.gang_members import GangKey
@@ -43,21 +43,21 @@ class MemberCall:
     pause: Pause
 
 
-class Planning:
+class PlanMaker:
     """Plans one gang at a time, with the cluster's default policies. `timer` measures work, in seconds."""
 
     def __init__(
         self,
-        book: GangBook,
-        candidates: Candidates,
+        tracker: GangTracker,
+        candidates: NodeSearch,
         defaults: DefaultPolicies,
         leader: Leader,
         timer: Callable[[], float],
     ) -> None:
-        self._book = book
-        self._records = book.records
-        self._plans = book.plans
-        self._cluster = book.cluster
+        self._tracker = tracker
+        self._gangs = tracker.known
+        self._plans = tracker.plans
+        self._cluster = tracker.cluster
         self._candidates = candidates
         self._defaults = defaults
         self._leader = leader
@@ -65,13 +65,13 @@ class Planning:
 
     async def plan(self, asked: MemberCall) -> MemberPlace | Reason:
         """Make or change a gang's plan, so that it has a place for this member, and for all others."""
-        record = self._records.get(asked.key)
-        if record.plan is None and self._book.times.clock() < record.full_until:
+        progress = self._gangs.get(asked.key)
+        if progress.plan is None and self._tracker.times.clock() < progress.full_until:
             self._wake_later(asked.key)
             return Reason.GANG_INSUFFICIENT_CARDS
         begun, most = self._timer(), 0
         plan = self._plans.open(asked.key)
-        self._adopt(plan, self._records.group(asked.key))
+        self._adopt(plan, self._gangs.watched(asked.key))
         for kept in members_to_plan.kept(asked.uid, plan, lambda: self._reserved(asked.key, plan)):
             short = await self._try(asked, plan, kept)
             if not self._goes_on(asked, plan):
@@ -80,10 +80,10 @@ class Planning:
                 return self._own(asked, plan)
             most = short.placed
         self._plans.drop(asked.key, "dropped")
-        record.wait(self._book.times.clock())
-        record.offered |= frozenset(asked.names)
-        record.placed, record.version = most, self._cluster.rows.index.version
-        record.full_until = self._book.times.clock() + REST_FACTOR * (self._timer() - begun)
+        progress.wait(self._tracker.times.clock())
+        progress.offered |= frozenset(asked.names)
+        progress.placed, progress.version = most, self._cluster.rows.index.version
+        progress.full_until = self._tracker.times.clock() + REST_FACTOR * (self._timer() - begun)
         return Reason.GANG_INSUFFICIENT_CARDS
 
     async def _try(self, asked: MemberCall, plan: GangPlan, kept: AbstractSet[str]) -> Shortfall | None:
@@ -96,7 +96,7 @@ class Planning:
             await self._cluster.index(asked.pause)
             if not self._goes_on(asked, plan):
                 return None
-            pods = members_to_plan.missing(self._records.group(asked.key), plan, asked.uid, before)
+            pods = members_to_plan.unplaced(self._gangs.watched(asked.key), plan, asked.uid, before)
             if not pods:
                 return None
             clock = self._timer if number < ROUNDS - 1 else float
@@ -109,9 +109,9 @@ class Planning:
 
     def _steps(
         self, asked: MemberCall, plan: GangPlan, pods: Sequence[WatchedPod]
-    ) -> Steps[tuple[Nodes, Mapping[str, MemberPlace] | Shortfall]]:
+    ) -> Steps[tuple[CandidateNodes, Mapping[str, MemberPlace] | Shortfall]]:
         """Plan these members on the nodes as they are."""
-        asker = self._records.members(asked.key)[asked.uid]
+        asker = self._gangs.members(asked.key)[asked.uid]
         requests = yield from self._requests([asker, *pods])
         members = list(members_to_plan.members(asker, pods, requests, frozenset(asked.names), plan))
         nodes = yield from self._candidates.nodes({pod.uid: pod for pod in pods}, members, asked.judged)
@@ -125,9 +125,9 @@ class Planning:
             yield
         return found
 
-    def _reserve(self, key: GangKey, plan: GangPlan, places: Mapping[str, MemberPlace], nodes: Nodes) -> None:
+    def _reserve(self, key: GangKey, plan: GangPlan, places: Mapping[str, MemberPlace], nodes: CandidateNodes) -> None:
         """Reserve the places on nodes that have not changed since they were looked at."""
-        waiting = {pod.uid: pod for pod in self._records.group(key).waiting}
+        waiting = {pod.uid: pod for pod in self._gangs.watched(key).waiting}
         unchanged = self._candidates.unchanged(nodes, (place.node for place in places.values()))
         for uid, place in places.items():
             pod = waiting.get(uid)
@@ -139,23 +139,23 @@ class Planning:
 
     def _goes_on(self, asked: MemberCall, plan: GangPlan) -> bool:
         """Whether a plan has not ended in a pause, and the member that was asked about still waits."""
-        is_planned = self._records.get(asked.key).plan is plan and not self._leader.refusal()
-        return is_planned and any(pod.uid == asked.uid for pod in self._records.group(asked.key).waiting)
+        is_planned = self._gangs.get(asked.key).plan is plan and not self._leader.refusal()
+        return is_planned and any(pod.uid == asked.uid for pod in self._gangs.watched(asked.key).waiting)
 
     def _ended(self, key: GangKey, plan: GangPlan) -> Reason:
         """Free what was reserved for a plan that was not completed."""
-        plan.is_made = len(plan.places) >= self._records.group(key).needs
-        if self._records.get(key).plan is plan and not plan.is_made:
+        plan.is_made = len(plan.places) >= self._gangs.watched(key).needs
+        if self._gangs.get(key).plan is plan and not plan.is_made:
             self._plans.drop(key, "dropped")
-            self._book.retries.wake(key, f"plan {plan.number} was not completed")
+            self._tracker.refused.wake(key, f"plan {plan.number} was not completed")
         return Reason.GANG_WAITS
 
     def _own(self, asked: MemberCall, plan: GangPlan) -> MemberPlace | Reason:
         """Return a member's place; it has none where enough other members are planned."""
-        record = self._records.get(asked.key)
-        record.placed, plan.is_made = None, True
-        record.end_wait()
-        self._book.retries.wake(asked.key, f"plan {plan.number} has a node for each pod of the gang")
+        progress = self._gangs.get(asked.key)
+        progress.placed, plan.is_made = None, True
+        progress.end_wait()
+        self._tracker.refused.wake(asked.key, f"plan {plan.number} has a node for each pod of the gang")
         place = plan.places.get(asked.uid)
         if place is None or place.node not in asked.names:
             return Reason.GANG_WAITS
@@ -172,11 +172,11 @@ class Planning:
                     plan.posted.add(pod.uid)
 
     def _reserved(self, key: GangKey, plan: GangPlan) -> set[str]:
-        waiting = {pod.uid for pod in self._records.group(key).waiting}
+        waiting = {pod.uid for pod in self._gangs.watched(key).waiting}
         return {uid for uid in plan.places.keys() & waiting if self._cluster.reservation(uid, plan.places[uid].node)}
 
     def _wake_later(self, key: GangKey) -> None:
         """Have the gang woken where the cards have changed since they did not suffice."""
-        record = self._records.get(key)
-        if record.wake_at is None and record.version != self._cluster.rows.index.version:
-            record.wake_at = self._book.times.clock() + WAKE_S
+        progress = self._gangs.get(key)
+        if progress.wake_at is None and progress.version != self._cluster.rows.index.version:
+            progress.wake_at = self._tracker.times.clock() + WAKE_S

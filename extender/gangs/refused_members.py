@@ -3,10 +3,10 @@
 from collections import OrderedDict
 from typing import Final, Protocol
 
-from extender.gangs.known_gangs import Records
+from extender.gangs.known_gangs import KnownGangs
 from extender.state.gang_members import GangKey
 
-MAX_TURNED_AWAY: Final = 10_000
+MAX_REFUSED: Final = 10_000
 
 
 class Waking(Protocol):
@@ -19,27 +19,27 @@ class Waking(Protocol):
         """Take a node that can take more than before."""
 
 
-class Retries:
+class RefusedMembers:
     """The members that filter refused since they were woken last."""
 
-    def __init__(self, records: Records, waker: Waking) -> None:
-        self._records = records
+    def __init__(self, gangs: KnownGangs, waker: Waking) -> None:
+        self._gangs = gangs
         self._waker = waker
-        self._turned_away: OrderedDict[str, None] = OrderedDict()
+        self._uids: OrderedDict[str, None] = OrderedDict()
 
-    def turn_away(self, uid: str) -> None:
+    def add(self, uid: str) -> None:
         """Take a member that filter refused; the watch may not have shown it yet."""
-        self._turned_away[uid] = None
-        if len(self._turned_away) > MAX_TURNED_AWAY:
-            self._turned_away.popitem(last=False)
+        self._uids[uid] = None
+        if len(self._uids) > MAX_REFUSED:
+            self._uids.popitem(last=False)
 
     def wake(self, key: GangKey, why: str) -> None:
         """Have kube-scheduler try the members again that were refused."""
-        record = self._records.find(key)
-        if record is None:
+        progress = self._gangs.find(key)
+        if progress is None:
             return
-        for pod in self._records.group(key).waiting:
-            is_answered = record.plan is not None and pod.uid in record.plan.answered
-            if (pod.uid in self._turned_away or pod.is_unschedulable) and not is_answered:
+        for pod in self._gangs.watched(key).waiting:
+            is_answered = progress.plan is not None and pod.uid in progress.plan.answered
+            if (pod.uid in self._uids or pod.is_unschedulable) and not is_answered:
                 self._waker.wake(pod.uid, why)
-            self._turned_away.pop(pod.uid, None)
+            self._uids.pop(pod.uid, None)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.gangs import back_off, room_to_hold, waiting_text
-from extender.gangs.gang_progress import GangRecord
+from extender.gangs.gang_progress import GangProgress
 from extender.gangs.refused_members import Waking
 from extender.gangs.time_slices import Pause, in_slices
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import WatchedPod
@@ -44,12 +44,17 @@ class RoomHolding:
     """The gang that holds room. `outcomes` counts how holding room ended."""
 
     def __init__(
-        self, book: GangBook, waker: Waking, defaults: DefaultPolicies, times: HoldTimes, timer: Callable[[], float]
+        self,
+        tracker: GangTracker,
+        waker: Waking,
+        defaults: DefaultPolicies,
+        times: HoldTimes,
+        timer: Callable[[], float],
     ) -> None:
         self.outcomes = dict.fromkeys(OUTCOMES, 0)
-        self._records = book.records
-        self._cluster = book.cluster
-        self._clock = book.times.clock
+        self._gangs = tracker.known
+        self._cluster = tracker.cluster
+        self._clock = tracker.times.clock
         self._waker = waker
         self._defaults = defaults
         self._times = times
@@ -79,66 +84,66 @@ class RoomHolding:
         if held is None:
             return
         self.outcomes[outcome] += 1
-        self._records.get(held.key).held = ""
+        self._gangs.get(held.key).held = ""
         for node in held.usages:
             self._waker.changed(node)
 
     def _go_on(self, held: HeldRoom) -> None:
-        record = self._records.find(held.key)
-        if record is None or not self._is_short(held.key, record):
-            self.end("planned" if record is not None and record.state != "waiting" else "dropped")
+        progress = self._gangs.find(held.key)
+        if progress is None or not self._is_short(held.key, progress):
+            self.end("planned" if progress is not None and progress.phase != "waiting" else "dropped")
         elif self._clock() >= self._until:
             self.end("expired")
-            record.held = f"room was kept free for it for {self._times.hold_s:.0f} s in vain, and will be again"
-            self._back_off(record)
+            progress.held = f"room was kept free for it for {self._times.hold_s:.0f} s in vain, and will be again"
+            self._back_off(progress)
         elif self._clock() >= self._woken_at + WAKE_S and self._version != self._cluster.rows.index.version:
             self._wake(held.key)
 
     def _wake(self, key: GangKey) -> None:
         """Have kube-scheduler try a member again: its call plans the whole gang."""
         self._woken_at, self._version = self._clock(), self._cluster.rows.index.version
-        waiting = self._records.group(key).waiting
+        waiting = self._gangs.watched(key).waiting
         self._waker.wake(waiting[0].uid, f"cards of the gang's room have changed at {self._woken_at:.0f}")
 
-    def _back_off(self, record: GangRecord) -> None:
-        record.holds += 1
-        pause = back_off.pause_s(2 * self._times.hold_s, LONGEST_BACK_OFF_S, record.holds)
-        record.hold_at, self._quiet_until = self._clock() + pause, self._clock() + self._times.after_s
+    def _back_off(self, progress: GangProgress) -> None:
+        progress.holds += 1
+        pause = back_off.pause_s(2 * self._times.hold_s, LONGEST_BACK_OFF_S, progress.holds)
+        progress.hold_at, self._quiet_until = self._clock() + pause, self._clock() + self._times.after_s
 
-    def _is_short(self, key: GangKey, record: GangRecord) -> bool:
+    def _is_short(self, key: GangKey, progress: GangProgress) -> bool:
         """Whether a gang is complete, and no plan could be made for it."""
-        is_unplaced = record.state == "waiting" and not record.retry_at
-        return is_unplaced and record.waits_since is not None and bool(self._records.group(key).waiting)
+        is_unplaced = progress.phase == "waiting" and not progress.retry_at
+        return is_unplaced and progress.waits_since is not None and bool(self._gangs.watched(key).waiting)
 
     def _next(self) -> GangKey | None:
         now = self._clock()
         due = [
-            (-self._records.group(key).waiting[0].scheduling.priority, record.waits_since, key)
-            for key, record in self._records.all()
-            if self._is_short(key, record)
-            and record.waits_since is not None
-            and now >= max(record.waits_since + self._times.after_s, record.hold_at)
+            (-self._gangs.watched(key).waiting[0].scheduling.priority, progress.waits_since, key)
+            for key, progress in self._gangs.all()
+            if self._is_short(key, progress)
+            and progress.waits_since is not None
+            and now >= max(progress.waits_since + self._times.after_s, progress.hold_at)
         ]
         return min(due)[2] if due else None
 
     async def _begin(self, key: GangKey, pause: Pause) -> None:
         """Choose the room, which takes a while, and keep it free if the gang still waits."""
-        found = self._records.group(key)
-        pods, record = found.waiting[: found.needs], self._records.get(key)
-        room = await in_slices(self._choose(pods, record), self._timer, pause)
-        if not self._is_short(key, record) or room == {}:
-            record.hold_at = self._clock() + self._times.after_s
+        found = self._gangs.watched(key)
+        pods, progress = found.waiting[: found.needs], self._gangs.get(key)
+        room = await in_slices(self._choose(pods, progress), self._timer, pause)
+        if not self._is_short(key, progress) or room == {}:
+            progress.hold_at = self._clock() + self._times.after_s
         elif room is None:
             self.outcomes["impossible"] += 1
-            record.held = "it does not fit the cluster's cards even when all of them are free"
-            self._back_off(record)
+            progress.held = "it does not fit the cluster's cards even when all of them are free"
+            self._back_off(progress)
         else:
             self._cluster.holds.now = HeldRoom(key, pods[0].scheduling.priority, room)
             self._until, self._woken_at = self._clock() + self._times.hold_s, float("-inf")
-            record.held = waiting_text.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
-            log.info("%s/%s: %s", key[0], key[2], record.held)
+            progress.held = waiting_text.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
+            log.info("%s/%s: %s", key[0], key[2], progress.held)
 
-    def _choose(self, pods: Sequence[WatchedPod], record: GangRecord) -> Steps[Mapping[str, Usages] | None]:
+    def _choose(self, pods: Sequence[WatchedPod], progress: GangProgress) -> Steps[Mapping[str, Usages] | None]:
         """Return the room; empty where the gang has room now, and None where it never has."""
         defaults = self._cluster.demand.policies(self._defaults)
         views: list[NodeView] = []
@@ -150,7 +155,7 @@ class RoomHolding:
         now = yield from gang.steps(members, views, defaults)
         if isinstance(now, dict):
             return {}
-        offered = [view for view in views if view.name in record.offered]
+        offered = [view for view in views if view.name in progress.offered]
         chosen = yield from room_to_hold.target(members, offered, defaults)
         if chosen is None:
             chosen = yield from room_to_hold.target(members, views, defaults)

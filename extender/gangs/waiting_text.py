@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from extender.gangs.gang_progress import GangRecord
+from extender.gangs.gang_progress import GangProgress
 from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import WatchedGang
 from extender.state.held_room import HeldRoom
@@ -14,17 +14,17 @@ from vgpu.domain.cards.reasons import Reason
 MAX_NODES = 8  # in a sentence
 
 
-def why(found: WatchedGang, record: GangRecord, hindrance: Reason | None) -> tuple[Reason, str] | None:
+def why(found: WatchedGang, progress: GangProgress, hindrance: Reason | None) -> tuple[Reason, str] | None:
     """Return the reason and the sentence for the members of a gang that wait; None where the gang has started."""
-    if record.is_started or not found.present + found.unplaceable:
+    if progress.is_started or not found.present + found.unplaceable:
         return None
     if hindrance is None:
-        return _going_on(found, record)
+        return _going_on(found, progress)
     if hindrance is Reason.GANG_SIZE_UNKNOWN:
         return hindrance, f"{title(found)}: {found.problem}"
     if hindrance is Reason.GANG_INCOMPLETE:
         return hindrance, _incomplete(found)
-    return hindrance, f"{title(found)}: {record.failure}; it is planned again after a pause"
+    return hindrance, f"{title(found)}: {progress.failure}; it is planned again after a pause"
 
 
 def title(found: WatchedGang) -> str:
@@ -60,18 +60,18 @@ def kept_room(held: HeldRoom, after_s: float, hold_s: float) -> str:
     return f"{why} for {hold_s:.0f} s at most: {nodes}"
 
 
-def _going_on(found: WatchedGang, record: GangRecord) -> tuple[Reason, str]:
-    if record.plan is not None and record.plan.places:
-        nodes = _listed(f"{node} ({count})" for node, count in record.plan.nodes.items())
-        return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, record.plan)}"
-    if record.placed is None:
-        held = f"; {record.held}" if record.held else ""
+def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:
+    if progress.plan is not None and progress.plan.places:
+        nodes = _listed(f"{node} ({count})" for node, count in progress.plan.nodes.items())
+        return Reason.GANG_PLANNED_ELSEWHERE, f"{title(found)}: planned on {nodes}; {arrivals(found, progress.plan)}"
+    if progress.placed is None:
+        held = f"; {progress.held}" if progress.held else ""
         return Reason.GANG_WAITS, f"{title(found)}: all pods exist; waits for the scheduler{held}"
     needs = " or ".join(
         dict.fromkeys(request_text.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request)
     )
-    text = f"each pod {needs}; the free cards take {record.placed} of the {found.needs} pods that are not bound"
-    held = f"; {record.held}" if record.held else ""
+    text = f"each pod {needs}; the free cards take {progress.placed} of the {found.needs} pods that are not bound"
+    held = f"; {progress.held}" if progress.held else ""
     return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"
 
 

@@ -9,7 +9,7 @@ import asyncio
 from http import HTTPStatus
 from typing import Any, Final
 
-from extender.gangs.bind_gate import GangGate
+from extender.gangs.bind_gate import BindGate
 from extender.history.recording.feed import Feed
 from extender.lead import binding_outcome
 from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep
@@ -42,7 +42,7 @@ class Binder:
         node_filter: Filter,
         leader: Leader,
         history: Feed,
-        gate: GangGate,
+        gate: BindGate,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._client = client

@@ -8,7 +8,7 @@ The nodes of a call are judged together on the index. Nodes that the index leave
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from extender.gangs.member_filter import GangPlanner
+from extender.gangs.member_filter import MemberFilter
 from extender.index import ask
 from extender.index.answer import IndexAnswer
 from extender.index.ask import ContainerAsk
@@ -45,7 +45,7 @@ class Filter:
         cluster: Cluster,
         defaults: DefaultPolicies,
         cached_requests: int = placement_cache.MAX_REQUESTS,
-        gangs: GangPlanner | None = None,
+        gangs: MemberFilter | None = None,
     ) -> None:
         self._cluster = cluster
         self._gangs = gangs

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from extender.admin.answers import paging, rows
-from extender.admin.answers.paging import Key, Listing, ListKind, RowPage
+from extender.admin.answers.paging import Key, ListKind, ListRequest, RowPage
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
 
@@ -29,7 +29,7 @@ Sees = Callable[[T], bool]
 class OrderedList(Generic[T]):
     """The objects that pass a query's filters, in its order."""
 
-    def __init__(self, wanted: Listing, keeps: Callable[[T], bool], pause: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, wanted: ListRequest, keeps: Callable[[T], bool], pause: Callable[[], Awaitable[None]]) -> None:
         self._wanted = wanted
         self._keeps = keeps
         self._pause = pause
@@ -39,7 +39,7 @@ class OrderedList(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def page(
-        self, number: int, objects: Iterable[T], asked: Listing, kind: ListKind[T], sees: Sees[T]
+        self, number: int, objects: Iterable[T], asked: ListRequest, kind: ListKind[T], sees: Sees[T]
     ) -> RowPage:
         """Return a page of the objects of snapshot `number`. Raises AdminProblem for a cursor of another query."""
         async with self._lock:
@@ -81,7 +81,7 @@ def _merged(
     )
 
 
-class Lists:
+class ListCache:
     """The lists of one event loop. `sleep` waits some seconds."""
 
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -94,7 +94,7 @@ class Lists:
         what: str,
         snapshot: ClusterSnapshot,
         objects: Iterable[T],
-        asked: Listing,
+        asked: ListRequest,
         kind: ListKind[T],
         *,
         keeps: Callable[[T], bool] = lambda _: True,

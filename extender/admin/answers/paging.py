@@ -24,7 +24,7 @@ MAX_CURSOR: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListRequest:
     """What a client asks of a list.
 
     Attributes:
@@ -87,39 +87,39 @@ class ListKind(Generic[T]):
     encoded: Callable[[T], bytes] | None = None
 
 
-def check(listing: Listing, kind: ListKind[Any]) -> None:
+def check(asked: ListRequest, kind: ListKind[Any]) -> None:
     """Raise AdminProblem where a field is not known."""
-    _check("sort", [name.removeprefix("-") for name in listing.sort], kind.columns)
-    check_fields(listing.fields, kind.fields)
+    _check("sort", [name.removeprefix("-") for name in asked.sort], kind.columns)
+    check_fields(asked.fields, kind.fields)
 
 
-def page(later: Iterable[T], listing: Listing, kind: ListKind[T]) -> RowPage:
+def page(later: Iterable[T], asked: ListRequest, kind: ListKind[T]) -> RowPage:
     """Return the first page of ordered objects: those after the cursor's."""
-    first = list(islice(later, listing.limit + 1))
-    items, has_more = first[: listing.limit], len(first) > listing.limit
-    cursor = _encode(listing, items[-1], kind) if has_more else ""
-    return RowPage([_row(item, listing, kind) for item in items], cursor)
+    first = list(islice(later, asked.limit + 1))
+    items, has_more = first[: asked.limit], len(first) > asked.limit
+    cursor = _encode(asked, items[-1], kind) if has_more else ""
+    return RowPage([_row(item, asked, kind) for item in items], cursor)
 
 
-def matches(listing: Listing, item: T, kind: ListKind[T]) -> bool:
+def matches(asked: ListRequest, item: T, kind: ListKind[T]) -> bool:
     """Whether an object passes the filters."""
     return all(
-        not values or _text(kind.columns[name](item)) in values for name, values in listing.wanted.items()
-    ) and all(kind.columns[name](item) >= least for name, least in listing.least.items())
+        not values or _text(kind.columns[name](item)) in values for name, values in asked.wanted.items()
+    ) and all(kind.columns[name](item) >= least for name, least in asked.least.items())
 
 
-def sort_key(listing: Listing, kind: ListKind[T]) -> Callable[[T], Key]:
+def sort_key(asked: ListRequest, kind: ListKind[T]) -> Callable[[T], Key]:
     """Return the function that makes an object's sort key."""
-    named = [(name, kind.columns[name.removeprefix("-")]) for name in (*listing.sort, *kind.identity)]
+    named = [(name, kind.columns[name.removeprefix("-")]) for name in (*asked.sort, *kind.identity)]
     return lambda item: tuple(_wrapped(name, column(item)) for name, column in named)
 
 
-def after_cursor(keys: Sequence[T], listing: Listing, key: Callable[[T], Key]) -> int:
+def after_cursor(keys: Sequence[T], asked: ListRequest, key: Callable[[T], Key]) -> int:
     """Return where the page begins in ordered objects. Raises AdminProblem for a cursor of another query."""
-    if not listing.cursor:
+    if not asked.cursor:
         return 0
     try:
-        return bisect_right(keys, _decode(listing), key=key)
+        return bisect_right(keys, _decode(asked), key=key)
     except TypeError:
         raise _bad_cursor() from None  # a cursor that no answer contained
 
@@ -129,11 +129,11 @@ def check_fields(chosen_fields: Sequence[str], known: Collection[str]) -> None:
     _check("fields", chosen_fields, known)
 
 
-def _row(item: T, listing: Listing, kind: ListKind[T]) -> Row | msgspec.Raw:
+def _row(item: T, asked: ListRequest, kind: ListKind[T]) -> Row | msgspec.Raw:
     if kind.encoded is None:
-        return chosen(kind.row(item), listing.fields)
+        return chosen(kind.row(item), asked.fields)
     encoded = kind.encoded(item)
-    return chosen(msgspec.json.decode(encoded), listing.fields) if listing.fields else msgspec.Raw(encoded)
+    return chosen(msgspec.json.decode(encoded), asked.fields) if asked.fields else msgspec.Raw(encoded)
 
 
 class _Descending:  # noqa: PLW1641 - never a key of a dictionary
@@ -163,20 +163,20 @@ def _check(where: str, names: Sequence[str], known: Collection[str]) -> None:
             raise bad_field(where, f"{name[:60]!r} is not one of {', '.join(sorted(known))}")
 
 
-def _encode(listing: Listing, item: T, kind: ListKind[T]) -> str:
-    values = [kind.columns[name.removeprefix("-")](item) for name in (*listing.sort, *kind.identity)]
-    return base64.urlsafe_b64encode(msgspec.json.encode([listing.digest, *values])).decode().rstrip("=")
+def _encode(asked: ListRequest, item: T, kind: ListKind[T]) -> str:
+    values = [kind.columns[name.removeprefix("-")](item) for name in (*asked.sort, *kind.identity)]
+    return base64.urlsafe_b64encode(msgspec.json.encode([asked.digest, *values])).decode().rstrip("=")
 
 
-def _decode(listing: Listing) -> tuple[Any, ...]:
+def _decode(asked: ListRequest) -> tuple[Any, ...]:
     try:
-        padded = listing.cursor + "=" * (-len(listing.cursor) % 4)
+        padded = asked.cursor + "=" * (-len(asked.cursor) % 4)
         digest, *values = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=list[Any])
     except (ValueError, msgspec.DecodeError, RecursionError):
         raise _bad_cursor() from None
-    if digest != listing.digest:
+    if digest != asked.digest:
         raise _bad_cursor()
-    names = (*listing.sort, *[""] * max(0, len(values) - len(listing.sort)))
+    names = (*asked.sort, *[""] * max(0, len(values) - len(asked.sort)))
     return tuple(_wrapped(name, value) for name, value in zip(names, values, strict=False))
 
 

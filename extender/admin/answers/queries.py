@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from extender.admin.answers import label_selectors, paging
-from extender.admin.answers.paging import Listing
+from extender.admin.answers.paging import ListRequest
 from extender.history.recording.events import EventKind
 
 # Looser than vgpu.domain.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
@@ -38,10 +38,10 @@ class ListQuery(Query):
         examples=["name,node"],
     )  # fmt: skip
 
-    def listing(self) -> Listing:
-        """Return the query in the terms of `listing`."""
+    def list_request(self) -> ListRequest:
+        """Return the query in the terms of `paging`."""
         sort, fields, selector = _words(self.sort), _words(self.fields), getattr(self, "selector", "")
-        return Listing(self.wanted(), self.least(), sort, self.limit, self.cursor, fields, selector)
+        return ListRequest(self.wanted(), self.least(), sort, self.limit, self.cursor, fields, selector)
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the accepted values by field."""

@@ -23,10 +23,10 @@ PODS_PER_QUESTION: Final = 16
 T = TypeVar("T")
 
 
-class Link:
-    """One question at a time. After an error the link is closed: an answer that comes late would be taken for another.
+class ClusterClient:
+    """One question at a time. After an error the socket is closed: a late answer would be taken for another one.
 
-    The extender starts the process again when it sees the end of the link.
+    The extender starts the process again when it sees the end of the socket.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +37,7 @@ class Link:
         self._received = asyncio.Queue[Any]()
 
     async def run(self) -> None:
-        """Receive until the extender closes its end, or the link is closed here."""
+        """Receive until the extender closes its end, or the socket is closed here."""
         try:
             while True:
                 self._received.put_nowait(await pickle_frames.receive(self._reader))
@@ -45,7 +45,7 @@ class Link:
             self._writer.close()
 
     async def take(self) -> ClusterSnapshot:
-        """Return a new snapshot. Raises NotReady; AdminProblem: 503, the extender does not answer."""
+        """Return a new snapshot. Raises SnapshotNotReady; AdminProblem: 503, the extender does not answer."""
         return await self._undisturbed(self._take)
 
     async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:

@@ -18,7 +18,7 @@ from extender.admin.security.audit import AuditedAction
 log = logging.getLogger(__name__)
 
 
-class Answers:
+class ClusterServer:
     """Answers one process, from its start. `clock` is monotonic, in seconds; `acted` takes each admin action."""
 
     def __init__(

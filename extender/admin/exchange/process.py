@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from extender.admin.exchange import pickle_frames
-from extender.admin.exchange.cluster_server import Answers
+from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import StartMessage
 from vgpu.adapters import child_process
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class AdminProcess:
     """Runs the process with its settings, and answers it. `answers` makes what answers one process."""
 
-    def __init__(self, start: StartMessage, log_level: str, answers: Callable[[], Answers]) -> None:
+    def __init__(self, start: StartMessage, log_level: str, answers: Callable[[], ClusterServer]) -> None:
         self._start = start
         self._log_level = log_level
         self._answers = answers

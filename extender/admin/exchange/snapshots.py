@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from extender.explain.last_decisions import LastDecision
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
@@ -93,7 +93,7 @@ class ClusterSource(Protocol):
     """What the admin REST asks of the cluster."""
 
     async def take(self) -> ClusterSnapshot:
-        """Return a new snapshot. Raises NotReady."""
+        """Return a new snapshot. Raises SnapshotNotReady."""
 
     async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
@@ -106,8 +106,8 @@ class ClusterSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What snapshots show.
+class SnapshotInputs:
+    """What snapshots are made from.
 
     Attributes:
         cluster: the pods and nodes.
@@ -121,7 +121,7 @@ class Shown:
 
     cluster: Cluster
     node_filter: Filter
-    gangs: GangBook
+    gangs: GangTracker
     decisions: Callable[[], Mapping[str, LastDecision]]
     ready: Callable[[], Awaitable[None]]
     why_not_leader: Callable[[], str]
@@ -131,17 +131,17 @@ class Shown:
 class Snapshots:
     """The source beside the cluster itself; every method runs on the event loop of the verbs."""
 
-    def __init__(self, shown: Shown, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self._shown = shown
-        self._cluster = shown.cluster
+    def __init__(self, inputs: SnapshotInputs, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._inputs = inputs
+        self._cluster = inputs.cluster
         self._sleep = sleep
         self._number = 0
 
     async def take(self) -> ClusterSnapshot:
-        """Return a new snapshot. Raises NotReady."""
+        """Return a new snapshot. Raises SnapshotNotReady."""
         try:
             async with asyncio.timeout(READY_S):
-                await self._shown.ready()
+                await self._inputs.ready()
         except TimeoutError:
             raise SnapshotNotReady("the first lists of the cluster are not complete") from None
         return await self._make()
@@ -150,7 +150,7 @@ class Snapshots:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
         for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
-            placement = self._shown.node_filter.node(pod, node)
+            placement = self._inputs.node_filter.node(pod, node)
             if isinstance(placement, NodeRefusal) and placement.reason in KEPT:
                 found[node] = placement
             await self._sleep(0)
@@ -160,7 +160,7 @@ class Snapshots:
         """Return why gangs wait; those that do not wait are left out."""
         found = {}
         for key in keys:
-            if why := self._shown.gangs.why(key):
+            if why := self._inputs.gangs.why(key):
                 found[key] = why
                 await self._sleep(0)
         return found
@@ -185,9 +185,9 @@ class Snapshots:
             if name in objects.gpunodes:
                 views[name] = self._view(name)
         self._number += 1
-        shown, policies = self._shown, self._shown.policies()
+        inputs, policies = self._inputs, self._inputs.policies()
         return ClusterSnapshot(
-            self._number, pods, gpunodes, views, self._cluster.slice_mib, shown.decisions(), shown.why_not_leader(),
+            self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_leader(),
             replace(policies, models=policies.models.copy()),
         )  # fmt: skip
 

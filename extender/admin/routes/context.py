@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 
 from extender.admin.answers.event_streams import Streams
-from extender.admin.answers.list_cache import Lists
+from extender.admin.answers.list_cache import ListCache
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.admin.problems import AdminProblem
 from extender.admin.routes.card_settings import CardSettings
@@ -64,7 +64,7 @@ class Context:
     now: Callable[[], datetime]
     reports: Reports | None = None
     gpushare_unit_mib: int = aliases.GIB_IN_MIB
-    lists: Lists = field(default_factory=Lists)
+    lists: ListCache = field(default_factory=ListCache)
     history_at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HISTORY_AT_ONCE))
 
 

@@ -25,7 +25,7 @@ async def list_nodes(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     kind = rows.node_kind(snapshot)
-    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.listing(), kind)
+    page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.list_request(), kind)
     return answer(request, page.as_json())
 
 
@@ -48,7 +48,7 @@ async def list_gpus(request: Request, context: Using, caller: Called, query: Ann
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
     kind = rows.gpu_kind(snapshot, sees)
-    page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.listing(), kind)
+    page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.list_request(), kind)
     return answer(request, page.as_json())
 
 

@@ -38,7 +38,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
         "pods",
         snapshot,
         snapshot.pods.values(),
-        query.listing(),
+        query.list_request(),
         rows.pod_kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
         keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
@@ -64,7 +64,7 @@ async def list_pending(
     snapshot = await context.snapshot()
     sees = await _sees(context, caller, query.namespace, snapshot)
     matches = label_selectors.parse(query.selector)
-    wanted = query.listing()
+    wanted = query.list_request()
     paging.check_fields(wanted.fields, schemas.PendingPodSchema.model_fields)
     page = await context.lists.page(
         "pending",

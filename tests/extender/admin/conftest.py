@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from extender.admin import assembly
 from extender.admin.assembly import Parts
-from extender.admin.exchange.snapshots import Shown, Snapshots
+from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
 from extender.admin.security.audit import AuditedAction
 from extender.verbs.filter import Filter
 from tests.extender.conftest import World
@@ -43,10 +43,10 @@ class Admin:
         self.world.clock.seconds += 1
 
 
-def shown(world: World) -> Shown:
+def shown(world: World) -> SnapshotInputs:
     """Return what snapshots of the world show."""
     defaults = DefaultPolicies()
-    return Shown(
+    return SnapshotInputs(
         world.cluster, Filter(world.cluster, defaults), world.seen.gangs, world.seen.decisions.known,
         world.watches.wait, world.leader.refusal, lambda: defaults,
     )  # fmt: skip

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from extender.admin.exchange import cluster_client as links
 from extender.admin.exchange import snapshot_pieces, snapshots
-from extender.admin.exchange.cluster_client import Link
-from extender.admin.exchange.cluster_server import Answers
+from extender.admin.exchange.cluster_client import ClusterClient
+from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.snapshot_pieces import Mirror
 from extender.admin.exchange.snapshots import ClusterSnapshot, SnapshotNotReady, Snapshots
 from extender.admin.problems import AdminProblem
@@ -34,16 +34,16 @@ from vgpu.placement.snapshot import NodeView
 @asynccontextmanager
 async def linked(
     source: Any, acted: Any = lambda _: None, clock: Any = time.monotonic, sleep: Any = asyncio.sleep
-) -> AsyncIterator[Link]:
-    """A link to a source in this process."""
+) -> AsyncIterator[ClusterClient]:
+    """A client of a source in this process."""
     ours, theirs = socket.socketpair()
     answering = await asyncio.open_connection(sock=ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
-    serving = asyncio.create_task(Answers(source, clock, acted, sleep).serve(*answering))
-    link = Link(reader, writer)
-    receiving = asyncio.create_task(link.run())
+    serving = asyncio.create_task(ClusterServer(source, clock, acted, sleep).serve(*answering))
+    client = ClusterClient(reader, writer)
+    receiving = asyncio.create_task(client.run())
     try:
-        yield link
+        yield client
     finally:
         writer.close()
         answering[1].close()
@@ -54,10 +54,10 @@ async def linked(
 
 async def test_snapshots_are_those_of_the_extender_after_every_change(world: World) -> None:
     source = Snapshots(shown(world))
-    async with linked(source) as link:
+    async with linked(source) as client:
         for n in range(40):
             await world.create_pod(gpu_mem=256 + n)
-        first = await link.take()
+        first = await client.take()
         assert first == replace(await source.take(), number=first.number, policies=first.policies)
         pod = await world.create_pod(gpu_mem=1024)
         assert not await world.bind(pod, "n1")
@@ -65,7 +65,7 @@ async def test_snapshots_are_those_of_the_extender_after_every_change(world: Wor
         gone = next(iter(first.pods.values()))
         await world.client.delete(f"/api/v1/namespaces/default/pods/{gone.name}")
         await world.until(lambda: gone.uid not in world.cluster.objects.pods)
-        second = await link.take()
+        second = await client.take()
         assert second == replace(await source.take(), number=second.number, policies=second.policies)
         assert gone.uid in first.pods, "a snapshot stays as it is"
         assert second.views["n2"] is first.views["n2"], "an unchanged node is not sent again"
@@ -75,18 +75,18 @@ async def test_snapshots_are_those_of_the_extender_after_every_change(world: Wor
 async def test_questions(world: World) -> None:
     world.leader.refusal_text = "another one binds"
     actions: list[AuditedAction] = []
-    async with linked(Snapshots(shown(world)), actions.append) as link:
-        snapshot = await link.take()
+    async with linked(Snapshots(shown(world)), actions.append) as client:
+        snapshot = await client.take()
         assert snapshot.why_not_leader == "another one binds"
         for n in range(40):
             await world.create_pod(gpu_mem=256 + n)
-        pods = list((await link.take()).pods.values())
-        asked = await asyncio.gather(link.requests(pods), link.reserved(pods[0]), link.why_gangs_wait([]))
+        pods = list((await client.take()).pods.values())
+        asked = await asyncio.gather(client.requests(pods), client.reserved(pods[0]), client.why_gangs_wait([]))
         assert asked[0] == [pod.parsed.request for pod in pods]
         assert (dict(asked[1]), dict(asked[2])) == ({}, {})
         action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", "GPU-1", "n1", "done")
-        link.acted(action)
-        await link.take()
+        client.acted(action)
+        await client.take()
         assert actions == [action]
 
 
@@ -111,23 +111,23 @@ class Slow:
 
 async def test_a_client_that_goes_takes_no_answer_of_another_one() -> None:
     source = Slow()
-    async with linked(source) as link:
-        first = asyncio.create_task(link.take())
+    async with linked(source) as client:
+        first = asyncio.create_task(client.take())
         await asyncio.sleep(0.05)
         first.cancel()
-        other = asyncio.create_task(link.reserved("pod"))  # type: ignore[arg-type]
+        other = asyncio.create_task(client.reserved("pod"))  # type: ignore[arg-type]
         await asyncio.sleep(0.05)
         source.let.set()
         assert await other == RESERVED
-        assert (await link.take()).number == 2
+        assert (await client.take()).number == 2
 
 
 async def test_without_an_answer_in_time_the_link_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "FRAME_S", 0.05)
-    async with linked(Slow()) as link:
+    async with linked(Slow()) as client:
         for _ in range(2):
             with pytest.raises(AdminProblem, match="does not answer"):
-                await link.take()
+                await client.take()
 
 
 async def test_that_the_lists_are_not_complete_is_passed_on() -> None:
@@ -135,10 +135,10 @@ async def test_that_the_lists_are_not_complete_is_passed_on() -> None:
         async def take(self) -> ClusterSnapshot:
             raise SnapshotNotReady("the first lists are not complete")
 
-    async with linked(Starting()) as link:
+    async with linked(Starting()) as client:
         with pytest.raises(SnapshotNotReady, match="not complete"):
-            await link.take()
-        assert await link.reserved("pod") == RESERVED  # type: ignore[arg-type]
+            await client.take()
+        assert await client.reserved("pod") == RESERVED  # type: ignore[arg-type]
 
 
 STATES = [NodeState.of(Node(f"n{n}", 256, ()), {}, {}) for n in range(3)]
@@ -211,10 +211,10 @@ async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
             busy.seconds += snapshots.SLICE_S
             return next(made)
 
-    async with linked(Source(), clock=busy, sleep=busy.sleep) as link:
+    async with linked(Source(), clock=busy, sleep=busy.sleep) as client:
         for number in (1, 2):
             busy.longest = 0.0
-            assert (await link.take()).number == number
+            assert (await client.take()).number == number
             assert 0.0 < busy.longest <= snapshots.SLICE_S + 2 * busy.STEP_S
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.admin.answers import list_cache
-from extender.admin.answers.list_cache import MAX_LISTS, Lists
-from extender.admin.answers.paging import Listing, ListKind, Row
+from extender.admin.answers.list_cache import MAX_LISTS, ListCache
+from extender.admin.answers.paging import ListKind, ListRequest, Row
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from tests.extender.admin.conftest import Admin
@@ -34,15 +34,17 @@ def kind(rows: list[str] | None = None) -> ListKind[Thing]:
     return ListKind(columns, ("name",), row, ("name", "size"), name=lambda thing: thing.name)
 
 
-def wanted(*sort: str, limit: int = 2, cursor: str = "", colour: tuple[str, ...] = ()) -> Listing:
-    return Listing({"colour": colour}, {}, sort, limit, cursor)
+def wanted(*sort: str, limit: int = 2, cursor: str = "", colour: tuple[str, ...] = ()) -> ListRequest:
+    return ListRequest({"colour": colour}, {}, sort, limit, cursor)
 
 
 async def no_sleep(_: float) -> None:
     """Wait for nothing."""
 
 
-async def walked(kept: Lists, number: int, things: Iterable[Thing], asked: Listing, hidden: str = "") -> list[str]:
+async def walked(
+    kept: ListCache, number: int, things: Iterable[Thing], asked: ListRequest, hidden: str = ""
+) -> list[str]:
     """Read a list page by page; the list changes between no two pages."""
     found: list[str] = []
     listed, cursor = list(things), ""
@@ -71,7 +73,7 @@ SORTS = st.lists(st.sampled_from(["size", "-size", "colour", "-colour", "-name"]
 async def test_pages_are_those_of_sorting_everything_again(
     versions: list[dict[str, tuple[int, str]]], sort: list[str], colour: str, limit: int
 ) -> None:
-    kept, known = Lists(no_sleep), dict[str, Thing]()
+    kept, known = ListCache(no_sleep), dict[str, Thing]()
     asked = wanted(*sort, limit=limit, colour=(colour,) if colour else ())
     for number, version in enumerate(versions, 1):
         made = {name: Thing(name, *values) for name, values in version.items()}
@@ -94,7 +96,7 @@ async def test_a_snapshot_costs_the_sort_keys_of_what_has_changed() -> None:
         return thing.size
 
     counting = replace(kind(), columns={**kind().columns, "size": size})
-    kept = Lists(no_sleep)
+    kept = ListCache(no_sleep)
     for number, listed in enumerate((things, things, [*things[:3], Thing("3", 0, "x")]), 1):
         await kept.page("things", ClusterSnapshot(number), listed, wanted("size", limit=10), counting)
     assert computed == ["0", "1", "2", "3", "3"]
@@ -106,7 +108,7 @@ async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
     async def sleep(seconds: float) -> None:
         pauses.append(seconds)
 
-    kept = Lists(sleep)
+    kept = ListCache(sleep)
     things = [Thing(str(n), n, "x") for n in range(10 * list_cache.SLICE)]
     await kept.page("things", ClusterSnapshot(1), things, wanted("size"), kind())
     assert len(pauses) == 10
@@ -116,7 +118,7 @@ async def test_a_long_list_pauses_and_few_lists_are_kept() -> None:
 
 
 async def test_a_cursor_with_other_types_is_refused() -> None:
-    kept, things = Lists(no_sleep), [Thing("a", 1, "x"), Thing("b", 2, "x")]
+    kept, things = ListCache(no_sleep), [Thing("a", 1, "x"), Thing("b", 2, "x")]
     digest = wanted("size").digest
     forged = base64.urlsafe_b64encode(msgspec.json.encode([digest, "text", 7])).decode().rstrip("=")
     with pytest.raises(AdminProblem):

@@ -73,8 +73,8 @@ class Site:
             self.add_node(f"n{n:02}", n)
         self.messages = Messages()
         self.filter = SlowFilter(self.cluster, self.clock)
-        book = gangs.book(self.cluster)
-        self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, book, self.sleep)
+        tracker = gangs.tracker(self.cluster)
+        self.pods = UnschedulablePods(self.cluster, self.filter, self.messages, self.clock, tracker, self.sleep)
         self._woke = self.clock()
 
     def add_node(self, name: str, index: int, *, cordoned: bool = False) -> None:

@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from extender.gangs.bind_gate import GangGate
-from extender.gangs.candidate_nodes import Candidates
+from extender.gangs.bind_gate import BindGate
+from extender.gangs.candidate_nodes import NodeSearch
 from extender.gangs.deadlines import GangDeadlines
 from extender.gangs.known_gangs import GangTimes
-from extender.gangs.member_filter import GangPlanner
-from extender.gangs.plan_maker import Planning
+from extender.gangs.member_filter import MemberFilter
+from extender.gangs.plan_maker import PlanMaker
 from extender.gangs.room_holding import HoldTimes, RoomHolding
-from extender.gangs.tracker import GangBook
+from extender.gangs.tracker import GangTracker
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.state.cluster import Cluster
@@ -46,8 +46,8 @@ class WakeList:
         self.nodes.append(node)
 
 
-def book(cluster: Cluster, waker: WakeList | None = None) -> GangBook:
-    return GangBook(cluster, waker or WakeList(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
+def tracker(cluster: Cluster, waker: WakeList | None = None) -> GangTracker:
+    return GangTracker(cluster, waker or WakeList(), GangTimes(cluster.now, lambda: 0, DEADLINE_S))
 
 
 def node(name: str) -> Node:
@@ -73,15 +73,15 @@ class Extender:
             self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
             self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
         defaults, leader = DefaultPolicies(), Leader()
-        self.book = book(self.cluster)
+        self.tracker = tracker(self.cluster)
         room = ClusterRoom(self.cluster, defaults)
-        planning = Planning(self.book, Candidates(self.cluster, room, defaults), defaults, leader, lambda: 0.0)
-        self.filter = Filter(self.cluster, defaults, gangs=GangPlanner(self.book, planning, leader))
+        plan_maker = PlanMaker(self.tracker, NodeSearch(self.cluster, room, defaults), defaults, leader, lambda: 0.0)
+        self.filter = Filter(self.cluster, defaults, gangs=MemberFilter(self.tracker, plan_maker, leader))
         client: Any = None  # never called
-        self.gate = GangGate(self.book, leader)
+        self.gate = BindGate(self.tracker, leader)
         feed = Feed(NO_RECORDER, {}, lambda: 0, "")
         self.binder = Binder(client, self.cluster, self.filter, leader, feed, self.gate)
         recorder: Any = NoEvents()
         times = HoldTimes(hold_after_s, HOLD_S)
-        self.holding = RoomHolding(self.book, WakeList(), defaults, times, lambda: 0.0)
-        self.deadlines = GangDeadlines(self.book, leader, end, recorder, asyncio.sleep, self.holding)
+        self.holding = RoomHolding(self.tracker, WakeList(), defaults, times, lambda: 0.0)
+        self.deadlines = GangDeadlines(self.tracker, leader, end, recorder, asyncio.sleep, self.holding)

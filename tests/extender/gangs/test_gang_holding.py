@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from msgspec import structs
 
-from extender.admin.exchange.snapshots import Shown, Snapshots
+from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
 from extender.state import objects
 from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedPod
@@ -148,7 +148,7 @@ def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     holds = sum(now and not before for before, now in zip([False, *kept], kept, strict=False))
     assert holds == 2  # after 60 s; the second after the back-off of twice the time
     assert HOLD_S <= kept.index(False, kept.index(True)) - kept.index(True) <= HOLD_S + 2
-    waits = stream.extender.book.why(("default", members[0].parsed.gang.source, "train"))  # type: ignore[union-attr]
+    waits = stream.extender.tracker.why(("default", members[0].parsed.gang.source, "train"))  # type: ignore[union-attr]
     assert waits is not None
     assert "free for it for 120 s" in waits[1]
 
@@ -170,7 +170,7 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
     assert stream.placed_after(members, int(HOLD_AFTER_S) + 5) is None
     assert stream.extender.holding.cards == 0
     assert stream.extender.holding.outcomes["impossible"] == 1
-    waits = stream.extender.book.why(("default", members[0].parsed.gang.source, "huge"))  # type: ignore[union-attr]
+    waits = stream.extender.tracker.why(("default", members[0].parsed.gang.source, "huge"))  # type: ignore[union-attr]
     assert waits is not None
     assert "does not fit the cluster's cards even when all of them are free" in waits[1]
 
@@ -182,7 +182,7 @@ def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     pod = Stream(random.Random(0)).pod(gpu_mem=256)
     explaining = Filter(extender.cluster, DefaultPolicies())
     at_once = partial(asyncio.sleep, 0)
-    shown = Shown(extender.cluster, explaining, extender.book, dict, at_once, lambda: "", DefaultPolicies)
+    shown = SnapshotInputs(extender.cluster, explaining, extender.tracker, dict, at_once, lambda: "", DefaultPolicies)
     snapshots = Snapshots(shown)
     refused = asyncio.run(snapshots.reserved(pod))
     assert {name: each.reason for name, each in refused.items()} == dict.fromkeys(NODES, Reason.CARD_KEPT_FOR_GANG)

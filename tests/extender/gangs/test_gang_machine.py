@@ -71,7 +71,7 @@ class Gangs(RuleBasedStateMachine):
         for _ in range(40):
             self.tick(LONGEST_STEP_S)
         held = self.extender.cluster.holds.now
-        assert held is None or self.extender.book.records.group(held.key).waiting
+        assert held is None or self.extender.tracker.known.watched(held.key).waiting
         known = {posted.pod.uid for posted in self.unknown}
         assert {reservation.uid for reservation in self.extender.cluster._reservations} <= known
         bind_gate.WAIT_S, time_slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
@@ -151,14 +151,14 @@ class Gangs(RuleBasedStateMachine):
             return uid, ""
         answer = self.run(self.extender.filter.judge(pod, offered, self.pause))
         fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
-        record, key = None, key_of(pod)
+        progress, key = None, key_of(pod)
         if key is not None:
-            record = self.extender.book.records.get(key)
-            assert len(fitting) <= 1 or record.is_started
-        if record is not None and record.plan is not None and not record.plan.gate.is_set():
-            found = self.extender.book.records.group(key) if key else None
+            progress = self.extender.tracker.known.get(key)
+            assert len(fitting) <= 1 or progress.is_started
+        if progress is not None and progress.plan is not None and not progress.plan.gate.is_set():
+            found = self.extender.tracker.known.watched(key) if key else None
             assert found is not None
-            assert len(record.plan.places) >= found.needs, "a plan has every member or none"
+            assert len(progress.plan.places) >= found.needs, "a plan has every member or none"
         return uid, fitting[-1] if fitting else ""
 
     async def pause(self, _seconds: float) -> None:

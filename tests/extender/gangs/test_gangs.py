@@ -301,7 +301,7 @@ async def group_member(world: World, *, name: str, gpus: bool = True) -> Pod:
 
 
 async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: World) -> None:
-    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pods = [await group_member(world, name="") for _ in range(2)]
     assert await reason(world, pods[0]) == "GangSizeUnknown"
     groups.upsert(PodGroup("default", "train", 3))
@@ -311,7 +311,7 @@ async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: W
 
 
 async def test_members_that_wait_for_their_pod_group_are_tried_again_when_it_comes(world: World) -> None:
-    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pod = await group_member(world, name="")
     assert await reason(world, pod) == "GangSizeUnknown"
     groups.upsert(PodGroup("default", "train", 3))
@@ -319,7 +319,7 @@ async def test_members_that_wait_for_their_pod_group_are_tried_again_when_it_com
 
 
 async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more_pods(world: World) -> None:
-    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     groups.upsert(PodGroup("default", "train", 2))
     pods = [await group_member(world, name="") for _ in range(2)]
     nodes = [str(await node_of(world, pod)) for pod in pods]
@@ -335,7 +335,7 @@ async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more
 
 
 async def test_a_pod_group_says_how_long_its_plan_lasts(world: World) -> None:
-    groups = world.seen.gangs.records.pod_groups[GangSource.COSCHEDULING]
+    groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pods = [await group_member(world, name="") for _ in range(2)]
     assert await reason(world, pods[0]) == "GangSizeUnknown"
     groups.upsert(PodGroup("default", "train", 2, timeout_s=7))
@@ -349,13 +349,13 @@ async def test_a_pod_group_says_how_long_its_plan_lasts(world: World) -> None:
 
 async def test_states_and_outcomes_are_counted(world: World) -> None:
     pods = await members(world, 2)
-    assert world.seen.gangs.records.states()["waiting"] == 1
+    assert world.seen.gangs.known.count_by_phase()["waiting"] == 1
     await node_of(world, pods[0])
-    assert world.seen.gangs.records.states()["planned"] == 1
+    assert world.seen.gangs.known.count_by_phase()["planned"] == 1
     assert await bind_all(world, pods) == ["", ""]
     for pod in pods:
         await world.until_bound_is_watched(pod)
-    assert world.seen.gangs.records.states()["started"] == 1
+    assert world.seen.gangs.known.count_by_phase()["started"] == 1
     assert world.seen.gangs.plans.outcomes["started"] == 1
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import structs
 
-from extender.gangs.bind_gate import GangGate
+from extender.gangs.bind_gate import BindGate
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
@@ -67,7 +67,7 @@ class Replica:
         self.cluster = Cluster(256, self.clock)
         self.filter = Filter(self.cluster, DEFAULTS)
         client: Any = None  # never called: the test reserves and concludes without an API server
-        feed, gate = Feed(NO_RECORDER, {}, lambda: 0, ""), GangGate(gangs.book(self.cluster), Leader())
+        feed, gate = Feed(NO_RECORDER, {}, lambda: 0, ""), BindGate(gangs.tracker(self.cluster), Leader())
         self.binder = Binder(client, self.cluster, self.filter, Leader(), feed, gate)
         for name, cards in CARDS.items():
             self.cluster.upsert_gpunodes(GpuNode(Node(name, 256, cards), name, "2026-01-01T00:00:00Z", 1))

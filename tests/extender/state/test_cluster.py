@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec import structs
 
-from extender.gangs.bind_gate import GangGate
+from extender.gangs.bind_gate import BindGate
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
@@ -63,7 +63,7 @@ class Accounting(RuleBasedStateMachine):
             Filter(self.cluster, DefaultPolicies()),
             Leader(),
             Feed(NO_RECORDER, {}, lambda: 0, ""),
-            GangGate(gangs.book(self.cluster), Leader()),
+            BindGate(gangs.tracker(self.cluster), Leader()),
         )
         self.truth: dict[str, WatchedPod] = {}
         self.unknown: list[Posted] = []
