@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Final
 
-from extender.gangs import back_off
 from extender.gangs.gang_progress import GangProgress
 from extender.gangs.known_gangs import KnownGangs
 from extender.gangs.plan import GangPlan
@@ -12,9 +11,9 @@ from extender.gangs.watched_gang import WatchedGang
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
+from vgpu.pacing.back_off import BackOff
 
-FIRST_BACK_OFF_S: Final = 10.0
-LONGEST_BACK_OFF_S: Final = 300.0
+RETRIES: Final = BackOff(first_s=10.0, longest_s=300.0)
 OUTCOMES: Final = ("started", "dropped", "expired", "evicted")
 
 
@@ -85,7 +84,7 @@ class CurrentPlans:
         progress = self._gangs.find(key)
         if progress is not None:
             progress.failures += 1
-            pause = back_off.pause_s(FIRST_BACK_OFF_S, LONGEST_BACK_OFF_S, progress.failures)
+            pause = RETRIES.delay_s(progress.failures)
             progress.failure, progress.retry_at = why, self._times.clock() + pause
 
     def prune(self, key: GangKey, progress: GangProgress, found: WatchedGang) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from extender.gangs import back_off, room_to_hold, waiting_text
+from extender.gangs import room_to_hold, waiting_text
 from extender.gangs.gang_progress import GangProgress
 from extender.gangs.refused_members import Waking
 from extender.gangs.time_slices import Pause, in_slices
@@ -20,6 +20,7 @@ from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
+from vgpu.pacing.back_off import BackOff
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
@@ -59,6 +60,7 @@ class RoomHolding:
         self._defaults = defaults
         self._times = times
         self._timer = timer
+        self._pauses = BackOff(2 * times.hold_s, LONGEST_BACK_OFF_S)
         self._until = 0.0
         self._quiet_until = 0.0
         self._woken_at = 0.0
@@ -107,7 +109,7 @@ class RoomHolding:
 
     def _back_off(self, progress: GangProgress) -> None:
         progress.holds += 1
-        pause = back_off.pause_s(2 * self._times.hold_s, LONGEST_BACK_OFF_S, progress.holds)
+        pause = self._pauses.delay_s(progress.holds)
         progress.hold_at, self._quiet_until = self._clock() + pause, self._clock() + self._times.after_s
 
     def _is_short(self, key: GangKey, progress: GangProgress) -> bool:

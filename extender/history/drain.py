@@ -18,11 +18,11 @@ from extender.history.recording.spill_reader import SpillReader
 from extender.history.storage import database, ingest, retention, rollup
 from extender.history.storage.retention import Retention
 from vgpu.domain.errors import HistoryRefused, HistoryUnavailable
+from vgpu.pacing.back_off import BackOff
 
 BATCH: Final = 1_000  # records in one transaction
 POLL_S: Final = 0.2
-FIRST_RETRY_S: Final = 0.2
-MAX_RETRY_S: Final = 5.0
+RETRIES: Final = BackOff(first_s=0.2, longest_s=5.0)
 PURGE_S: Final = 3_600.0
 
 log = logging.getLogger(__name__)
@@ -55,15 +55,16 @@ class Drain:
 
     def run(self) -> None:
         """Drain until `rest` says to stop."""
-        retry_s = FIRST_RETRY_S
+        failures = 0
         while True:
             try:
                 pause_s = 0.0 if self.step() else POLL_S
-                retry_s = FIRST_RETRY_S
+                failures = 0
             except HistoryUnavailable as error:
                 self._reader.rewind()
                 self._report(str(error))
-                pause_s, retry_s = retry_s, min(MAX_RETRY_S, 2 * retry_s)
+                failures += 1
+                pause_s = RETRIES.delay_s(failures)
             if self._rest(pause_s):
                 return
 

@@ -1,6 +1,5 @@
 """The drain as a process of its own, and the recorder in this one: what an extender with a history runs."""
 
-import asyncio
 import contextlib
 import logging
 import sys
@@ -14,9 +13,10 @@ from extender.history import folder
 from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder, SpillRecorder
 from extender.history.recording.spill import Spill
 from vgpu.adapters import child_process
+from vgpu.adapters.child_process import ChildEnd, Restarts
+from vgpu.pacing.back_off import BackOff
 
-FIRST_PAUSE_S: Final = 0.2
-LONGEST_PAUSE_S: Final = 10.0
+RESTARTS: Final = Restarts(BackOff(first_s=0.2, longest_s=10.0), steady_s=10.0)
 END_S: Final = 3.0
 STOP_S: Final = 10.0  # for the last records on the way to the disk
 SWITCH_S: Final = 0.0005  # after which the recorder's thread gives the interpreter's lock to the verbs; 0.005 otherwise
@@ -49,26 +49,23 @@ class DrainProcess:
 
     async def run(self) -> None:
         """Keep the process running until cancelled; then close its standard input, on which it ends."""
-        pause_s = FIRST_PAUSE_S
-        while True:
-            begun = self._clocks.monotonic()
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "extender.history", stdin=PIPE, env=self._environment
-            )
-            try:
-                code = await process.wait()
-            finally:
-                await _end(process)
-            pause_s = FIRST_PAUSE_S if self._clocks.monotonic() - begun > LONGEST_PAUSE_S else pause_s
-            log.warning("history: the drain exited with code %d; it is started again in %.1f s", code, pause_s)
-            await self._clocks.sleep(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+        await child_process.keep_running(
+            self._run_once, RESTARTS, _report, clock=self._clocks.monotonic, sleep=self._clocks.sleep
+        )
+
+    async def _run_once(self) -> int:
+        """Run the process once, and let it finish its transaction at the end; return its exit status."""
+        async with child_process.running(
+            sys.executable, "-m", "extender.history",
+            tell_to_end=_close_input, end_s=END_S, stdin=PIPE, env=self._environment,
+        ) as process:  # fmt: skip
+            return await process.wait()
 
 
-async def _end(process: Process) -> None:
-    """Let the process finish its transaction."""
-    if process.returncode is not None:
-        return
+def _close_input(process: Process) -> None:
     assert process.stdin is not None  # noqa: S101 - it is a pipe
     process.stdin.close()
-    await child_process.ended(process, END_S)
+
+
+def _report(end: ChildEnd, pause_s: float) -> None:
+    log.warning("history: the drain %s; it is started again in %.1f s", end, pause_s)

@@ -16,9 +16,12 @@ from extender.admin.exchange import pickle_frames
 from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import StartMessage
 from vgpu.adapters import child_process
+from vgpu.adapters.child_process import ChildEnd, Restarts
+from vgpu.pacing.back_off import BackOff
 
-AGAIN_S: Final = 5.0
-LONGEST_AGAIN_S: Final = 60.0  # the process needs a second of a processor to start
+RESTARTS: Final = Restarts(  # the process needs a second of a processor to start
+    BackOff(first_s=5.0, longest_s=60.0), steady_s=60.0
+)
 END_S: Final = 4.0  # for the requests in flight
 
 log = logging.getLogger(__name__)
@@ -34,17 +37,7 @@ class AdminProcess:
 
     async def run(self) -> None:
         """Keep the process running until cancelled; then close its socket, on which it ends."""
-        pause_s, now = AGAIN_S, asyncio.get_running_loop().time
-        while True:
-            began = now()
-            try:
-                why = f"exited with code {await self._once()}"
-            except OSError as error:
-                why = f"cannot be started: {error}"
-            pause_s = AGAIN_S if now() - began > LONGEST_AGAIN_S else pause_s
-            log.warning("the admin process %s; it is started again in %.0f s", why, pause_s)
-            await asyncio.sleep(pause_s)
-            pause_s = min(LONGEST_AGAIN_S, 2 * pause_s)
+        await child_process.keep_running(self._once, RESTARTS, _report, clock=asyncio.get_running_loop().time)
 
     async def _once(self) -> int:
         """Run the process once; return its exit status."""
@@ -71,3 +64,7 @@ class AdminProcess:
             await self._answers().serve(reader, writer)
         finally:
             writer.transport.abort()
+
+
+def _report(end: ChildEnd, pause_s: float) -> None:
+    log.warning("the admin process %s; it is started again in %.0f s", end, pause_s)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -100,4 +100,3 @@ async def using(request: Request) -> Context:
 
 Called = Annotated[Caller, Depends(authenticated)]
 Using = Annotated[Context, Depends(using)]
-Responses = dict[int | str, dict[str, Any]]

@@ -32,7 +32,6 @@ from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
 router = APIRouter(tags=["history"])
 
 LABEL: Final = "label:"
-MAX_GROUPS: Final = 4
 WAIT_S: Final = 3.0
 RETRY_S: Final = 0.2
 T = TypeVar("T")

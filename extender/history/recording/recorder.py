@@ -15,11 +15,11 @@ from extender.history.recording import lines
 from extender.history.recording.events import Gap, Record
 from extender.history.recording.spill import Spill
 from vgpu.domain.errors import SpillFull
+from vgpu.pacing.back_off import BackOff
 
 MAX_QUEUED: Final = 50_000
 BATCH: Final = 1_000
-FIRST_RETRY_S: Final = 0.1
-MAX_RETRY_S: Final = 5.0
+RETRIES: Final = BackOff(first_s=0.1, longest_s=5.0)
 
 log = logging.getLogger(__name__)
 
@@ -124,12 +124,12 @@ class SpillRecorder:
         """Append a batch; repeat it until the spill takes it, or until the extender stops."""
         self._pending = len(batch)
         encoded = [lines.encode(each) for each in batch]
-        retry_s = FIRST_RETRY_S
+        failures = 0
         while not self._append_once(encoded):
-            if self._stopping.wait(retry_s):
+            failures += 1
+            if self._stopping.wait(RETRIES.delay_s(failures)):
                 log.error("history: %d records are lost: %s", len(batch), self._error)
                 break
-            retry_s = min(MAX_RETRY_S, 2 * retry_s)
         self._pending = 0
 
     def _append_once(self, encoded: list[bytes]) -> bool:

@@ -19,6 +19,8 @@ from extender.admin.exchange import process
 from extender.settings import ExtenderSettings
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
+from vgpu.adapters.child_process import Restarts
+from vgpu.pacing.back_off import BackOff
 
 STARTED_S = 30.0
 
@@ -30,7 +32,7 @@ def kubeconfig(world: World, tmp_path: Path) -> Path:  # noqa: ARG001 - the worl
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "AGAIN_S", 0.05)
+    monkeypatch.setattr(process, "RESTARTS", Restarts(BackOff(first_s=0.05, longest_s=60.0), steady_s=60.0))
 
 
 @asynccontextmanager
