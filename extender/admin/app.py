@@ -111,8 +111,8 @@ async def _on_problem(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the handler of this type
-    errors = [FieldError(_path(each["loc"]), str(each["msg"])) for each in error.errors()]
-    is_json_error = any(each["type"] == "json_invalid" for each in error.errors())
+    errors = [FieldError(_path(detail["loc"]), str(detail["msg"])) for detail in error.errors()]
+    is_json_error = any(detail["type"] == "json_invalid" for detail in error.errors())
     status = HTTPStatus.BAD_REQUEST if is_json_error else HTTPStatus.UNPROCESSABLE_ENTITY
     detail = f"{errors[0].field}: {errors[0].detail}" if errors else "the request cannot be read"
     return problems.response(AdminProblem(status, detail, errors), request.url.path)
@@ -128,7 +128,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
 
 def _path(loc: tuple[Any, ...]) -> str:
     """Write a pydantic location as a path: `pods[0].count`; `limit` for a query parameter."""
-    parts = [f"[{each}]" if isinstance(each, int) else f".{each}" for each in loc[1:]]
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc[1:]]
     return "".join(parts).removeprefix(".") or str(loc[0])
 
 

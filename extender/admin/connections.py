@@ -31,7 +31,7 @@ class BoundedListener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection. Raises OSError where there are too many."""
         if len(self.accepted) >= self.most:
-            self.accepted = [each for each in self.accepted if each.fileno() >= 0]
+            self.accepted = [connection for connection in self.accepted if connection.fileno() >= 0]
         if len(self.accepted) >= self.most:
             raise OSError(errno.EMFILE, f"{self.most} connections are open")
         connection, address = super().accept()

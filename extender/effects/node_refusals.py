@@ -69,7 +69,7 @@ class NodeRefusals:
         """Take a GPUNode that is new or changed."""
         node, reported = gpunode.node.name, {(refusal.uid, refusal.reason): refusal for refusal in gpunode.refusals}
         self._done[node] = self._done.get(node, set()) & reported.keys()
-        self._open[node] = {key: each for key, each in reported.items() if key not in self._done[node]}
+        self._open[node] = {key: report for key, report in reported.items() if key not in self._done[node]}
         if self._open[node]:
             self._is_open.set()
 

@@ -85,7 +85,7 @@ def role(pod: WatchedPod, slice_mib: int) -> Role:
 
 def of(key: GangKey, members: Iterable[tuple[WatchedPod, Role]], pod_group: PodGroup | None) -> WatchedGang:
     """Return a gang; `pod_group` is its PodGroup, where it has one."""
-    by_role: dict[Role, list[WatchedPod]] = {each: [] for each in Role}
+    by_role: dict[Role, list[WatchedPod]] = {role_: [] for role_ in Role}
     for pod, its_role in members:
         by_role[its_role].append(pod)
     bound, waiting = tuple(by_role[Role.BOUND]), tuple(by_role[Role.WAITING])

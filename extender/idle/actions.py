@@ -146,12 +146,12 @@ def siblings(pod: WatchedPod, pods: Iterable[WatchedPod]) -> list[WatchedPod]:
     """Return the other pods of a pod's owner that have not ended."""
     owner = pod.lifecycle.owner
     return [
-        each
-        for each in pods
-        if each.lifecycle.owner == owner
-        and each.namespace == pod.namespace
-        and each.uid != pod.uid
-        and not each.is_terminal
+        other
+        for other in pods
+        if other.lifecycle.owner == owner
+        and other.namespace == pod.namespace
+        and other.uid != pod.uid
+        and not other.is_terminal
     ]
 
 

@@ -50,7 +50,7 @@ class Sizes:
         size = Size(owner.kind, owner.namespace, owner.name, replicas, now_ms)
         change: dict[str, str | None] = {key: msgspec.json.encode(size).decode()}
         if len(known) >= MAX_ENTRIES and key not in known:
-            change[min(known, key=lambda each: _at_ms(known[each]))] = None
+            change[min(known, key=lambda name: _at_ms(known[name]))] = None
         await self.client.patch(self._path, {"data": change})
 
     @property

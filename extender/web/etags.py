@@ -10,4 +10,4 @@ def of(body: bytes) -> str:
 
 def is_known(etag: str, if_none_match: str) -> bool:
     """Whether a request's If-None-Match names the ETag."""
-    return etag in {each.strip().removeprefix("W/") for each in if_none_match.split(",")}
+    return etag in {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}

@@ -79,7 +79,7 @@ class Streams:
 
     def open(self, caller: str, sees: Callable[[StreamEvent], bool], *, is_local: bool) -> ClientStream:
         """Add a stream. Raises AdminProblem where there are too many."""
-        own = sum(each.caller == caller for each in self._streams)
+        own = sum(open_stream.caller == caller for open_stream in self._streams)
         if len(self._streams) >= self._most or (own >= MAX_OF_CALLER and not is_local):
             detail = f"there are {own} event streams of yours, {len(self._streams)} in all; close some"
             raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "10"})

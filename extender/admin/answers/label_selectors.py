@@ -17,7 +17,7 @@ Matches = Callable[[Mapping[str, str]], bool]
 
 def parse(text: str) -> Matches:
     """Return whether labels match a selector; an empty one matches all. Raises AdminProblem."""
-    parts = [_part(each.strip()) for each in text.split(",")] if text.strip() else []
+    parts = [_part(part.strip()) for part in text.split(",")] if text.strip() else []
     return lambda labels: all(part(labels) for part in parts)
 
 

@@ -49,7 +49,7 @@ class OrderedList(Generic[T]):
             known = self._known
             start = paging.after_cursor(self._order, asked, lambda name: known[name][1] or ())
             later = (known[name][0] for name in self._order[start:])
-            return paging.page((each for each in later if sees(each)), asked, kind)
+            return paging.page((item for item in later if sees(item)), asked, kind)
 
     async def _update(self, objects: Iterable[T], kind: ListKind[T]) -> None:
         key, fresh = paging.sort_key(self._wanted, kind), dict[Hashable, tuple[T, Key | None]]()
@@ -129,7 +129,7 @@ class ListCache:
         if known is not None and known[0] is pod and known[1] is gpunode:
             return known[2]
         if len(self._pods) > 2 * len(snapshot.pods):
-            self._pods = {uid: each for uid, each in self._pods.items() if uid in snapshot.pods}
+            self._pods = {uid: entry for uid, entry in self._pods.items() if uid in snapshot.pods}
         encoded = msgspec.json.encode(rows.pod_row(pod, snapshot))
         self._pods[pod.uid] = (pod, gpunode, encoded)
         return encoded

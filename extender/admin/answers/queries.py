@@ -198,7 +198,7 @@ class NoQuery(Query):
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word for each in text.split(",") if (word := each.strip()))
+    return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
 def _flag(value: bool | None) -> tuple[str, ...]:

@@ -271,7 +271,7 @@ def used_on(uuid: str, snapshot: ClusterSnapshot) -> Row:
 def added(parts: Iterable[Row]) -> Row:
     """Add up what is used; null where nothing was reported."""
     known = [part for part in parts if part["usedMiB"] is not None]
-    return {name: sum(each[name] for each in known) if known else None for name in NOT_REPORTED}
+    return {name: sum(report[name] for report in known) if known else None for name in NOT_REPORTED}
 
 
 def _used(pod: WatchedPod, container: str, uuid: str, snapshot: ClusterSnapshot) -> Row:

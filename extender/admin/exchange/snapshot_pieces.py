@@ -53,8 +53,8 @@ def pieces(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[Piece | 
             yield None
 
 
-def _batches(each: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(each)
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
     while batch := list(itertools.islice(rest, size)):
         yield batch
 

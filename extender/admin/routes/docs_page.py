@@ -30,9 +30,9 @@ def html(document: Json) -> str:
     title = f"<h1>{_e(document['info']['title'])} {_e(document['info']['version'])}</h1>"
     intro = f"<p>{_e(document['info'].get('description', ''))}</p><p><a href=openapi.json>OpenAPI document</a></p>"
     operations = "".join(
-        _operation(path, verb, each, document)
+        _operation(path, verb, operation, document)
         for path, verbs in document["paths"].items()
-        for verb, each in verbs.items()
+        for verb, operation in verbs.items()
     )
     return f"{head}<style>{_STYLE}</style>{title}{intro}{operations}"
 
@@ -62,7 +62,7 @@ def _parameter(parameter: Json) -> str:
 
 def _type(schema: Json) -> str:
     if "anyOf" in schema:
-        return " or ".join(_type(each) for each in schema["anyOf"] if each.get("type") != "null")
+        return " or ".join(_type(option) for option in schema["anyOf"] if option.get("type") != "null")
     kind = str(schema.get("type", ""))
     if kind == "array":
         return f"{_type(schema.get('items', {}))}, repeated"

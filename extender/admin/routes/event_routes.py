@@ -57,7 +57,7 @@ async def _sees(context: Context, caller: Caller, query: EventQuery) -> Callable
     asked = set(query.namespace)
     namespaces = asked or (await context.snapshot()).namespaces
     sees_pods = await visibility.namespaces(context.access, caller, namespaces)
-    if any(not sees_pods(each) for each in asked):
+    if any(not sees_pods(namespace) for namespace in asked):
         raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not get pods in every namespace asked for")
 
     def sees(change: StreamEvent) -> bool:

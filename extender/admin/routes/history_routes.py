@@ -44,7 +44,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
     Shows the namespaces in which the caller may get pods.
     """
     reports = _reports(context)
-    groups = [_group(each) for each in query.by or ["namespace"]]
+    groups = [_group(dimension) for dimension in query.by or ["namespace"]]
     since, until = periods.read(query.since, query.until, context.now())
     filters = UsageFilters(
         namespaces=await _namespaces(context, caller, query.namespace),
@@ -104,7 +104,7 @@ async def history(
     if namespaces is not None and not query.namespace and await context.access.may(caller, READ_CARDS):
         namespaces |= {""}
     filters = HistoryFilters(
-        kinds=frozenset(EventKind(each) for each in query.kind) or None,
+        kinds=frozenset(EventKind(kind) for kind in query.kind) or None,
         namespaces=namespaces,
         pod=query.name or None,
         pod_uid=query.uid or None,
@@ -151,15 +151,15 @@ async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) ->
         return named or None
     wanted = named or (await context.snapshot()).namespaces
     sees = await visibility.namespaces(context.access, caller, wanted)
-    if hidden := sorted(each for each in named if not sees(each)):
+    if hidden := sorted(namespace for namespace in named if not sees(namespace)):
         raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not get pods in namespace {hidden[0]}")
-    return frozenset(each for each in wanted if sees(each))
+    return frozenset(namespace for namespace in wanted if sees(namespace))
 
 
 def _group(text: str) -> UsageGroup:
     if text.startswith(LABEL) and len(text) > len(LABEL):
         return UsageGroup(Dimension.LABEL, text.removeprefix(LABEL))
-    plain = [each for each in Dimension if each is not Dimension.LABEL]
+    plain = [dimension for dimension in Dimension if dimension is not Dimension.LABEL]
     if text not in plain:
         raise bad_field("by", f"{text[:60]!r} is not one of {', '.join(plain)}, label:KEY")
     return UsageGroup(Dimension(text))
@@ -167,10 +167,10 @@ def _group(text: str) -> UsageGroup:
 
 def _labels(listed: Iterable[str]) -> dict[str, str]:
     found = {}
-    for each in listed:
-        key, equals, value = each.partition("=")
+    for label in listed:
+        key, equals, value = label.partition("=")
         if not key or not equals:
-            raise bad_field("label", f"{each[:60]!r} is not KEY=VALUE")
+            raise bad_field("label", f"{label[:60]!r} is not KEY=VALUE")
         found[key] = value
     return found
 

@@ -122,7 +122,7 @@ async def _sees(
     """Return which namespaces the caller may see. Raises AdminProblem: 403 for a namespace asked for by name."""
     named = set(asked)
     sees = await visibility.namespaces(context.access, caller, named or snapshot.namespaces)
-    hidden = sorted(each for each in named if not sees(each))
+    hidden = sorted(namespace for namespace in named if not sees(namespace))
     if hidden:
         action = replace(READ_PODS, namespace=hidden[0])
         raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not {action}")
@@ -147,12 +147,16 @@ async def _reasons(
         wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
         question = Reasons(wanted, snapshot.policies)
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
-        for (pod, request), each in zip(asked, answers, strict=True):
-            near = pending_explanations.with_helping_pods(each["nearest"], snapshot, sees)
+        for (pod, request), landing in zip(asked, answers, strict=True):
+            near = pending_explanations.with_helping_pods(landing["nearest"], snapshot, sees)
             message = pending_explanations.why_waiting(
-                request, each["reasons"], near, fits=bool(each["node"]), gang=pending_explanations.gang_of(pod, gangs)
+                request,
+                landing["reasons"],
+                near,
+                fits=bool(landing["node"]),
+                gang=pending_explanations.gang_of(pod, gangs),
             )
-            found[pod.uid] = {"message": message, "reasons": each["reasons"], "nearest": near}
+            found[pod.uid] = {"message": message, "reasons": landing["reasons"], "nearest": near}
     return found
 
 
@@ -167,5 +171,5 @@ def _nothing() -> Row:
 
 
 def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[str]:
-    cards = [card["uuid"] for each in found if each["nearest"] for card in each["nearest"]["gpus"]]
+    cards = [card["uuid"] for landing in found if landing["nearest"] for card in landing["nearest"]["gpus"]]
     return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}

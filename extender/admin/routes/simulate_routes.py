@@ -58,7 +58,7 @@ async def simulate(
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
     """
-    if sum(each.count for each in body.pods) > MAX_PODS:
+    if sum(entry.count for entry in body.pods) > MAX_PODS:
         raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
     snapshot = await context.snapshot()
     entries = list(_read(body, context, snapshot))
@@ -67,14 +67,15 @@ async def simulate(
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
     beside = await context.requests([entry.pod for entry in entries])
     wanted = [
-        Wanted(now or each.request, each.pod.host, _gang(each.pod)) for each, now in zip(entries, beside, strict=True)
+        Wanted(now or entry.request, entry.pod.host, _gang(entry.pod))
+        for entry, now in zip(entries, beside, strict=True)
     ]
-    counted = [pod for each, pod in zip(entries, wanted, strict=True) for _ in range(each.count)]
+    counted = [pod for entry, pod in zip(entries, wanted, strict=True) for _ in range(entry.count)]
     question = Simulate(counted, snapshot.policies)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     named = [_named(entry, number) for entry in entries for number in range(1, entry.count + 1)]
     landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
-    placed = sum(bool(each["node"]) for each in landings)
+    placed = sum(bool(row["node"]) for row in landings)
     return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
 
 

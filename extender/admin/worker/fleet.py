@@ -91,5 +91,5 @@ def _row(view: NodeView) -> IndexRow:
     if view.blocked is not None:
         return IndexRow(view.name, view.blocked, duration_s=math.inf)
     taken = view.state.devices
-    slices, cards = (view.allocatable.get(each, 0) - taken.get(each, 0) for each in names.KUBELET_RESOURCES)
+    slices, cards = (view.allocatable.get(resource, 0) - taken.get(resource, 0) for resource in names.KUBELET_RESOURCES)
     return IndexRow(view.name, None, view.state, (slices, cards), duration_s=math.inf)

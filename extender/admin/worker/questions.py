@@ -64,7 +64,7 @@ class Simulate:
         with fleet.tried():
             before = self._packed(fleet)
             landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause)
-            landings = [documents.landing(each, fleet.views) for each in landed]
+            landings = [documents.landing(landing, fleet.views) for landing in landed]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
     def _packed(self, fleet: Fleet) -> JsonObject:

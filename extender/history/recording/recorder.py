@@ -117,13 +117,13 @@ class SpillRecorder:
         while len(found) < BATCH and not self._queue.empty():
             found.append(self._queue.get())
         gap, self._gap = self._gap, None
-        batch = [each for each in found if each is not None]
+        batch = [record for record in found if record is not None]
         return [*batch, *([gap] if gap else [])], None in found
 
     def _append(self, batch: list[Record]) -> None:
         """Append a batch; repeat it until the spill takes it, or until the extender stops."""
         self._pending = len(batch)
-        encoded = [lines.encode(each) for each in batch]
+        encoded = [lines.encode(record) for record in batch]
         failures = 0
         while not self._append_once(encoded):
             failures += 1

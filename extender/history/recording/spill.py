@@ -42,7 +42,9 @@ class Recovery:
 def segments(directory: Path) -> list[Segment]:
     """Return the segments, the oldest first; other files are ignored."""
     named = ((path, path.name.removesuffix(SUFFIX)) for path in directory.glob(f"*{SUFFIX}"))
-    return sorted((Segment(path, int(name)) for path, name in named if name.isdigit()), key=lambda each: each.first)
+    return sorted(
+        (Segment(path, int(name)) for path, name in named if name.isdigit()), key=lambda segment: segment.first
+    )
 
 
 class Spill:

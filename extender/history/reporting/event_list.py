@@ -26,7 +26,7 @@ def page(connection: Connection, filters: HistoryFilters, cursor: str, limit: in
     limit = max(1, min(limit, MAX_LIMIT))
     columns = (EventRow.id, EventRow.at_ms, EventRow.kind, EventRow.namespace, EventRow.payload)
     chosen = select(*columns).where(*_conditions(filters), *_after(cursor))
-    ordered = chosen.order_by(*(each.desc() for each in _ORDER)).limit(limit + 1)
+    ordered = chosen.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)
     found = connection.execute(ordered).all()
     entries = [
         HistoryEntry(row.id, row.at_ms, EventKind(row.kind), row.namespace, journal.event(row)) for row in found[:limit]

@@ -96,14 +96,14 @@ def _decisions(connection: Connection, uids: Sequence[str]) -> Iterator[Decision
             yield lines.from_payload(EventKind.DECISION, payload.encode())
 
 
-def _row(name: Name, each: _Sum, share: ContainerShare | None) -> RightSizeRow | None:
+def _row(name: Name, total: _Sum, share: ContainerShare | None) -> RightSizeRow | None:
     if share is None:
         return None  # retention has deleted the pod's decision
     namespace, owner, container = name
     asked = AskedShare(share.memory_mib, share.cores, share.whole)
-    found = right_size.right_size(asked, each.levels, each.gpu_ms, each.measured_ms, each.peak_mib)
-    return RightSizeRow(namespace, owner, container, len(each.pods), each.measured_ms / 1000, asked, found)
+    found = right_size.right_size(asked, total.levels, total.gpu_ms, total.measured_ms, total.peak_mib)
+    return RightSizeRow(namespace, owner, container, len(total.pods), total.measured_ms / 1000, asked, found)
 
 
 def _levels(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")] if text else []
+    return [int(number) for number in text.split(",")] if text else []

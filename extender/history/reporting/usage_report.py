@@ -68,11 +68,11 @@ def _parts(
     days = range(0) if for_cards else _inner(hours, HOURS_PER_DAY, rolled // HOURS_PER_DAY)
     if days:
         yield _rolled(UsageDay, UsageDay.day, UsageDay.day if by_day else literal(0), days)
-    for each in _outer(hours, days, HOURS_PER_DAY):
+    for part in _outer(hours, days, HOURS_PER_DAY):
         day = UsageHour.hour // literal_column(str(HOURS_PER_DAY), Integer)  # a parameter would differ in each place
-        yield _rolled(UsageHour, UsageHour.hour, day if by_day else literal(0), each)
-    for each in _outer(range(since_ms, until_ms), hours, HOUR_MS):
-        windows = list(_windows(each.start, each.stop, by_day=by_day))
+        yield _rolled(UsageHour, UsageHour.hour, day if by_day else literal(0), part)
+    for part in _outer(range(since_ms, until_ms), hours, HOUR_MS):
+        windows = list(_windows(part.start, part.stop, by_day=by_day))
         for first in range(0, len(windows), rollup.MAX_WINDOWS):
             yield rollup.usage_in(windows[first : first + rollup.MAX_WINDOWS])
 
@@ -87,7 +87,7 @@ def _outer(period: range, inner: range, unit: int) -> list[range]:
     if not inner:
         return [period] if period else []
     around = (range(period.start, inner.start * unit), range(inner.stop * unit, period.stop))
-    return [each for each in around if each]
+    return [part for part in around if part]
 
 
 def _rolled(table: type[UsageHour | UsageDay], column: Any, number: Any, period: range) -> Select[Any]:
@@ -108,7 +108,7 @@ def _grouped(parts: Any, by: Sequence[UsageGroup], filters: UsageFilters) -> Sel
     """Join the names, filter and group; a price is for a model, so the model is always a group."""
     usage = parts.subquery("usage")
     columns = {Dimension.DAY: usage.c.number, **_COLUMNS}
-    values = [_label(each.label) if each.dimension is Dimension.LABEL else columns[each.dimension] for each in by]
+    values = [_label(group.label) if group.dimension is Dimension.LABEL else columns[group.dimension] for group in by]
     groups = [value.label(f"group_{number}") for number, value in enumerate([*values, CardRow.model])]
     sums = (func.sum(_measure(usage, name)).label(name) for name in MEASURES)
     joined = select(*groups, *sums).join_from(usage, WorkloadRow, WorkloadRow.id == usage.c.workload_id)
@@ -158,9 +158,9 @@ _COLUMNS: Final[dict[Dimension, Any]] = {
 def _rows(found: Iterable[Any], by: Sequence[UsageGroup], prices: Prices) -> Iterator[UsageRow]:
     """Add the models of a group up; a group has a cost if each of its models has a price."""
     groups: dict[tuple[str, ...], list[Any]] = {}
-    for each in found:
-        name = tuple(_text(group, value) for group, value in zip(by, each, strict=False))
-        groups.setdefault(name, []).append(each)
+    for row in found:
+        name = tuple(_text(group, value) for group, value in zip(by, row, strict=False))
+        groups.setdefault(name, []).append(row)
     for name, rows in groups.items():
         yield _row(name, rows, [prices.cost(row[len(by)], row.share_ms / MS) for row in rows])
 

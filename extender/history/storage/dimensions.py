@@ -26,7 +26,7 @@ def workload_ids(connection: Connection, decisions: Iterable[Decision]) -> Mappi
     """Return the ID of each decision's workload, by digest; insert those that are new."""
     wanted = {workload_digest(decision): decision for decision in decisions}
     found = _workloads(connection, wanted)
-    new = [_workload(digest, each) for digest, each in wanted.items() if digest not in found]
+    new = [_workload(digest, workload) for digest, workload in wanted.items() if digest not in found]
     statements.insert_new(connection, WorkloadRow, new)
     return _workloads(connection, wanted) if new else found
 

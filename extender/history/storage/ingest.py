@@ -83,7 +83,7 @@ def _used_row(used: Used) -> Row:
 
 def _events(connection: Connection, found: Sequence[Any]) -> None:
     journal.write(connection, found)
-    uids = {each.pod.uid for each in found if _changes_usage(each)}
+    uids = {event.pod.uid for event in found if _changes_usage(event)}
     derived = (pod_usage.derive(events) for events in journal.usage_events(connection, uids).values())
     pods = [usage for usage in derived if usage is not None]
     if pods:

@@ -17,7 +17,7 @@ USAGE_KINDS: Final = (EventKind.DECISION, EventKind.END, EventKind.RESIZE)  # wh
 
 def write(connection: Connection, added: Iterable[Event]) -> None:
     """Insert events; of one that exists the version of the higher rank is kept."""
-    statements.replace(connection, EventRow.__table__, [row(each) for each in added], "key", keep="rank")
+    statements.replace(connection, EventRow.__table__, [row(record) for record in added], "key", keep="rank")
 
 
 def row(event: Event) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def usage_events(connection: Connection, uids: Iterable[str]) -> dict[str, list[
     columns = select(EventRow.pod_uid, EventRow.kind, EventRow.payload)
     chosen = columns.where(EventRow.pod_uid.in_(list(uids)), EventRow.kind.in_(USAGE_KINDS)).order_by(EventRow.id)
     found: dict[str, list[Event]] = {}
-    for each in connection.execute(chosen):
-        found.setdefault(each.pod_uid, []).append(event(each))
+    for row in connection.execute(chosen):
+        found.setdefault(row.pod_uid, []).append(event(row))
     return found
 
 

@@ -52,12 +52,12 @@ def derive(events: Sequence[Event]) -> PodUsage | None:
         return None
     end = next((event for event in events if isinstance(event, End) and not event.container), None)
     until = max(end.after_ms, decision.at_ms) if end else OPEN
-    resizes = sorted((event for event in events if isinstance(event, Resize)), key=lambda each: each.at_ms)
+    resizes = sorted((event for event in events if isinstance(event, Resize)), key=lambda resize: resize.at_ms)
     return PodUsage(decision, end, tuple(_taken(decision, resizes, until)))
 
 
 def _taken(decision: Decision, resizes: Sequence[Resize], until: int) -> Iterator[TakenPeriod]:
-    for number, card in enumerate(sorted(decision.cards, key=lambda each: each.gpu)):
+    for number, card in enumerate(sorted(decision.cards, key=lambda share: share.gpu)):
         own = [(resize.at_ms, resize.card) for resize in resizes if resize.card.gpu == card.gpu]
         steps = [(decision.at_ms, card), *(step for step in own if decision.at_ms < step[0] < until), (until, card)]
         is_first = number == 0

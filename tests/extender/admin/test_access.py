@@ -113,7 +113,7 @@ async def test_pods_of_a_card_are_shown_to_those_who_may_see_their_namespaces(
                 item for item in (await admin.http.get("/api/v1/gpus", headers=bearer(token))).json()["items"]
                 if item["podCount"]
             ]  # fmt: skip
-            assert [each["pod"] for each in gpu["pods"]] == names_of
+            assert [holder["pod"] for holder in gpu["pods"]] == names_of
 
 
 async def test_the_token_may_stand_in_a_header_that_the_api_server_passes_on(
@@ -138,7 +138,7 @@ async def test_answers_are_cached_for_seconds(reviewer: Reviewer) -> None:
     for _ in range(3):
         caller = await access.authenticate("ann", "")
         assert not await access.may(caller, READ_PODS)
-    assert [each["kind"] for each in reviewer.asked] == ["TokenReview", "SubjectAccessReview"]
+    assert [review["kind"] for review in reviewer.asked] == ["TokenReview", "SubjectAccessReview"]
     del reviewer.users["ann"]
     now[0] = CACHE_S + 1
     with pytest.raises(AdminProblem, match="does not accept the token"):
@@ -182,7 +182,7 @@ async def test_a_static_token(opened: Opened) -> None:
 
 async def test_too_many_requests_are_429_with_the_time_to_wait(admin: Admin) -> None:
     found = [(await admin.http.get("/api/v1/nodes")) for _ in range(110)]
-    assert [each.status_code for each in found] == [200] * 100 + [429] * 10
+    assert [answer.status_code for answer in found] == [200] * 100 + [429] * 10
     assert found[-1].headers["retry-after"] == "1"
 
 

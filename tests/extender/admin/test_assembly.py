@@ -21,7 +21,7 @@ async def test_requests_of_half_a_second_share_a_snapshot(world: World) -> None:
     kept = KeptSnapshot(source, world.clock)
     first = await asyncio.gather(*(kept.get() for _ in range(5)))
     assert source.taken == 1
-    assert len({each.number for each in first}) == 1
+    assert len({snapshot.number for snapshot in first}) == 1
     world.clock.seconds += 0.4
     await kept.get()
     assert source.taken == 1

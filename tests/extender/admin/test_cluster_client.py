@@ -220,7 +220,9 @@ async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
 
 def test_what_is_gone_is_looked_for_only_where_something_is() -> None:
     pods = numbered(snapshot_pieces.PER_LOOK)
-    before, same, fewer = (ClusterSnapshot(n, pods=each) for n, each in enumerate((pods, dict(pods), {"0": pods["0"]})))
+    before, same, fewer = (
+        ClusterSnapshot(n, pods=shown_pods) for n, shown_pods in enumerate((pods, dict(pods), {"0": pods["0"]}))
+    )
     assert list(snapshot_pieces.pieces(before, same)) == [None]
     gone = [key for piece in snapshot_pieces.pieces(before, fewer) if piece is not None for key in piece.gone]
     assert sorted(gone) == sorted(pods.keys() - {"0"})

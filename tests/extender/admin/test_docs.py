@@ -14,7 +14,7 @@ PAGE = (DOCS / "admin.md").read_text()
 
 
 def test_every_path_is_documented_and_exists() -> None:
-    made = {route.path for each in ROUTES for route in each.router.routes if isinstance(route, APIRoute)}
+    made = {route.path for module in ROUTES for route in module.router.routes if isinstance(route, APIRoute)}
     rows = [line for line in PAGE.splitlines() if re.match(r"\| `(GET|POST) ", line)]
     written = {path for line in rows for path in re.findall(r"`(?:GET |POST )?(/[^`]*)`", line.split("|")[1])}
     assert written == made

@@ -59,8 +59,8 @@ async def test_the_number_of_streams_is_bounded_by_caller_and_in_all() -> None:
     more = [opened.open("local", lambda _: True, is_local=True) for _ in range(10)]
     with pytest.raises(AdminProblem, match="60 in all"):
         opened.open("bob", lambda _: True, is_local=False)
-    for each in (*own, *more):
-        opened.close(each)
+    for stream in (*own, *more):
+        opened.close(stream)
     assert len(opened) == 0
 
 
@@ -124,5 +124,5 @@ async def test_streams_go_on_when_a_snapshot_fails() -> None:
     stream = opened.open("me", lambda _: True, is_local=True)
     async with asyncio.timeout(5):
         await stream.woken.wait()
-    assert [each.kind for each in stream.queue] == ["pod"]
+    assert [event.kind for event in stream.queue] == ["pod"]
     opened.close(stream)

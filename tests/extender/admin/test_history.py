@@ -49,7 +49,7 @@ class Asked:
         self.filters.append(filters)
         self.periods.append((since_ms, until_ms))
         return [
-            UsageRow(tuple(str(each.label or each.dimension) for each in by), 3600.0, 1.0, None, 2.0, 3.0, 4, None)
+            UsageRow(tuple(str(group.label or group.dimension) for group in by), 3600.0, 1.0, None, 2.0, 3.0, 4, None)
         ] * 3
 
     def right_sizes(
@@ -153,7 +153,9 @@ async def test_the_database_answers(opened: Opened, tmp_path: Path) -> None:
     database.migrate(engine)
     reports = SqlReports(engine, Prices(), lambda: 0)
     async with opened(reports=reports) as admin:
-        assert (await admin.get("/usage", by=[str(each) for each in Dimension if each != "label"][:4]))["items"] == []
+        assert (await admin.get("/usage", by=[str(dimension) for dimension in Dimension if dimension != "label"][:4]))[
+            "items"
+        ] == []
         assert (await admin.get("/history"))["items"] == []
         assert (await admin.get("/history", 422, cursor="x"))["errors"][0]["field"] == "cursor"
     engine.dispose()

@@ -18,7 +18,7 @@ async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) 
     assert (grant["memoryMiB"], grant["cores"], grant["container"]) == (1024, 30, "main")
     gpu = await admin.get(f"/gpus/{grant['uuid']}")
     assert (gpu["allocatedMiB"], gpu["freeMiB"], gpu["freeCores"], gpu["podCount"]) == (1024, 1024, 70, 1)
-    assert [each["pod"] for each in gpu["pods"]] == [pod["metadata"]["name"]]
+    assert [row["pod"] for row in gpu["pods"]] == [pod["metadata"]["name"]]
     node = await admin.get("/nodes/n2")
     assert (node["usable"], node["gpus"], node["allocatedMiB"], node["pods"]) == (True, 2, 1024, 1)
     summary = await admin.get("/summary")
@@ -118,7 +118,7 @@ async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     await admin.world.until(lambda: not admin.world.cluster.state("n1").cards[0].card.healthy)
     await admin.fresh()
     found = (await admin.get("/summary"))["findings"]
-    assert [each["reason"] for each in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]
+    assert [finding["reason"] for finding in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]
     assert found[1]["detail"] == "XID 79"
 
 

@@ -81,9 +81,9 @@ async def test_pages_are_those_of_sorting_everything_again(
         for hidden in ("", "y"):
             listed = [t for t in known.values() if t.size < 5 and colour in ("", t.colour) and t.colour != hidden]
             listed.sort(key=lambda t: t.name)
-            for each in reversed(sort):
-                field = each.removeprefix("-")
-                listed.sort(key=lambda t: getattr(t, field), reverse=each.startswith("-"))
+            for term in reversed(sort):
+                field = term.removeprefix("-")
+                listed.sort(key=lambda t: getattr(t, field), reverse=term.startswith("-"))
             assert await walked(kept, number, known.values(), asked, hidden) == [t.name for t in listed]
 
 

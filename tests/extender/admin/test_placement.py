@@ -38,21 +38,25 @@ async def test_three_pods_that_wait_have_three_explanations(admin: Admin) -> Non
     broken = await admin.world.create_pod(admitted=False, gpu_mem=256)
     large = await admin.world.create_pod(gpu_mem=4096)
     await admin.fresh()
-    found = [await admin.get(f"/pods/default/{each['metadata']['name']}/explain") for each in (full, broken, large)]
-    assert [each["reasons"][0]["reason"] for each in found] == ["CardInsufficientMemory", "NotAdmitted", "CardTooSmall"]
+    found = [await admin.get(f"/pods/default/{pod['metadata']['name']}/explain") for pod in (full, broken, large)]
+    assert [explanation["reasons"][0]["reason"] for explanation in found] == [
+        "CardInsufficientMemory",
+        "NotAdmitted",
+        "CardTooSmall",
+    ]
     assert found[0]["message"] == (
         "needs 1 GiB on 1 card; 3 nodes: no card has the GPU memory free (CardInsufficientMemory); nearest fit n3: "
         "card 1 lacks 512 MiB of memory (512 MiB free, 1 GiB asked for)"
     )
     assert found[0]["nearest"]["wouldHelp"] == ["default/pod-6"]
-    assert [each["code"] for each in found[0]["advice"]] == ["ask-for-less-memory"]
+    assert [advice["code"] for advice in found[0]["advice"]] == ["ask-for-less-memory"]
     assert "create it again" in found[1]["message"]
-    assert [each["code"] for each in found[2]["advice"]] == ["ask-for-less-memory", "use-several-cards"]
+    assert [advice["code"] for advice in found[2]["advice"]] == ["ask-for-less-memory", "use-several-cards"]
     cards = [card for node in found[0]["nodes"] for card in node["cards"]]
     assert len(cards) == 6
     assert {card["reason"] for card in cards} == {"CardInsufficientMemory"}
     waiting = (await admin.get("/pending", fields="name,message"))["items"]
-    assert [each["name"] for each in waiting] == [each["metadata"]["name"] for each in (full, broken, large)]
+    assert [row["name"] for row in waiting] == [pod["metadata"]["name"] for pod in (full, broken, large)]
     assert waiting[0]["message"] == found[0]["message"]
 
 
@@ -112,12 +116,12 @@ async def test_a_simulation_lands_where_the_verbs_would_place_and_changes_nothin
     ]
     found = await admin.post("/simulate", {"pods": asked})
     assert (found["placed"], found["notPlaced"]) == (3, 1)
-    assert [(each["name"], each["number"], bool(each["node"])) for each in found["pods"]] == [
+    assert [(row["name"], row["number"], bool(row["node"])) for row in found["pods"]] == [
         ("a", 1, True), ("a", 2, True), ("b", 1, True), ("c", 1, False),
     ]  # fmt: skip
     assert found["pods"][3]["reasons"][0]["reason"] == "CardTooSmall"
     pod = await admin.world.create_pod(gpu_mem=1536)
-    scores = {each["Host"]: each["Score"] for each in await admin.world.prioritize(pod, "n1", "n2", "n3")}
+    scores = {score["Host"]: score["Score"] for score in await admin.world.prioritize(pod, "n1", "n2", "n3")}
     assert scores[found["pods"][0]["node"]] == 10
     assert admin.world.used_slices("n1") == [0, 0]
 
@@ -259,7 +263,7 @@ async def test_one_callers_questions_do_not_keep_out_another_callers() -> None:
         with pytest.raises(AdminProblem, match="8 of your questions wait"):
             await process.ask(ClusterSnapshot(1), question, "me")
         assert await process.ask(ClusterSnapshot(1), question, "you") == b"[]"
-    assert [each.result() for each in waiting] == [b"[]"] * 8
+    assert [task.result() for task in waiting] == [b"[]"] * 8
     assert process._waiting == {}
     await process.close()
 
@@ -289,4 +293,4 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
     )
     assert len(found["nodes"]) == 3
     waiting = (await admin.get("/pending", fields="name,message"))["items"]
-    assert {each["message"] for each in waiting} == {found["message"]}
+    assert {row["message"] for row in waiting} == {found["message"]}

@@ -103,7 +103,7 @@ async def test_what_only_the_extender_knows_is_asked_of_it(world: World, kubecon
         assert "CardTooSmall" in json.dumps(found["reasons"])
         done = await http.post("/api/v1/gpus/GPU-n1-0/cordon")
         assert done.status_code == 200, done.text
-    (record,) = [each for each in world.history.records if type(each).__name__ == "AdminAction"]
+    (record,) = [recorded for recorded in world.history.records if type(recorded).__name__ == "AdminAction"]
     assert (record.verb, record.outcome) == ("cordon", "done")  # type: ignore[union-attr]
 
 

@@ -49,8 +49,8 @@ def learned(asked: list[Wanted]) -> DefaultPolicies:
     models, typical = Models(), TypicalPods()
     for model in MODELS:
         models.bit(model)
-    for each in asked:
-        typical.see(room.ask_of(each.request, each.host.cpu_milli, each.host.memory_mib, 256, models))
+    for wanted in asked:
+        typical.see(room.ask_of(wanted.request, wanted.host.cpu_milli, wanted.host.memory_mib, 256, models))
     return DefaultPolicies(demand=typical.demand(lambda _: 5000, 9000, 8), models=models)
 
 
@@ -60,14 +60,14 @@ def test_it_lands_where_the_oracle_lands(data: st.DataObject, policy: PackingPol
     fleet = Fleet()
     fleet.apply(Update([data.draw(views(name)) for name in NAMES]))
     drawn = [data.draw(pods(f"u{n}")) for n in range(data.draw(st.integers(1, 5)))]
-    asked = [Wanted(each.parsed.request, each.host) for each in drawn if each.parsed.request]
+    asked = [Wanted(pod.parsed.request, pod.host) for pod in drawn if pod.parsed.request]
     defaults = replace(learned(asked), node_policy=policy)
     for _ in range(2):
         expected = simulate(asked, fleet.views.values(), defaults)
         with fleet.tried():
             found = list(FleetSimulation(fleet, defaults).land(asked, lambda: None))
             assert dict(fleet.views) == expected.views
-        several = [len(each.request.choosers) > 1 for each in asked]
+        several = [len(wanted.request.choosers) > 1 for wanted in asked]
         for one, other, is_several in zip(found, expected.landings, several, strict=True):
             assert (one.node, one.assignment, one.nearest) == (other.node, other.assignment, other.nearest)
             assert sum(one.counts.values()) == sum(other.counts.values())

@@ -38,7 +38,7 @@ async def idle(recorder: EventRecorder) -> None:
 
 async def posted(world: World) -> list[tuple[str, str, int]]:
     found: list[dict[str, Any]] = json.loads(await world.client.get(EVENTS))["items"]
-    return sorted((each["reason"], each["message"], each["count"]) for each in found)
+    return sorted((event["reason"], event["message"], event["count"]) for event in found)
 
 
 async def test_an_unchanged_message_is_posted_once_and_renewed_before_it_expires(world: World) -> None:

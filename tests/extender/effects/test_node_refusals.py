@@ -62,7 +62,7 @@ async def test_a_node_cannot_have_pods_evicted_that_are_elsewhere_or_without_a_g
     plain = {"metadata": {"name": "plain"}, "spec": {"nodeName": "n1", "containers": [{"name": "c"}]}}
     created = json.loads(await world.client.post(PODS, plain))
     await report(world, "n1", entry(other), entry(waiting), entry(created))
-    assert not any([await is_leaving(world, each) for each in (other, waiting, created)])
+    assert not any([await is_leaving(world, pod) for pod in (other, waiting, created)])
     assert json.loads(await world.client.get("/api/v1/namespaces/default/events"))["items"] == []
 
 
@@ -103,7 +103,7 @@ async def test_a_setting_allows_the_eviction_except_in_spared_namespaces(world: 
     pod, stays = await plain_pod(world), await plain_pod(world, "stays")
     spared = await plain_pod(world, "spared", namespace="kube-system")
     await report(world, "n1", uninvited(pod), uninvited(stays, evict=False), uninvited(spared))
-    assert [await is_leaving(world, each) for each in (pod, stays)] == [True, False]
+    assert [await is_leaving(world, one) for one in (pod, stays)] == [True, False]
     found = json.loads(await world.client.get("/api/v1/namespaces/kube-system/pods/spared"))
     assert "deletionTimestamp" not in found["metadata"]
 
@@ -137,7 +137,7 @@ async def test_a_report_about_a_pod_that_is_not_the_nodes_does_nothing_and_is_re
     await report(world, "n1", uninvited(elsewhere), uninvited(gone), uninvited(other), hostile)
     assert reads == [f"{PODS}/{name}" for name in ("elsewhere", "gone", "replaced")]
     assert json.loads(await get("/api/v1/namespaces/default/events"))["items"] == []
-    assert not any([await is_leaving(world, each) for each in (elsewhere, replaced)])
+    assert not any([await is_leaving(world, pod) for pod in (elsewhere, replaced)])
 
 
 async def test_a_pod_that_cannot_be_read_now_is_read_again(world: World) -> None:

@@ -101,8 +101,8 @@ async def test_a_pod_that_is_seen_to_wait_only_after_a_node_has_changed_is_woken
     pod, too_large = await world.create_pod(gpu_mem=2048), await world.create_pod(gpu_mem=4096)
     await cordon(world, cordoned=True)
     await cordon(world, cordoned=False)
-    for each in (pod, too_large):
-        await refuse(world, each)
+    for refused in (pod, too_large):
+        await refuse(world, refused)
     assert await woken(world) == {pod["metadata"]["name"]}
 
 

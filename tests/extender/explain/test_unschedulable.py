@@ -207,4 +207,4 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     for n in range(NODES, 3 * NODES):
         site.add_node(f"n{n:02}", n)
         node_filter.node(pod, f"n{n:02}")
-    assert max(each.most_grants for each in cached.values()) <= NODES + 1
+    assert max(verdict.most_grants for verdict in cached.values()) <= NODES + 1

@@ -125,12 +125,12 @@ def test_two_gangs_that_need_every_card_are_placed_one_after_the_other() -> None
     stream.step()
     one, two = stream.gang("one"), stream.gang("two")
     assert stream.placed_after(one, LONGEST_WAIT_S) is not None
-    bound = [stream.bind(each, stream.ask(each)) for each in one]
+    bound = [stream.bind(member, stream.ask(member)) for member in one]
     for _ in range(10):
         stream.step()
         assert not stream.ask(two[0])
-    for each in bound:
-        stream.extender.cluster.delete_pod(each)
+    for member in bound:
+        stream.extender.cluster.delete_pod(member)
     assert stream.placed_after(two, LONGEST_WAIT_S) is not None
 
 
@@ -185,7 +185,9 @@ def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     shown = SnapshotInputs(extender.cluster, explaining, extender.tracker, dict, at_once, lambda: "", DefaultPolicies)
     snapshots = Snapshots(shown)
     refused = asyncio.run(snapshots.reserved(pod))
-    assert {name: each.reason for name, each in refused.items()} == dict.fromkeys(NODES, Reason.CARD_KEPT_FOR_GANG)
+    assert {name: refusal.reason for name, refusal in refused.items()} == dict.fromkeys(
+        NODES, Reason.CARD_KEPT_FOR_GANG
+    )
     assert str(extender.binder._reserve(pod, "n1")).startswith("CardKeptForGang: ")
     extender.cluster.holds.now = None
     assert asyncio.run(snapshots.reserved(pod)) == {}

@@ -150,7 +150,7 @@ class Gangs(RuleBasedStateMachine):
         if pod is None or pod.node:
             return uid, ""
         answer = self.run(self.extender.filter.judge(pod, offered, self.pause))
-        fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
+        fitting = [bytes(name).decode().strip('"') for name in answer.fitting()]
         progress, key = None, key_of(pod)
         if key is not None:
             progress = self.extender.tracker.known.get(key)
@@ -187,7 +187,7 @@ class Gangs(RuleBasedStateMachine):
             return
         current = self.truth.get(uid)
         is_open = current is not None and not current.node and not current.is_terminal
-        if any((each.pod.uid, each.node) == (uid, name) for each in self.unknown):
+        if any((posted.pod.uid, posted.node) == (uid, name) for posted in self.unknown):
             return  # posted again: only the outcome of the first one counts here
         if current is not None and (current.node, current.assignment) == (name, chosen):
             self.extender.cluster.release_when_seen(uid, name)  # a Conflict, and the pod shows this very Binding

@@ -66,7 +66,7 @@ async def test_no_card_is_reserved_before_all_members_exist(world: World) -> Non
     pods = await members(world, 3, size=4)
     assert [await reason(world, pod) for pod in pods] == ["GangIncomplete"] * 3
     assert reserved(world) == 0
-    (event,) = [each for each in await world.events() if each["involvedObject"]["uid"] == pods[0]["metadata"]["uid"]]
+    (event,) = [event for event in await world.events() if event["involvedObject"]["uid"] == pods[0]["metadata"]["uid"]]
     assert event["reason"] == "GangIncomplete"
     assert event["message"] == (
         "gang train of 4 pods: 3 exist; waits for 1 more pod of its namespace with vgpu.io/gang: train"
@@ -131,7 +131,7 @@ async def test_no_member_is_bound_before_all_have_come(world: World) -> None:
 async def test_a_member_is_not_bound_to_another_node_than_the_planned_one(world: World) -> None:
     pods = await members(world, 2)
     node = await node_of(world, pods[0])
-    other = next(each for each in ("n1", "n2", "n3") if each != node)
+    other = next(name for name in ("n1", "n2", "n3") if name != node)
     assert (await world.bind(pods[0], other)).startswith("GangWaits")
 
 
@@ -217,7 +217,7 @@ async def test_a_plan_that_lost_a_member_ends_although_enough_members_are_left(w
 async def test_a_node_that_kube_scheduler_does_not_offer_is_planned_no_more(world: World) -> None:
     pods = await members(world, 2)
     node = str(await node_of(world, pods[0]))
-    others = [each for each in ("n1", "n2", "n3") if each != node]
+    others = [name for name in ("n1", "n2", "n3") if name != node]
     (moved,) = (await world.filter(pods[1], *others))["NodeNames"]
     assert moved in others
     assert reserved(world) == 2

@@ -43,13 +43,15 @@ def planned(extender: Extender, members: list[WatchedPod], step: int, change: An
         extender.cluster.upsert_pod(member)
     answer = asyncio.run(extender.filter.judge(members[0], NODES, pause))
     assert count >= step, "the change happened"
-    fitting = [bytes(each).decode().strip('"') for each in answer.fitting()]
+    fitting = [bytes(name).decode().strip('"') for name in answer.fitting()]
     return fitting[0] if fitting else str(next(iter(answer.reasons)))
 
 
 def taken_on(extender: Extender, name: str, bound: list[WatchedPod]) -> usage.Usages:
-    held: list[Any] = [(each.request, each.assignment) for each in extender.cluster._reservations.on(name)]
-    held += [(each.parsed.request, each.assignment) for each in bound if each.node == name]
+    held: list[Any] = [
+        (reservation.request, reservation.assignment) for reservation in extender.cluster._reservations.on(name)
+    ]
+    held += [(member.parsed.request, member.assignment) for member in bound if member.node == name]
     return usage.on_node(node(name), held)
 
 
@@ -63,8 +65,8 @@ def test_a_card_that_is_taken_in_a_pause_is_not_planned(step: int) -> None:
     assert found in NODES
     assert extender.cluster.count_reservations() == 3
     for name in NODES:
-        for each in taken_on(extender, name, [other]).values():
-            assert each.wholes + (each.shares > 0) <= 1
+        for used in taken_on(extender, name, [other]).values():
+            assert used.wholes + (used.shares > 0) <= 1
 
 
 @pytest.mark.parametrize("step", [1, 5, 9])
@@ -102,8 +104,8 @@ def test_a_plan_that_is_completed_in_part_is_given_up_when_the_member_asked_abou
 def test_two_gangs_that_are_asked_about_at_once_are_planned_one_after_the_other() -> None:
     extender = Extender(Clock(), None)
     gangs = {gang: [pod(f"{gang}{n}", gang, 3, gpu=1) for n in range(3)] for gang in ("one", "two")}
-    for each in (*gangs["one"], *gangs["two"]):
-        extender.cluster.upsert_pod(each)
+    for member in (*gangs["one"], *gangs["two"]):
+        extender.cluster.upsert_pod(member)
 
     async def ask() -> list[bool]:
         calls = (extender.filter.judge(pods[0], NODES, asyncio.sleep) for pods in gangs.values())

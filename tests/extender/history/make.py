@@ -42,7 +42,7 @@ def decision(
         at_ms - waited_ms,
         PodOwner("Deployment", owner),
         labels or {},
-        tuple(ContainerShare("main", each.gpu, each.memory_mib, each.cores or None, each.whole) for each in cards),
+        tuple(ContainerShare("main", share.gpu, share.memory_mib, share.cores or None, share.whole) for share in cards),
         cards,
         {"CardInsufficientMemory": 2},
         source,

@@ -123,10 +123,10 @@ def test_two_replicas_that_write_at_once_double_nothing(url: str, tmp_path: Path
     pipelines = [Pipeline(engine, tmp_path / f"home-{n}") for n, engine in enumerate(engines)]
     recorded: list[Record] = [make.decision(n, MONDAY + n) for n in range(500)]
     recorded += [make.end(n, MONDAY + HOUR + n) for n in range(500)]
-    for each in pipelines:
-        each.now = MONDAY + 3 * HOUR
-        each.record(*recorded)
-    threads = [threading.Thread(target=each.drain_all) for each in pipelines]
+    for drain in pipelines:
+        drain.now = MONDAY + 3 * HOUR
+        drain.record(*recorded)
+    threads = [threading.Thread(target=drain.drain_all) for drain in pipelines]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -191,4 +191,4 @@ def test_a_database_that_is_too_large_loses_its_oldest_days(pipeline: Pipeline) 
     retention.purge(pipeline.engine, Retention(90, 1000, 500_000), pipeline.now)
     left = pipeline.events()
     assert 0 < len(left) < 800
-    assert left[-1].at_ms == max(each.at_ms for each in left) >= MONDAY + 3 * day
+    assert left[-1].at_ms == max(event.at_ms for event in left) >= MONDAY + 3 * day

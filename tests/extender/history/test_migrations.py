@@ -73,7 +73,7 @@ def test_replicas_that_start_at_once_wait_for_each_other(url: str) -> None:
         except BaseException as error:  # noqa: BLE001 - every failure of a thread is the test's
             errors.append(error)
 
-    threads = [threading.Thread(target=migrate, args=[each]) for each in engines]
+    threads = [threading.Thread(target=migrate, args=[to_migrate]) for to_migrate in engines]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -284,7 +284,7 @@ async def test_a_deployment_is_scaled_to_zero_once_all_its_pods_are_idle_and_its
     assert await replicas_of(idle, deployment) == 0
     assert "IdleScaledToZero" in await idle.reasons("Deployment")
     kept = json.loads(await idle.world.client.get(f"{MAPS}/{sizes.NAME}"))["data"]
-    (size,) = (json.loads(each) for each in kept.values())
+    (size,) = (json.loads(size) for size in kept.values())
     assert (size["kind"], size["name"], size["replicas"]) == ("Deployment", deployment["metadata"]["name"], 2)
     assert not any([await idle.is_leaving(pod) for pod in pods])  # that is the Deployment's controller's work
 
@@ -307,9 +307,9 @@ async def test_nobody_scales_an_owner_by_a_pod_alone(idle: Idle) -> None:
         await idle.run_pod(SCALE),
     ]
     await idle.idle(40, *pods)
-    assert [await replicas_of(idle, each) for each in (plain, asking)] == [1, 1]
+    assert [await replicas_of(idle, owner) for owner in (plain, asking)] == [1, 1]
     found = [await owners.find(idle.world.client, idle.known(pod)) for pod in pods]
-    assert [each and each.name for each in found] == [plain["metadata"]["name"], None, None]
+    assert [pod and pod.name for pod in found] == [plain["metadata"]["name"], None, None]
     assert "IdleActionFailed" in await idle.reasons()
 
 

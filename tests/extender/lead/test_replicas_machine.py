@@ -174,7 +174,12 @@ class Replicas(RuleBasedStateMachine):
     def bind(self, uid: str, node: str, outcome: str) -> None:
         leader = self.leader
         known = leader.cluster.objects.pods.get(uid, self.truth.get(uid))
-        if known is None or known.node or uid not in self.truth or any(each.pod.uid == uid for each in self.unknown):
+        if (
+            known is None
+            or known.node
+            or uid not in self.truth
+            or any(posted.pod.uid == uid for posted in self.unknown)
+        ):
             return
         chosen = leader.binder._reserve(known, node)
         if isinstance(chosen, str):
@@ -188,15 +193,15 @@ class Replicas(RuleBasedStateMachine):
             ends = self.clock.seconds + binding_outcome.REQUEST_EXPIRY_S
             self.unknown.append(Posted(leader, known, node, chosen, ends, outcome == "late"))
 
-    @precondition(lambda self: any(self.may_commit(each) for each in self.unknown))
+    @precondition(lambda self: any(self.may_commit(posted) for posted in self.unknown))
     @rule()
     def a_late_binding_is_carried_out(self) -> None:
-        posted = next(each for each in self.unknown if self.may_commit(each))
+        posted = next(posted for posted in self.unknown if self.may_commit(posted))
         self.commit(posted.pod, posted.node, posted.assignment)
 
     @rule()
     def the_pods_of_open_bindings_are_read(self) -> None:
-        for posted in [each for each in self.unknown if each.ends <= self.clock.seconds]:
+        for posted in [posting for posting in self.unknown if posting.ends <= self.clock.seconds]:
             self.unknown.remove(posted)
             self.read(posted)
 
@@ -233,7 +238,7 @@ class Replicas(RuleBasedStateMachine):
         old, new = self.replicas
         self.time_passes(binding_outcome.REQUEST_EXPIRY_S)
         if restarts:
-            self.unknown = [each for each in self.unknown if each.by is not old]
+            self.unknown = [posted for posted in self.unknown if posted.by is not old]
             old = Replica(self.clock)
             self.list_anew(old)
         self.replicas = [new, old]
@@ -257,7 +262,7 @@ class Replicas(RuleBasedStateMachine):
     def held(self) -> list[tuple[WatchedPod, str, Assignment]]:
         """The pods that hold cards, or may still be bound to them."""
         bound = [(pod, pod.node, pod.assignment) for pod in self.truth.values() if pod.node]
-        open_ = [(each.pod, each.node, each.assignment) for each in self.unknown if self.may_commit(each)]
+        open_ = [(posted.pod, posted.node, posted.assignment) for posted in self.unknown if self.may_commit(posted)]
         return [(pod, node, held) for pod, node, held in (*bound, *open_) if isinstance(held, Assignment)]
 
     @invariant()
@@ -276,7 +281,7 @@ class Replicas(RuleBasedStateMachine):
         for pod, _, mine in everyone:
             request = pod.parsed.request
             if request is not None and request.options.anti_affinity:
-                others = [each for each in everyone if each[0].uid != pod.uid and each[0].scheduling.labels]
+                others = [other for other in everyone if other[0].uid != pod.uid and other[0].scheduling.labels]
                 assert not any(mine.gpus() & held.gpus() for _, _, held in others)
 
     def teardown(self) -> None:

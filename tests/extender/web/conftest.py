@@ -18,7 +18,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    executable = next((found for each in NAMES if (found := shutil.which(each))), None)
+    executable = next((found for name in NAMES if (found := shutil.which(name))), None)
     if executable is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium is installed: apt-get install chromium")
