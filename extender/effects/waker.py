@@ -1,13 +1,14 @@
 """Wakes pods that wait for something that kube-scheduler does not see.
 
-kube-scheduler tries a refused pod again after an event about a pod or a Node, and else after five minutes. A GPUNode or
-a Lease is nothing to it. So when a node can take more than before (its card is uncordoned, or healthy again, or its
-device plugin is back), the pods that now fit on it are touched: a condition in the pod's status changes, and
-kube-scheduler tries the pod again.
+kube-scheduler tries a refused pod again after an event about a pod or a Node, and otherwise after five minutes. It does
+not watch GPUNodes and Leases. So when a node can take more than before (its card is uncordoned, or healthy again, or its
+device plugin is back), the pods that now fit on it are touched: this program changes a condition in the pod's status,
+and kube-scheduler tries the pod again because the pod has changed.
 
-A pod may be refused just before a node can take it, and be seen to wait only afterwards: so the nodes of the last
-seconds are tried again for each pod that begins to wait. And kube-scheduler may see a Node that offers more before this
-program does, and have the pod refused once more: so Nodes count, too.
+Two races need care. A pod may be refused just before a node can take it, and the watch shows only afterwards that the
+pod waits: so each pod that begins to wait is also tried on the nodes that changed in the last seconds. And
+kube-scheduler may see a Node that offers more before this program sees it, so that the pod is refused once more: so pods
+are also woken when a Node offers more.
 
 Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
 node can take. A token bucket limits the writes.

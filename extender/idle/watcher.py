@@ -101,7 +101,10 @@ class IdleWatcher:
         self.verdicts.forget(uid)
 
     async def run(self, leader: Leader, actions: Mapping[IdleAction, Act], count: Callable[[str, str], None]) -> None:
-        """Draw the consequences as long as this replica leads, until cancelled; `count` takes action and outcome."""
+        """Carry out the verdicts (warn, act, take a warning back) while this replica leads, until cancelled.
+
+        `count` is called with the action and its outcome.
+        """
         while True:
             await self._is_due.wait()
             self._is_due.clear()

@@ -99,10 +99,10 @@ class Feed:
         self._all(card_changes.removed(gone, self._now_ms()))
 
     def mark(self, silence_s: float) -> None:
-        """Record until when the watch of pods has shown the cluster, and the refusals that are due.
+        """Record the time up to which the watch of pods has shown all changes, and the refusals that are due.
 
-        Call it every `MARK_S`, with the seconds since the API server sent anything. Pods that end from then on, and
-        that no watch shows any more, have an end that nobody saw.
+        Call it every `MARK_S`; `silence_s` is how long ago the API server last sent anything. A pod that the next
+        list lacks has ended at an unknown time after the last mark: no watch has shown its end.
         """
         if self._has_begun:
             self._seen_ms = self._now_ms() - int(1000 * silence_s)
