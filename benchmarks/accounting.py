@@ -127,13 +127,13 @@ def measure(tenants: Sequence[AccountedTenant], seconds: float, *, is_traced: bo
         BenchmarkNode() as node,
         _started(tenants, node, seconds, folder, is_traced) as all_,
     ):
-        containers = {each.tenant.name: (each.env, (each.pid,)) for each in all_ if each.tenant.policy}
+        containers = {running.tenant.name: (running.env, (running.pid,)) for running in all_ if running.tenant.policy}
         with Accounts(containers) as accounts:
-            for each in all_:
-                each.go()
-            answers = [each.answer() for each in all_]
-        spans = [each.spans(answer) for each, answer in zip(all_, answers, strict=True)]
-        yield from _rows([each.tenant for each in all_], spans, accounts.seconds, is_traced=is_traced)
+            for running in all_:
+                running.go()
+            answers = [running.answer() for running in all_]
+        spans = [running.spans(answer) for running, answer in zip(all_, answers, strict=True)]
+        yield from _rows([running.tenant for running in all_], spans, accounts.seconds, is_traced=is_traced)
 
 
 @contextmanager
@@ -146,12 +146,12 @@ def _started(
             env = node.container(tenant.cores, tenant.policy) if tenant.policy else native_env()
             trace = Path(folder) / str(number) if is_traced else None
             running.append(Running(tenant, env, seconds, trace))
-        for each in running:
-            each.answer()
+        for started in running:
+            started.answer()
         yield running
     finally:
-        for each in running:
-            each.end()
+        for started in running:
+            started.end()
 
 
 def _rows(
@@ -161,16 +161,16 @@ def _rows(
     *,
     is_traced: bool,
 ) -> Iterator[ResultRow]:
-    for tenant, each in zip(tenants, spans, strict=True):
+    for tenant, kernels in zip(tenants, spans, strict=True):
         if tenant.policy:
             details = {"sampled": accounts["sampled"][tenant.name]}
             yield ResultRow(
-                id=tenant.name, value=accounts["gpu"][tenant.name], unit="s", native=union_s(each), details=details
+                id=tenant.name, value=accounts["gpu"][tenant.name], unit="s", native=union_s(kernels), details=details
             )
-    others = [each for tenant, each in zip(tenants, spans, strict=True) if not tenant.policy]
+    others = [kernels for tenant, kernels in zip(tenants, spans, strict=True) if not tenant.policy]
     yield ResultRow(id="others", value=accounts["card"]["others"], unit="s", native=sum(map(union_s, others)))
     total = sum(accounts["gpu"].values()) + accounts["card"]["others"]
-    traced = union_s(span for each in spans for span in each) if is_traced else sum(map(union_s, spans))
+    traced = union_s(span for kernels in spans for span in kernels) if is_traced else sum(map(union_s, spans))
     error = 100 * abs(total - traced) / traced if traced else 100.0
     fault = "" if error <= GOAL_PERCENT else f"{error:.2f} % off the trace"
     yield ResultRow(

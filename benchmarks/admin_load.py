@@ -198,7 +198,7 @@ def children(parent: int) -> list[int]:
         with contextlib.suppress(OSError):
             if f"\nPPid:\t{parent}\n" in status.read_text():
                 found.append(int(status.parent.name))
-    return found + [each for child in found for each in children(child)]
+    return found + [pid for child in found for pid in children(child)]
 
 
 def send(number: signal.Signals, pids: Iterable[int]) -> None:
@@ -274,7 +274,7 @@ def line(kind: str, rounds: Sequence[CallRound]) -> str:
     """Return the table's line of a load."""
     if not rounds:
         return f"{kind:<14} other programs used the machine in every round"
-    alone, beside = [ms for each in rounds for ms in each.healthy], [ms for each in rounds for ms in each.failing]
+    alone, beside = [ms for calls in rounds for ms in calls.healthy], [ms for calls in rounds for ms in calls.failing]
     ratio = quantile_ratio.of(rounds)
     p50 = f"{statistics.median(alone):>11.2f}{statistics.median(beside):>7.2f}"
     p99 = f"{quantile_ratio.p99(alone):>11.2f}{quantile_ratio.p99(beside):>7.2f}{max(beside):>7.1f}"

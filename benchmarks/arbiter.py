@@ -124,9 +124,9 @@ def turn_rows(turns: Sequence[Document]) -> Iterator[result.ResultRow]:
 
 def idle_rows(idle: Sequence[Document]) -> Iterator[result.ResultRow]:
     """Yield a row for each number of idle containers."""
-    for each in idle:
-        row_id = result.slug("arbiter", f"{each['containers']} idle")
-        yield result.ResultRow(id=row_id, value=each["processor_percent"], unit="%")
+    for document in idle:
+        row_id = result.slug("arbiter", f"{document['containers']} idle")
+        yield result.ResultRow(id=row_id, value=document["processor_percent"], unit="%")
 
 
 def table(turns: Sequence[Document], idle: Sequence[Document]) -> str:

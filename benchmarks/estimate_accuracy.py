@@ -183,7 +183,7 @@ def without_card(case: EstimateCase) -> Iterator[AccuracyRow]:
             loss, logits = loss_of(case, model, inputs)
         if not case.plan.checkpointing:
             saved[logits.untyped_storage()._cdata] = logits.untyped_storage()  # noqa: SLF001
-            kept = sum(each.nbytes() for each in saved.values())
+            kept = sum(storage.nbytes() for storage in saved.values())
             yield AccuracyRow(
                 case.name, "saved activations", memory.estimate(case.estimate, case.plan).activations, kept
             )
@@ -207,7 +207,9 @@ def _peaks(case: EstimateCase) -> Iterator[AccuracyRow]:
                 for _ in range(2):
                     tracker.reset_mod_stats()
                     _step(case, model, optimizer, inputs)
-        (found,) = (each for device, each in tracker.get_tracker_snapshot("peak").items() if device.type == "cpu")
+        (found,) = (
+            snapshot for device, snapshot in tracker.get_tracker_snapshot("peak").items() if device.type == "cpu"
+        )
         total = next(size for kind, size in found.items() if str(kind).endswith("Total"))
         wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).peak
         yield AccuracyRow(case.name, f"peak with {name}", wanted, total)
@@ -228,13 +230,13 @@ def _states(case: EstimateCase, parameters: list[Any]) -> Iterator[AccuracyRow]:
         optimizer = make(parameters)
         optimizer.step()
         kept = [
-            each
+            value
             for state in optimizer.state.values()
-            for each in state.values()
-            if torch.is_tensor(each) and each.dim()
+            for value in state.values()
+            if torch.is_tensor(value) and value.dim()
         ]
         wanted = memory.estimate(case.estimate, replace(case.plan, optimizer=name)).optimizer
-        yield AccuracyRow(case.name, f"states of {name}", wanted, sum(each.nbytes for each in kept))
+        yield AccuracyRow(case.name, f"states of {name}", wanted, sum(tensor.nbytes for tensor in kept))
 
 
 def on_card(case: EstimateCase) -> Iterator[AccuracyRow]:

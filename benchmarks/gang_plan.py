@@ -107,8 +107,8 @@ def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) 
     member_filter = MemberFilter(tracker, PlanMaker(tracker, candidates, defaults, Leading(), cluster.now), Leading())
     node_filter = Filter(cluster, defaults, gangs=member_filter)
     made = [member(number, pods, SHARE_MIB if share else populated.MEMORY_MIB) for number in range(pods)]
-    for each in made:
-        cluster.upsert_pod(each)
+    for pod in made:
+        cluster.upsert_pod(pod)
     named = list(cluster.objects.gpunodes)
     return asyncio.run(_asked(cluster, node_filter, made, named))
 

@@ -237,7 +237,7 @@ def check(url: str, pods: int) -> None:
         if not cursor:
             break
     engine.dispose()
-    decided = [event.pod.name for _, event in sorted(found, key=lambda each: each[0]) if isinstance(event, Decision)]
+    decided = [event.pod.name for _, event in sorted(found, key=lambda entry: entry[0]) if isinstance(event, Decision)]
     assert decided == [f"p{n}" for n in range(pods)], f"{len(decided)} of {pods} pods, or not in order"
 
 
@@ -304,7 +304,9 @@ def rows(found: dict[str, Calls], asked: argparse.Namespace) -> list[result.Resu
 
 def _rows(case: str, verb: str, calls: Calls, load: dict[str, Any]) -> Iterator[result.ResultRow]:
     rounds = calls.rounds(verb)
-    healthy, failing = ([ms for each in rounds for ms in times(each)] for times in (_healthy, _failing))
+    healthy, failing = (
+        [ms for calls_of_round in rounds for ms in times(calls_of_round)] for times in (_healthy, _failing)
+    )
     for name, of in (("p50", statistics.median), ("p99", quantile_ratio.p99)):
         details = load | {"calls": len(failing)}
         row_id = f"history-faults.{case}.{verb}.{name}"
@@ -314,12 +316,12 @@ def _rows(case: str, verb: str, calls: Calls, load: dict[str, Any]) -> Iterator[
     yield result.ResultRow(id=f"history-faults.{case}.{verb}.ratio", value=ratio.value, unit="ratio", details=details)
 
 
-def _healthy(each: CallRound) -> Sequence[float]:
-    return each.healthy
+def _healthy(calls: CallRound) -> Sequence[float]:
+    return calls.healthy
 
 
-def _failing(each: CallRound) -> Sequence[float]:
-    return each.failing
+def _failing(calls: CallRound) -> Sequence[float]:
+    return calls.failing
 
 
 def line(row: result.ResultRow) -> str:

@@ -52,7 +52,7 @@ class NvmlCard:
     def process_mib(self) -> float:
         """Return the memory of the processes that compute on the card, in MiB."""
         listed = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-        return sum(each.usedGpuMemory or 0 for each in listed) / 2**20
+        return sum(process.usedGpuMemory or 0 for process in listed) / 2**20
 
 
 def entries(log: Path) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def _target_rows(
     )
     yield ResultRow(id=slug(name, "settling"), value=settling_s(samples, target), unit="s")
     yield ResultRow(id=slug(name, "memory"), value=memory, unit="MiB")
-    sleeps = sum(each["message"].startswith("Sleep") for each in log)
+    sleeps = sum(entry["message"].startswith("Sleep") for entry in log)
     yield ResultRow(
         id=slug(name, "sleeps"), value=sleeps, unit="times", goal="0", fault="slept alone" if sleeps else ""
     )
@@ -140,7 +140,7 @@ def _beside_rows(
     part = 100 * rate / alone
     fault = "" if part >= 98 else f"{part:.1f} %"  # noqa: PLR2004 - the goal
     yield ResultRow(id=slug(name, "rate"), value=part, unit="% of alone", goal="98 %", fault=fault)
-    events = [(datetime.fromisoformat(each["time"]).timestamp(), each["message"]) for each in log]
+    events = [(datetime.fromisoformat(entry["time"]).timestamp(), entry["message"]) for entry in log]
     slept = [at - begun for at, text in events if text.startswith("Sleep") and at >= begun - SETTLED_S / 2]
     back = [at - ended for at, text in events if text.startswith("Idle") and at > ended]
     told = {"log": [f"{at - begun:+.2f} {text}"[:90] for at, text in events][-40:]}

@@ -73,7 +73,7 @@ def of_pairs(part: str, only: str, seconds: float, rounds: int) -> Rows:
 
 def of_loads(only: str, seconds: float, rounds: int) -> Rows:
     """Measure and print the pairs of C loads."""
-    return scenario.table([each for each in loads.scenarios(seconds) if only in each.name], rounds, has_head=False)
+    return scenario.table([pair for pair in loads.scenarios(seconds) if only in pair.name], rounds, has_head=False)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()
     record = ResultRecorder(asked.json, "live_diagnosis", SOURCES)
-    for row in measure([each for each in CASES if asked.only in each.id], asked.gpu):
+    for row in measure([case for case in CASES if asked.only in case.id], asked.gpu):
         record.add(row)
         said = "" if row.native is None else f"said at most {row.native:.1f}"
         print(f"{row.id:28} {row.value or 0:6.2f} {row.unit:6} {row.goal:22} {said} {row.fault}", flush=True)

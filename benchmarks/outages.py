@@ -27,10 +27,10 @@ def rows(summary: str) -> Iterator[ResultRow]:
     found = [match for match in map(LINE.fullmatch, summary.splitlines()) if match]
     if not found:
         raise ValueError("the summary has no line `fault count median worst failed`")
-    for each in found:
-        details = {"count": int(each["count"]), "failed": int(each["failed"])}
-        name = slug("outage", each["fault"])
-        yield ResultRow(id=name, value=float(each["median"]), unit="s", worst=float(each["worst"]), details=details)
+    for match in found:
+        details = {"count": int(match["count"]), "failed": int(match["failed"])}
+        name = slug("outage", match["fault"])
+        yield ResultRow(id=name, value=float(match["median"]), unit="s", worst=float(match["worst"]), details=details)
 
 
 def main() -> int:

@@ -53,5 +53,5 @@ def of(rounds: Sequence[CallRound], seed: int = 1) -> Ratio:
 
 
 def _ratio(rounds: Sequence[CallRound]) -> float:
-    failing = list(chain.from_iterable(each.failing for each in rounds))
-    return p99(failing) / p99(list(chain.from_iterable(each.healthy for each in rounds)))
+    failing = list(chain.from_iterable(calls.failing for calls in rounds))
+    return p99(failing) / p99(list(chain.from_iterable(calls.healthy for calls in rounds)))

@@ -152,7 +152,7 @@ def writes(audit: Path, since: int, namespace: str) -> int:
     """Return how often pods of a namespace were written, from the API server's audit log."""
     events = (json.loads(line) for line in audit.read_bytes()[since:].splitlines())
     about = (event.get("objectRef") or {} for event in events)
-    return sum(each.get("resource") == "pods" and each.get("namespace") == namespace for each in about)
+    return sum(reference.get("resource") == "pods" and reference.get("namespace") == namespace for reference in about)
 
 
 def bound_between(cluster: GpuCluster, namespace: str, count: int) -> tuple[float, float]:

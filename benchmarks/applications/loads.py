@@ -78,7 +78,8 @@ def _long() -> Scenario:
         loads = [TimedLoad("steady", SHORT_US), TimedLoad("steady", LONG_US)]
         answers = run_together(list(zip(loads, envs, strict=True)), LONG_SECONDS)
         return {
-            f"fixed {cores} %": share(each, load.us) for cores, each, load in zip((30, 60), answers, loads, strict=True)
+            f"fixed {cores} %": share(answer, load.us)
+            for cores, answer, load in zip((30, 60), answers, loads, strict=True)
         }
 
     goals = {"fixed 30 %": near(30, 3), "fixed 60 %": near(60, 3)}

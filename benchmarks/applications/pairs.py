@@ -237,11 +237,11 @@ def measure(part: str, pairs: Sequence[Pair], seconds: float, rounds: int) -> It
         stage.start(pairs)
         for pair in pairs:
             every = [stage.round(pair, seconds) for _ in range(rounds)]
-            native = {name: statistics.median(each.native[name] for each in every) for name in every[0].native}
+            native = {name: statistics.median(measured.native[name] for measured in every) for name in every[0].native}
             wanted = goals(pair, native)
-            yield from _alone_rows(part, pair, [each.alone for each in every])
+            yield from _alone_rows(part, pair, [measured.alone for measured in every])
             for name in every[0].ours:
-                values = [each.ours[name] for each in every]
+                values = [measured.ours[name] for measured in every]
                 goal = wanted.get(name, SHOWN)
                 yield ScenarioFigure(part, pair.name, name, goal, native.get(name), values, seconds, 0.0)
 

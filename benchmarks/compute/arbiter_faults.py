@@ -50,9 +50,9 @@ def _scenario(
         try:
             every = feed_together([(WORK, env) for env in envs], seconds, lambda begin_ns: happens(place, begin_ns))
         finally:
-            for each in hostile:
-                each.kill()
-                each.wait()
+            for client in hostile:
+                client.kill()
+                client.wait()
         shares = {f"fixed {cores} %": 100 * fed.share for cores, fed in zip(CORES, every, strict=True)}
         return {**shares, LONGEST: max(fed.longest_ms for fed in every)}
 

@@ -141,10 +141,10 @@ def threads(program: HazardProgram) -> str:
         shares.append(program.feed(1.5, None, "_ptsz"))
 
     every = [threading.Thread(target=one) for _ in range(THREADS)]
-    for each in every:
-        each.start()
-    for each in every:
-        each.join()
+    for thread in every:
+        thread.start()
+    for thread in every:
+        thread.join()
     return "" if len(shares) == THREADS else f"{len(shares)} threads ended well"
 
 
@@ -215,7 +215,7 @@ def holders_die(program: HazardProgram) -> str:
 
 
 HAZARDS: dict[str, Callable[[HazardProgram], str]] = {
-    each.__name__: each for each in (streams_end, contexts_end, forks, threads, captures, changes, holders_die)
+    hazard.__name__: hazard for hazard in (streams_end, contexts_end, forks, threads, captures, changes, holders_die)
 }
 
 

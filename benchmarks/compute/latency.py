@@ -48,7 +48,7 @@ def _inference(
     name: str, infer: TimedLoad, asked: Sequence[tuple[int | None, str]], burner: FeederLoad, seconds: float
 ) -> Scenario:
     def measure(place: LaunchPlace) -> Figures:
-        envs = [place.container(*each) for each in asked]
+        envs = [place.container(*share_asked) for share_asked in asked]
         inferences, burner_work = run_together([(infer, envs[0]), (burner, envs[1])], seconds)
         p50, p99 = _percentiles(inferences["times_us"])
         alone50, alone99 = _alone(infer, seconds)

@@ -144,9 +144,9 @@ class Feeder:
 def feed(load: FeederLoad, seconds: float, env: Mapping[str, str], processes: int = 1) -> Fed:
     """Run the load in one process, or in several of one container, whose shares are added."""
     if processes > 1:
-        each = feed_together([(load, env)] * processes, seconds)
+        results = feed_together([(load, env)] * processes, seconds)
         spent = seconds + (WARM_NS + TAIL_NS) / 1e9
-        return Fed(sum(fed.share for fed in each), max(fed.longest_ms for fed in each), spent)
+        return Fed(sum(fed.share for fed in results), max(fed.longest_ms for fed in results), spent)
     feeder = Feeder(load, seconds, _calibrated(load, env))
     feeder.await_start()
     begun = time.monotonic()

@@ -186,7 +186,9 @@ HAZARDS = {
     "arbiter_killed": Hazard(ONE, _arbiter(_kill_arbiter), GOES, has_native=False),
     "arbiter_stopped": Hazard(ONE, _arbiter(_stop_arbiter), GOES, has_native=False),
     "arbiter_restarted": Hazard(ONE, _arbiter(_kill_arbiter, BenchmarkNode.start_arbiter), GOES, has_native=False),
-    "streams": Hazard([("streams", {"CUDA_DEVICE_MAX_CONNECTIONS": each}) for each in CONNECTIONS], _streams, STREAMS),
+    "streams": Hazard(
+        [("streams", {"CUDA_DEVICE_MAX_CONNECTIONS": connections}) for connections in CONNECTIONS], _streams, STREAMS
+    ),
 }
 
 

@@ -54,7 +54,7 @@ def tenants(seconds: float, *, quick: bool) -> list[Scenario]:
     """Each of `TENANTS`; only the first two when `quick`."""
     chosen = list(TENANTS.items())[: 2 if quick else None]
     bounds = {"eight of 12": at_most(EIGHT_MS)}
-    return [scenario("tenants", name, each, seconds, bounds.get(name, SHOWN)) for name, each in chosen]
+    return [scenario("tenants", name, containers, seconds, bounds.get(name, SHOWN)) for name, containers in chosen]
 
 
 def halves(seconds: float) -> list[Scenario]:
@@ -75,17 +75,19 @@ def eight(seconds: float) -> list[Scenario]:
     return [scenario("tenants", "eight of 12", EIGHT, seconds, at_most(EIGHT_MS))]
 
 
-def scenario(part: str, name: str, each: Sequence[ShareTenant], seconds: float, longest: Goal = SHOWN) -> Scenario:
+def scenario(
+    part: str, name: str, containers: Sequence[ShareTenant], seconds: float, longest: Goal = SHOWN
+) -> Scenario:
     """Return the scenario of these containers together, with a figure for each that has a load."""
-    working = [tenant for tenant in each if tenant.load]
+    working = [tenant for tenant in containers if tenant.load]
     labels = [f"{number}: {tenant.policy} {tenant.cores or 0} %" for number, tenant in enumerate(working, 1)]
 
     def measure(place: LaunchPlace) -> Figures:
-        envs = [place.container(tenant.cores, tenant.policy) for tenant in each]
-        idle = [Feeder(WORK, 0, env) for tenant, env in zip(each, envs, strict=True) if tenant.load is None]
+        envs = [place.container(tenant.cores, tenant.policy) for tenant in containers]
+        idle = [Feeder(WORK, 0, env) for tenant, env in zip(containers, envs, strict=True) if tenant.load is None]
         for feeder in idle:
             feeder.await_start()
-        loads = [(tenant.load, env) for tenant, env in zip(each, envs, strict=True) if tenant.load]
+        loads = [(tenant.load, env) for tenant, env in zip(containers, envs, strict=True) if tenant.load]
         every = feed_together(loads, seconds)
         for feeder in idle:
             feeder.end()

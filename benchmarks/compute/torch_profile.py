@@ -22,7 +22,7 @@ def main() -> None:
             step()
         torch.cuda.synchronize()
     on_card = [event for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    print(json.dumps({"seen": dict(sorted(Counter(each.name for each in on_card).items()))}))
+    print(json.dumps({"seen": dict(sorted(Counter(event.name for event in on_card).items()))}))
 
 
 if __name__ == "__main__":

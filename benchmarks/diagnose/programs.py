@@ -56,7 +56,7 @@ def convolutions() -> Any:
 
 def perceptron(width: int, layers: int) -> Any:
     """Return a stack of linear layers."""
-    return nn.Sequential(*(each for _ in range(layers) for each in (nn.Linear(width, width), nn.ReLU()))).cuda()
+    return nn.Sequential(*(layer for _ in range(layers) for layer in (nn.Linear(width, width), nn.ReLU()))).cuda()
 
 
 class DecoderBlock(nn.Module):  # type: ignore[misc]
@@ -73,8 +73,8 @@ class DecoderBlock(nn.Module):  # type: ignore[misc]
         """Return x after attention and the feed-forward layer."""
         batch, length, width = x.shape
         q, k, v = (
-            each.view(batch, length, self.heads, -1).transpose(1, 2)
-            for each in self.qkv(self.norms[0](x)).split(width, 2)
+            part.view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in self.qkv(self.norms[0](x)).split(width, 2)
         )
         mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
@@ -243,8 +243,8 @@ def _graphed(forward: Callable[[], Any]) -> Callable[[], Any]:
 
 
 PROGRAMS: dict[str, Callable[..., Steps]] = {
-    each.__name__: each
-    for each in (
+    program.__name__: program
+    for program in (
         gpt,
         power,
         imagenet,

@@ -42,7 +42,7 @@ class GptBlock(nn.Module):  # type: ignore[misc]
 
     def attend(self, x: Any) -> Any:
         batch, tokens, hidden = x.shape
-        parts = (each.view(batch, tokens, self.heads, -1).transpose(1, 2) for each in self.qkv(x).split(hidden, dim=2))
+        parts = (part.view(batch, tokens, self.heads, -1).transpose(1, 2) for part in self.qkv(x).split(hidden, dim=2))
         q, k, v = parts
         begin = 0
         if self.cache is not None:

@@ -95,10 +95,10 @@ def _measure(watcher: Watcher, worker: Worker, name: str) -> NativeCost:
         taken.append(worker.take(STEP, name))
         used.append(watcher.used())
     hidden = max(0, used[2] - used[0] - (watcher.used_by(worker.pid) - own)) // 2
-    for each in taken:
-        if not each.result:
-            worker.give(each.id)
+    for step in taken:
+        if not step.result:
+            worker.give(step.id)
     kept = max(0, watcher.used() - used[0]) // 2
     least = 0 if name in WHOLE_CONTEXTS else STEP
-    answer = next((each for each in taken if each.result), taken[-1])
+    answer = next((step for step in taken if step.result), taken[-1])
     return NativeCost(name, answer, max(used[2] - used[1], least), max(used[1] - used[0], least), kept, hidden)

@@ -15,7 +15,7 @@ def pairable(natives: Sequence[NativeCost]) -> list[str]:
     """Return the classes that can be paired: they are charged, and have any size."""
     left_out = {*NEVER_CHARGED, *WHOLE_CONTEXTS}
     available = [native for native in natives if native.is_available and native.name not in left_out]
-    return [each.name for each in available if each.cost <= COARSE]
+    return [native.name for native in available if native.cost <= COARSE]
 
 
 def measure(watcher: Watcher, first: str, seconds: Sequence[str], limit: int, start_cost: int) -> dict[str, str]:

@@ -97,7 +97,7 @@ class VerbsFleet:
         if not fitting:
             return None
         scores = json.loads(await self._verbs.prioritize(_bytes({"Pod": pod, "NodeNames": list(fitting)})))
-        return str(max(scores, key=lambda each: each["Score"])["Host"])
+        return str(max(scores, key=lambda score: score["Score"])["Host"])
 
     def _watch(self, pod: JsonObject) -> None:
         self._seen.watches.pods.handler.upsert(objects.watched_pod(_bytes(pod)))

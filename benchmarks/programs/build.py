@@ -105,6 +105,6 @@ def _compile(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in PROGRAMS:
-        build(each)
+    for name in PROGRAMS:
+        build(name)
     build_library()

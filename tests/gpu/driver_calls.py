@@ -68,7 +68,7 @@ class Kernel(ctypes.Structure):
 
 state: dict[str, Any] = {"arrays": [], "left": []}
 stream = P()
-arguments = (P * 2)(*(ctypes.cast(ctypes.pointer(each), P) for each in (ctypes.c_uint(1), U64(0))))
+arguments = (P * 2)(*(ctypes.cast(ctypes.pointer(argument), P) for argument in (ctypes.c_uint(1), U64(0))))
 
 
 def start() -> int:

@@ -176,8 +176,14 @@ PROGRAMS = {
     "use_deepbind": use_deepbind,
 }
 CASES: dict[str, Callable[[], Fault]] = {
-    **{f"vgpu run, {each or 'native'}": partial(torch_program, *VGPU_RUN, allocator=each) for each in ALLOCATORS},
-    **{f"preload, {each or 'native'}": partial(torch_program, *PRELOAD, allocator=each) for each in ALLOCATORS},
+    **{
+        f"vgpu run, {allocator or 'native'}": partial(torch_program, *VGPU_RUN, allocator=allocator)
+        for allocator in ALLOCATORS
+    },
+    **{
+        f"preload, {allocator or 'native'}": partial(torch_program, *PRELOAD, allocator=allocator)
+        for allocator in ALLOCATORS
+    },
     "by the module": partial(torch_program, *MODULE),
     "nvidia-smi": nvidia_smi,
     **{f"to the last chunk, {kind}": partial(last_chunk, kind) for kind in KINDS},

@@ -125,7 +125,7 @@ class Nvml:
         """Bytes of a process."""
         count, listed = ctypes.c_uint(64), (self.Process * 64)()
         self.library.nvmlDeviceGetComputeRunningProcesses_v3(self.card, ctypes.byref(count), listed)
-        return sum(each.bytes for each in listed[: count.value] if each.pid == pid)
+        return sum(process.bytes for process in listed[: count.value] if process.pid == pid)
 
 
 def watch() -> Iterator[Step]:

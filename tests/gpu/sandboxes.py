@@ -105,7 +105,7 @@ def results(line: str, env: Mapping[str, str], mounts: str = "") -> tuple[int, .
     done = subprocess.run(
         command, env={**env, "PROBE": str(PROBE)}, capture_output=True, text=True, check=False, timeout=TIMEOUT_S
     )
-    found = tuple(int(json.loads(each)["result"]) for each in done.stdout.splitlines())
+    found = tuple(int(json.loads(answer)["result"]) for answer in done.stdout.splitlines())
     if done.returncode < 0:
         found = (*found, done.returncode)
     if not found:

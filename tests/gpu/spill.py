@@ -112,7 +112,7 @@ def look() -> dict[str, Any]:
         workers |= {f"native, managed, {advice}": (env, advice) for advice in ("none", "host", "device")}
         programs = {name: Program(where, _WORKER, kind, str(ASKED_MIB)) for name, (where, kind) in workers.items()}
         filler = Program(env, _FILLER)
-        seen = {"held by another, MiB": filler.first} | {name: each.answer() for name, each in programs.items()}
+        seen = {"held by another, MiB": filler.first} | {name: worker.answer() for name, worker in programs.items()}
         for program in (*programs.values(), filler):
             program.end()
     return seen

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 def require(given: Iterable[object], message: str) -> None:
     """End the program where none of the options was given."""
-    if all(each is None for each in given):
+    if all(value is None for value in given):
         fail(message, USAGE)
 
 

@@ -63,10 +63,10 @@ def nodes_table(cards: Sequence[CardLine], admin: str = "") -> Table:
     table = _table("node", "cards", "memory", "", "cores", "pods")
     for name, group in groupby(cards, key=lambda card: card.node):
         of_node = list(group)
-        used, total = sum(each.used_mib for each in of_node), sum(each.memory_mib for each in of_node)
+        used, total = sum(card.used_mib for card in of_node), sum(card.memory_mib for card in of_node)
         bar = ProgressBar(total, used, width=BAR_WIDTH)
-        cores = f"{sum(each.cores for each in of_node)} of {FULL_CORES * len(of_node)} %"
-        tenants = dict.fromkeys(pod for each in of_node for pod in each.tenants)
+        cores = f"{sum(card.cores for card in of_node)} of {FULL_CORES * len(of_node)} %"
+        tenants = dict.fromkeys(pod for card in of_node for pod in card.tenants)
         node = _linked(name, admin, f"/gpus?node={name}")
         table.add_row(node, str(len(of_node)), bar, _memory(used, total), cores, _cut([*tenants]))
     return table

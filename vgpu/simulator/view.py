@@ -56,7 +56,7 @@ def view_of(store: Store, fleet: Iterable[Node], refused: Iterable[RejectedPod])
     pods = sorted(store.objects(PODS.name), key=lambda pod: (pod["metadata"]["creationTimestamp"], _name(pod)))
     details = _details(store)
     rows = [_pod(pod, nodes, details) for pod in pods]
-    rejected = [PodLine(each.name, "", "Refused", "", each.why.rpartition(WEBHOOK_PREFIX)[2]) for each in refused]
+    rejected = [PodLine(pod.name, "", "Refused", "", pod.why.rpartition(WEBHOOK_PREFIX)[2]) for pod in refused]
     cards = [row for node in nodes.values() for row in _cards(node, pods)]
     return View(tuple(cards), (*rows, *rejected))
 

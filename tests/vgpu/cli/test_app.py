@@ -50,8 +50,8 @@ def test_help_has_a_line_for_each_paragraph_of_a_docstring() -> None:
 
 def commands(found: Any, words: str = "vgpu") -> Iterator[tuple[str, Any]]:
     yield words, found
-    for name, each in getattr(found, "commands", {}).items():
-        yield from commands(each, f"{words} {name}")
+    for name, command in getattr(found, "commands", {}).items():
+        yield from commands(command, f"{words} {name}")
 
 
 def test_help_is_short_and_says_units_and_defaults() -> None:

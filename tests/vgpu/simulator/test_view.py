@@ -139,7 +139,7 @@ async def test_refused_pods_of_the_workload_are_recorded(cluster: InMemoryCluste
     workload = SimulatedWorkload(cluster, sleep)
     await put(cluster, FIRST_PODS[1].name, {})
     await workload.run(3)
-    assert [each.name for each in workload.refused] == [FIRST_PODS[1].name]
+    assert [pod.name for pod in workload.refused] == [FIRST_PODS[1].name]
     assert "already exists" in workload.refused[0].why
     assert len(cluster.store.objects(PODS.name)) == 3
     assert pauses == [1, 1, 1]

@@ -57,7 +57,7 @@ def stored(folder: str) -> Iterator[Labelled]:
 
 def public(folder: Path, which: str) -> Iterator[Labelled]:
     rows = json.loads((SCRIPTS / "public.json").read_text())
-    for row in (each for each in rows if each["set"] == which):
+    for row in (listed for listed in rows if listed["set"] == which):
         path = folder / f"{row['repository']}_{row['path']}".replace("/", "_")
         yield Labelled(path.name, path.read_bytes(), row["labels"])
 
@@ -65,7 +65,7 @@ def public(folder: Path, which: str) -> Iterator[Labelled]:
 def score(scripts: Iterator[Labelled]) -> Score:
     result = Score(0, [], [], [])
     for name, text, labels in scripts:
-        found = {str(each.code): each.lines for each in script.diagnose(text)}
+        found = {str(finding.code): finding.lines for finding in script.diagnose(text)}
         result = result._replace(hits=result.hits + len(found.keys() & labels.keys()))
         result.false_alarms.extend(f"{name}:{found[code][0]} {code}" for code in sorted(found.keys() - labels.keys()))
         result.missed.extend(f"{name}:{labels[code]} {code}" for code in sorted(labels.keys() - found.keys()))
@@ -82,7 +82,7 @@ def main() -> None:
         found = score(scripts)
         sys.stdout.write(f"{name}: {found.hits} hits, precision {found.precision:.2f}, recall {found.recall:.2f}\n")
         for kind in ("false_alarms", "missed", "elsewhere"):
-            sys.stdout.writelines(f"  {kind}: {each}\n" for each in getattr(found, kind))
+            sys.stdout.writelines(f"  {kind}: {place}\n" for place in getattr(found, kind))
 
 
 if __name__ == "__main__":

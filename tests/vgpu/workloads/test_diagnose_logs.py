@@ -23,7 +23,7 @@ HEALTHY = [
 
 
 def codes(*lines: str) -> list[str]:
-    return [str(each.code) for each in nccl_log.check(lines)]
+    return [str(finding.code) for finding in nccl_log.check(lines)]
 
 
 def test_a_healthy_log() -> None:
@@ -64,8 +64,8 @@ def test_many_lines_are_one_finding_that_counts_them() -> None:
 
 @given(st.lists(st.text(alphabet="Channel 0[]:->viaNETWARN/\x1b\x00é", max_size=60), max_size=5))
 def test_any_lines_are_read(lines: list[str]) -> None:
-    for each in nccl_log.check([*HEALTHY, *(PREFIX + line for line in lines)]):
-        assert each.seen.isprintable()
+    for finding in nccl_log.check([*HEALTHY, *(PREFIX + line for line in lines)]):
+        assert finding.seen.isprintable()
 
 
 @pytest.mark.parametrize("lines", [[], ["step 1 loss 0.5"], ["\x00\xff"]])
@@ -75,7 +75,7 @@ def test_what_is_no_log_of_nccl(lines: list[str]) -> None:
 
 
 def storage_codes(sample: FileSample) -> list[str]:
-    return [str(each.code) for each in storage.check(sample, 100)]
+    return [str(finding.code) for finding in storage.check(sample, 100)]
 
 
 def test_storage() -> None:

@@ -23,7 +23,7 @@ def test_the_labelled_scripts(folder: str) -> None:
 
 
 def codes(text: str) -> set[str]:
-    return {str(each.code) for each in script.diagnose(text.encode())}
+    return {str(finding.code) for finding in script.diagnose(text.encode())}
 
 
 LOOP = "import torch\nmodel.to('cuda')\nfor batch in loader:\n    loss = model(batch)\n    loss.backward()\n"
@@ -106,9 +106,9 @@ def nested(head: str, body: str) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        "".join(f"a{each} = a{each + 1}\n" * 30 for each in range(9)) + "a9 = {}\nDataLoader(x, **a0)\n",
-        "import tensorflow\n" + "".join(f"a{each} = a{each + 1}\n" * 30 for each in range(9)) + "m.fit(a0)\n",
-        "".join(f"def f{each}():\n" + f"    return f{each + 1}()\n" * 9 for each in range(9))
+        "".join(f"a{number} = a{number + 1}\n" * 30 for number in range(9)) + "a9 = {}\nDataLoader(x, **a0)\n",
+        "import tensorflow\n" + "".join(f"a{number} = a{number + 1}\n" * 30 for number in range(9)) + "m.fit(a0)\n",
+        "".join(f"def f{number}():\n" + f"    return f{number + 1}()\n" * 9 for number in range(9))
         + "import tensorflow\n"
         + "m.fit(f0())\n" * 99,
         nested("while a:", "f(" + "g()," * 10_000 + ")"),
@@ -128,11 +128,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         script.diagnose(b"import torch\n" + text.encode())
 
 
-SCRIPTS = [each.text for folder in ("seen", "held_out") for each in script_scores.stored(folder)]
+SCRIPTS = [labelled.text for folder in ("seen", "held_out") for labelled in script_scores.stored(folder)]
 
 
 @given(mutations.of(*SCRIPTS))
 def test_a_damaged_script_is_read_or_refused(text: bytes) -> None:
     with contextlib.suppress(MalformedScript):
-        for each in script.diagnose(text):
-            assert each.lines
+        for finding in script.diagnose(text):
+            assert finding.lines

@@ -17,7 +17,8 @@ BUSY = Period(10 * S, 8 * S, Activity(last_launch_at_ns=1), has_launched=True, c
 def codes(gpu_s: float = 8, *, has_launched: bool = True, **activity: Any) -> list[FindingCode]:
     made = Activity(last_launch_at_ns=1, **activity)
     return [
-        each.code for each in live.check(replace(BUSY, gpu_ns=int(gpu_s * S), activity=made, has_launched=has_launched))
+        finding.code
+        for finding in live.check(replace(BUSY, gpu_ns=int(gpu_s * S), activity=made, has_launched=has_launched))
     ]
 
 
@@ -130,7 +131,7 @@ def judged(
         share=Wait(int(share_s * S), 9),
     )
     seen = Period(10 * S, 9 * S, activity, has_launched=bool(gaps), cores=95 if gaps else 0, card=card, host=host)
-    return [each.code for each in live.check(seen)]
+    return [finding.code for finding in live.check(seen)]
 
 
 @pytest.mark.parametrize(

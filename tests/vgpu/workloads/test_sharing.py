@@ -40,7 +40,7 @@ def test_programs_that_fit_together() -> None:
 
 def test_a_program_that_is_busy_or_limited_is_nobodys_neighbour() -> None:
     assert sharing.may_share(seen(0.7), frozenset({FindingCode.DATA_BOUND}))
-    for each in (FindingCode.ONE_KERNEL, FindingCode.SHARE_USED_UP, FindingCode.WAITS_FOR_TURNS):
-        assert not sharing.may_share(seen(0.1), frozenset({each}))
+    for code in (FindingCode.ONE_KERNEL, FindingCode.SHARE_USED_UP, FindingCode.WAITS_FOR_TURNS):
+        assert not sharing.may_share(seen(0.1), frozenset({code}))
     assert not sharing.may_share(seen(0.8), frozenset())
     assert not sharing.may_share(seen(None), frozenset())

@@ -105,7 +105,7 @@ def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | No
         row
         for row in rows
         if any(
-            row["uuid"].startswith(each) or each == f"{row['node']}/{row['index']}" for each in map(without_kind, names)
+            row["uuid"].startswith(name) or name == f"{row['node']}/{row['index']}" for name in map(without_kind, names)
         )
     ]
 

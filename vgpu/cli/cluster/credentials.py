@@ -56,7 +56,11 @@ def add_certificate(context: ssl.SSLContext, shown: Credentials) -> None:
 def _of_plugin(plugin: Json, environment: Mapping[str, str]) -> Credentials:
     command = [str(plugin.get("command", "")), *map(str, plugin.get("args") or ())]
     asked = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
-    more = {str(each["name"]): str(each["value"]) for each in plugin.get("env") or () if isinstance(each, dict)}
+    more = {
+        str(variable["name"]): str(variable["value"])
+        for variable in plugin.get("env") or ()
+        if isinstance(variable, dict)
+    }
     try:
         done = subprocess.run(
             command,

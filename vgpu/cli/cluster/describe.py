@@ -25,9 +25,9 @@ def node(row: Row, gpus: Sequence[Row]) -> str:
         )
     )
     cells = [
-        [str(each["index"]), tables.gpu_status(each), tables.size(each["freeMiB"]), f"{each['freeCores']}%",
-         printable(", ".join(tables.tenants(each)))]
-        for each in gpus
+        [str(card["index"]), tables.gpu_status(card), tables.size(card["freeMiB"]), f"{card['freeCores']}%",
+         printable(", ".join(tables.tenants(card)))]
+        for card in gpus
     ]  # fmt: skip
     return head + "Cards:\n" + _indented(lines(["GPU", "STATUS", "FREE", "FREE-CORES", "TENANTS"], cells))
 
@@ -48,10 +48,10 @@ def gpu(row: Row) -> str:
         )
     )
     cells = [
-        [f"{each['namespace']}/{each['pod']}", each["container"], _share(each), _used(each)]
-        for each in row.get("pods") or ()
+        [f"{tenant['namespace']}/{tenant['pod']}", tenant["container"], _share(tenant), _used(tenant)]
+        for tenant in row.get("pods") or ()
     ]
-    hidden = row["podCount"] - len({(each["namespace"], each["pod"]) for each in row.get("pods") or ()})
+    hidden = row["podCount"] - len({(tenant["namespace"], tenant["pod"]) for tenant in row.get("pods") or ()})
     more = f"  and {hidden} pods of namespaces that you may not see\n" if hidden > 0 else ""
     return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more
 
@@ -71,7 +71,9 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
         )
     )
     problems = "".join(f"Problem:  {printable(problem)}\n" for problem in row["problems"])
-    cells = [[each["container"], str(each["index"]), _share(each), _used(each), each["uuid"]] for each in row["gpus"]]
+    cells = [
+        [grant["container"], str(grant["index"]), _share(grant), _used(grant), grant["uuid"]] for grant in row["gpus"]
+    ]
     cards = _indented(lines(["CONTAINER", "GPU", "SHARE", "USED", "UUID"], cells))
     sizes = "".join(_right_size(right_size) for right_size in right_sizes)
     return head + problems + "Cards:\n" + cards + (f"Used in 7 days:\n{sizes}" if sizes else "")
@@ -82,7 +84,7 @@ def _right_size(row: Row) -> str:
     cores = "" if row["askedCores"] is None else f"asked {row['askedCores']} %, "
     p95 = "" if row["p95Cores"] is None else f", {row['p95Cores']:.0f} % at p95"
     memory = f"; memory {tables.size(row['peakMiB'])} of {tables.size(row['askedMiB'])}"
-    advice = "".join(f"\n    {each}" for each in row["advice"])
+    advice = "".join(f"\n    {line}" for line in row["advice"])
     said = f"{row['container']}: {cores}used {row['meanCores']:.0f} % on average{p95}{memory}"
     return f"  {printable(said)}{advice}\n"
 
@@ -100,7 +102,7 @@ def explanation(found: Row, *, colour: bool) -> str:
         listed = ", ".join(map(printable, near["wouldHelp"]))
         text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"
     if found["advice"]:
-        text += "\nWhat would help:\n" + "".join(_advice(each) for each in found["advice"])
+        text += "\nWhat would help:\n" + "".join(_advice(advice) for advice in found["advice"])
     if found["nodes"]:
         text += "\n" + lines(
             ["NODE", "GPU", "FREE", "FREE-CORES", "REASON", "DETAIL"], list(_cells(found["nodes"])), colour=colour
@@ -124,9 +126,9 @@ def simulation(found: Row) -> str:
     total = found["placed"] + found["notPlaced"]
     before, after = found["before"], found["after"]
     rows = [
-        ["allocated", *(f"{each['allocatedPercent']:.1f}%" for each in (before, after))],
-        ["empty GPUs", *(f"{each['emptyGpus']} of {each['gpus']}" for each in (before, after))],
-        ["fragmented", *(_fragmented(each) for each in (before, after))],
+        ["allocated", *(f"{packed['allocatedPercent']:.1f}%" for packed in (before, after))],
+        ["empty GPUs", *(f"{packed['emptyGpus']} of {packed['gpus']}" for packed in (before, after))],
+        ["fragmented", *(_fragmented(packed) for packed in (before, after))],
     ]
     text = f"\n{found['placed']} of {total} pods are placed\n\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
     if before["fragmentedPercent"] is not None:
@@ -145,15 +147,15 @@ def _advice(advice: Row) -> str:
 
 
 def _cells(nodes: Iterable[Row]) -> Iterator[list[str]]:
-    for each in nodes:
-        name = each["node"]
-        if each["fits"]:
-            yield [name, tables.cards(each["gpus"]).replace(":", "", 1)[:40], "", "", "fits", ""]
+    for verdict in nodes:
+        name = verdict["node"]
+        if verdict["fits"]:
+            yield [name, tables.cards(verdict["gpus"]).replace(":", "", 1)[:40], "", "", "fits", ""]
             continue
-        if not any(card["reason"] for card in each["cards"]):
-            yield [name, "", "", "", each["reason"], printable(each["detail"])]
+        if not any(card["reason"] for card in verdict["cards"]):
+            yield [name, "", "", "", verdict["reason"], printable(verdict["detail"])]
             continue
-        for card in each["cards"][:MAX_CARDS]:
+        for card in verdict["cards"][:MAX_CARDS]:
             reason = card["reason"] or "fits"
             free = tables.size(card["freeMiB"])
             yield [name, str(card["index"]), free, f"{card['freeCores']}%", reason, printable(card["detail"])]

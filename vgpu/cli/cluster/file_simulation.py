@@ -37,17 +37,17 @@ def run(cluster: ClusterObjects, entries: Iterable[JsonObject], defaults: Defaul
 
     `entries` are those of `manifests.read`. Raises CommandFailed.
     """
-    pods = [each for entry in entries for each in _pods(entry, cluster)] or list(cluster.waiting)
+    pods = [pod for entry in entries for pod in _pods(entry, cluster)] or list(cluster.waiting)
     if not 0 < len(pods) <= MAX_PODS:
         raise CommandFailed(f"-f: {len(pods)} pods to place; give 1 to {MAX_PODS}", WRONG_USAGE)
     learned = cluster.learned(defaults)
-    outcome = simulate((each.wanted for each in pods), cluster.views.values(), learned)
+    outcome = simulate((pod.wanted for pod in pods), cluster.views.values(), learned)
     landings = [
         {"namespace": pod.namespace, "name": pod.name, "number": number,
          "requested": documents.asked(pod.wanted.request), **documents.landing(landing, cluster.views)}
         for (pod, number), landing in zip(_numbered(pods), outcome.landings, strict=True)
     ]  # fmt: skip
-    placed = sum(bool(each["node"]) for each in landings)
+    placed = sum(bool(landing["node"]) for landing in landings)
     before, after = (_packed(views, learned) for views in (cluster.views, outcome.views))
     sums = {"before": documents.packed(before, learned.demand), "after": documents.packed(after, learned.demand)}
     return {"placed": placed, "notPlaced": len(landings) - placed, **sums, "pods": landings}

@@ -45,7 +45,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         pod was bound. CSV has seconds.
         """
         session = opened("usage", chosen)
-        groups = [each.strip() for each in by.split(",")]
+        groups = [dimension.strip() for dimension in by.split(",")]
         query: dict[str, Any] = {"by": groups, "since": since, "until": until, "limit": 10_000} | _chosen(
             namespace, label
         )

@@ -34,9 +34,9 @@ def details(gpus: Sequence[Row]) -> str:
 def _node(name: str, cards: Sequence[Row]) -> str:
     pods: dict[tuple[str, str], dict[int, int]] = {}
     for card in cards:
-        for each in card.get("pods") or ():
-            amounts = pods.setdefault((each["namespace"], each["pod"]), {})
-            amounts[card["index"]] = amounts.get(card["index"], 0) + each["memoryMiB"]
+        for tenant in card.get("pods") or ():
+            amounts = pods.setdefault((tenant["namespace"], tenant["pod"]), {})
+            amounts[card["index"]] = amounts.get(card["index"], 0) + tenant["memoryMiB"]
     heads = ["NAME", "NAMESPACE", *(f"GPU{card['index']}(Allocated)" for card in cards)]
     cells = [
         [printable(pod), printable(namespace), *(_gib(amounts.get(card["index"], 0)) for card in cards)]

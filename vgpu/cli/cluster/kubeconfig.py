@@ -32,14 +32,14 @@ class Kubeconfig:
 
 def files(environment: Mapping[str, str], home: Path) -> list[Path]:
     """Return the kubeconfig files that exist: those of `KUBECONFIG`, else the one in the home directory."""
-    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(":") if each]
-    return [each for each in named or [home / ".kube" / "config"] if each.is_file()]
+    named = [Path(path) for path in environment.get("KUBECONFIG", "").split(":") if path]
+    return [path for path in named or [home / ".kube" / "config"] if path.is_file()]
 
 
 def load(paths: Sequence[Path], context: str | None) -> Kubeconfig:
     """Read files and choose a context; None chooses the current one. Raises CommandFailed."""
     read = [_file(path) for path in paths]
-    name = context or next((str(each["current-context"]) for each in read if each.get("current-context")), "")
+    name = context or next((str(config["current-context"]) for config in read if config.get("current-context")), "")
     chosen = _entry(read, "contexts", "context", name)
     if chosen is None:
         known = ", ".join(sorted(_names(read, "contexts"))) or "none"
@@ -76,9 +76,9 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _entry(read: Sequence[Json], plural: str, singular: str, name: str) -> dict[str, Any] | None:
     for config in read:
-        for each in config.get(plural) or ():
-            if isinstance(each, dict) and each.get("name") == name and isinstance(each.get(singular), dict):
-                return _absolute(each[singular], config["folder"])
+        for entry in config.get(plural) or ():
+            if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(singular), dict):
+                return _absolute(entry[singular], config["folder"])
     return None
 
 
@@ -91,7 +91,7 @@ def _absolute(entry: Json, folder: Path) -> dict[str, Any]:
 
 
 def _names(read: Sequence[Json], plural: str) -> set[str]:
-    return {str(each.get("name")) for config in read for each in config.get(plural) or () if isinstance(each, dict)}
+    return {str(entry.get("name")) for config in read for entry in config.get(plural) or () if isinstance(entry, dict)}
 
 
 def _listed(paths: Sequence[Path]) -> str:

@@ -124,7 +124,7 @@ def which_cluster(*only: str) -> Callable[[Command], Command]:
             for name, kind in shared.items()
         ]
         with_choice.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-        with_choice.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+        with_choice.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
         return with_choice
 
     return extended

@@ -94,7 +94,7 @@ def lines(
 
 def printable(text: str) -> str:
     """Return a text without control characters: users' texts must not write to the terminal."""
-    return "".join(each if each.isprintable() else "?" for each in text) or NOTHING
+    return "".join(character if character.isprintable() else "?" for character in text) or NOTHING
 
 
 def pairs(values: Iterable[tuple[str, str]], indent: str = "") -> str:

@@ -56,7 +56,7 @@ def plugin_beside(api: DiagnosisApi, pod: PodAddress, admin_namespace: str) -> s
         raise CommandFailed(f"{pod.namespace}/{pod.name} does not run; see vgpu explain", ANSWER_IS_NO)
     query = {"labelSelector": PLUGIN_LABEL, "fieldSelector": f"spec.nodeName={node}"}
     listed = api.get(f"/api/v1/namespaces/{admin_namespace}/pods", query).get("items", [])
-    running = [each["metadata"]["name"] for each in listed if each.get("status", {}).get("phase") == "Running"]
+    running = [plugin["metadata"]["name"] for plugin in listed if plugin.get("status", {}).get("phase") == "Running"]
     if not running:
         text = f"no pod of the device plugin runs on node {node} in namespace {admin_namespace}; see --admin-namespace"
         raise CommandFailed(text, NOT_FOUND)

@@ -149,7 +149,7 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     try:
         body = json.loads(error.read(1 << 20))
         said = str(body.get("detail") or body.get("message") or "")
-        errors = [f"  {each['field']}: {each['detail']}" for each in body.get("errors") or ()]
+        errors = [f"  {problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
         said, errors = "", []
     message = said or f"{endpoint.name}: {error.code} {error.reason}"

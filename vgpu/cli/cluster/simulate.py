@@ -30,8 +30,8 @@ def in_file(path: Path, files: list[Path] | None, namespace: str | None, default
     Objects of the file that cannot be read are named on stderr. Raises CommandFailed.
     """
     cluster = file_simulation.read(path)
-    for each in cluster.skipped[:MAX_SKIPPED]:
-        typer.echo(f"vgpu simulate: --cluster: left out: {each}", err=True)
+    for skipped in cluster.skipped[:MAX_SKIPPED]:
+        typer.echo(f"vgpu simulate: --cluster: left out: {skipped}", err=True)
     if len(cluster.skipped) > MAX_SKIPPED:
         typer.echo(f"vgpu simulate: --cluster: {len(cluster.skipped)} objects are left out in all", err=True)
     entries = manifests.read(files, namespace or "default") if files else []

@@ -37,7 +37,7 @@ def cards(grants: Iterable[Mapping[str, Any]]) -> str:
     found: dict[int, list[Mapping[str, Any]]] = {}
     for grant in grants:
         found.setdefault(grant["index"], []).append(grant)
-    return ", ".join(f"{index}: {_amount(each)}" for index, each in sorted(found.items()))
+    return ", ".join(f"{index}: {_amount(own)}" for index, own in sorted(found.items()))
 
 
 def used(grants: Iterable[Mapping[str, Any]]) -> str:
@@ -47,7 +47,7 @@ def used(grants: Iterable[Mapping[str, Any]]) -> str:
         if grant["usedMiB"] is not None:
             found.setdefault(grant["index"], []).append(grant)
     return ", ".join(
-        f"{index}: {size(sum(each['usedMiB'] for each in own))} {sum(each['usedCores'] for each in own)}%"
+        f"{index}: {size(sum(grant['usedMiB'] for grant in own))} {sum(grant['usedCores'] for grant in own)}%"
         for index, own in sorted(found.items())
     )
 

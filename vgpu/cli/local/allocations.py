@@ -50,7 +50,7 @@ def state_directories(env: Mapping[str, str], chosen: Path | None) -> list[Path]
         if not os.access(chosen / local_state.ALLOCATIONS, os.R_OK | os.X_OK):
             raise StateUnreadable(f"--state: {chosen / local_state.ALLOCATIONS} cannot be read")
         return [chosen]
-    return [each for each in (local_state.state_directory(env), NODE_STATE) if _is_trusted(each)]
+    return [directory for directory in (local_state.state_directory(env), NODE_STATE) if _is_trusted(directory)]
 
 
 def read_all(directory: Path) -> list[MachineAllocation]:
@@ -59,7 +59,7 @@ def read_all(directory: Path) -> list[MachineAllocation]:
         folders = [path for path in (directory / local_state.ALLOCATIONS).iterdir() if (path / "limits").exists()]
     except OSError:
         return []
-    return sorted(map(_allocation, folders), key=lambda each: (each.name, each.folder.name))
+    return sorted(map(_allocation, folders), key=lambda allocation: (allocation.name, allocation.folder.name))
 
 
 def read_limits(folder: Path) -> Limits | None:
@@ -106,7 +106,7 @@ def _name(folder: Path) -> str:
         except (OSError, ValueError, LookupError, TypeError):
             continue
         left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
-        return left + "".join(each if each.isprintable() else "?" for each in text)
+        return left + "".join(character if character.isprintable() else "?" for character in text)
     return "?"
 
 

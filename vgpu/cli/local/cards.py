@@ -43,7 +43,7 @@ def warning(found: LocalCards, limits: Iterable[CardLimit]) -> str:
 def beyond(found: LocalCards, limit: CardLimit) -> str:
     """Return why a limit of memory is more than its card has, or the largest card where it is for all; empty if not."""
     cards = [card for card in found.cards if limit.gpu in {ANY_GPU, card.uuid}]
-    largest = max(cards, key=lambda each: each.memory_mib, default=None)
+    largest = max(cards, key=lambda card: card.memory_mib, default=None)
     if largest is None or limit.memory_bytes is None or limit.memory_bytes <= largest.memory_mib * MIB:
         return ""
     asked = human_mib(limit.memory_bytes // MIB)

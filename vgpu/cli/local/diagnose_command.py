@@ -84,7 +84,7 @@ def add(
         here = [*(path for path, _ in checks), live]
         outcome.require([*here, pod], "diagnose: give POD, --live, --script, --nccl-log, --data or --job")
         if pod is not None:
-            if any(each is not None for each in here):
+            if any(option is not None for option in here):
                 outcome.fail(f"diagnose: {_ALONE}", outcome.USAGE)
             watch = partial(_of_pod, pod, namespace, chosen, environment, home, seconds, output)
             text, code = outcome.or_fail("diagnose", watch)

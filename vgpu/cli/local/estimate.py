@@ -75,7 +75,7 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
 
 
 def _widths(text: str) -> list[int]:
-    parts = [each.strip() for each in text.split(",", _MAX_LAYERS)]
+    parts = [part.strip() for part in text.split(",", _MAX_LAYERS)]
     if len(parts) == 1 or not all(part.isdecimal() and len(part) < 10 and 0 < int(part) <= MAX_WIDTH for part in parts):  # noqa: PLR2004 - digits
         raise ValueError(f"--mlp: {text[:40]!r} is not a list of at least two widths, such as 784,4096,10")
     return [int(part) for part in parts]
@@ -83,10 +83,10 @@ def _widths(text: str) -> list[int]:
 
 def _sizes(given: Sequence[str]) -> Mapping[str, int]:
     found = {}
-    for each in given:
-        name, equals, size = each.rpartition("=")
+    for text in given:
+        name, equals, size = text.rpartition("=")
         if not equals or not size.isdecimal() or len(size) > 9 or not 0 < int(size) <= MAX_WIDTH:  # noqa: PLR2004 - digits
-            raise ValueError(f"--dim: {each[:40]!r} is not NAME=N")
+            raise ValueError(f"--dim: {text[:40]!r} is not NAME=N")
         found[name] = int(size)
     return found
 

@@ -71,10 +71,10 @@ def chosen(nvml: Nvml, asked: Sequence[str]) -> list[str]:
     """Return the UUIDs of the cards that are asked for by index or UUID; all cards without. Raises CommandFailed."""
     gpus = nvml.gpus()
     names = {str(gpu.card.index): gpu.card.uuid for gpu in gpus} | {gpu.card.uuid: gpu.card.uuid for gpu in gpus}
-    unknown = [each for each in asked if each not in names]
+    unknown = [name for name in asked if name not in names]
     if unknown or not gpus:
         raise CommandFailed(f"--gpu: no card {', '.join(unknown) or 'at all'}; see nvidia-smi -L", NOT_FOUND)
-    return list(dict.fromkeys(names[each] for each in asked)) or [gpu.card.uuid for gpu in gpus]
+    return list(dict.fromkeys(names[name] for name in asked)) or [gpu.card.uuid for gpu in gpus]
 
 
 def _nvml() -> Nvml:
@@ -222,12 +222,12 @@ def _serve_metrics(listening: socket.socket, sessions: Sequence[HoldSession], ho
         now_ns = host.monotonic_ns()
         known = [((session.gpu, "true"), session) for session in sessions]
         return [
-            MetricFamily(target, [(labels, each.target(now_ns)) for labels, each in known]),
+            MetricFamily(target, [(labels, session.target(now_ns)) for labels, session in known]),
             MetricFamily(
-                load, [(labels, each.load_percent) for labels, each in known if each.load_percent is not None]
+                load, [(labels, session.load_percent) for labels, session in known if session.load_percent is not None]
             ),
-            MetricFamily(multiplier, [(labels, each.state.multiplier) for labels, each in known]),
-            MetricFamily(running, [(labels, each.state.mode is Mode.RUN) for labels, each in known]),
+            MetricFamily(multiplier, [(labels, session.state.multiplier) for labels, session in known]),
+            MetricFamily(running, [(labels, session.state.mode is Mode.RUN) for labels, session in known]),
         ]
 
     registry = Registry()

@@ -76,7 +76,7 @@ class _Driver:
         for gpu, samples in self._nvml.busy_samples(self._since_us).items() if self._nvml else ():
             if samples.names_processes:
                 known = self.busy.setdefault(gpu, {})
-                newest = {pid: share for pid, _, share in sorted(samples.processes, key=lambda each: each[1])}
+                newest = {pid: share for pid, _, share in sorted(samples.processes, key=lambda sample: sample[1])}
                 for pid, share in newest.items():
                     known[pid] = known.get(pid, 0.0) + share
             ends = [end for _, end, _ in samples.processes]
@@ -99,9 +99,9 @@ def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host)
         looks = _watch(driver, seconds, host)
         after, ns = _look(directories, name), host.monotonic_ns() - begun_ns
         seen = {
-            f"{after.cards[key][0].name} on {key[1]}": each
-            for key, each in _periods(before, after, ns, driver, looks)
-            if each.is_known
+            f"{after.cards[key][0].name} on {key[1]}": watched
+            for key, watched in _periods(before, after, ns, driver, looks)
+            if watched.is_known
         }
     found = _diagnoses(seen)
     if not found:
@@ -111,9 +111,11 @@ def diagnose(directories: Sequence[Path], name: str, seconds: float, host: Host)
 
 def _diagnoses(seen: Mapping[str, Period]) -> list[ProgramDiagnosis]:
     """Diagnose programs, by name, and say which of them fit together on a card."""
-    findings = {name: list(live.check(each)) for name, each in seen.items()}
-    codes = {name: frozenset(each.code for each in found) for name, found in findings.items()}
-    fit = sharing.together({name: each.used for name, each in seen.items() if sharing.may_share(each, codes[name])})
+    findings = {name: list(live.check(watched)) for name, watched in seen.items()}
+    codes = {name: frozenset(finding.code for finding in found) for name, found in findings.items()}
+    fit = sharing.together(
+        {name: watched.used for name, watched in seen.items() if sharing.may_share(watched, codes[name])}
+    )
     return [
         ProgramDiagnosis(name, found, sharing.advice(seen[name], codes[name], fit.get(name, ())))
         for name, found in findings.items()
@@ -174,11 +176,11 @@ def _host_seen(
 
 def _look(directories: Sequence[Path], name: str) -> _Look:
     cards = {
-        (each.folder, card.gpu): (each, card)
+        (allocation.folder, card.gpu): (allocation, card)
         for directory in directories
-        for each in allocations.read_all(directory)
-        if each.folder.name.startswith(name) or name in each.name
-        for card in each.cards or ()
+        for allocation in allocations.read_all(directory)
+        if allocation.folder.name.startswith(name) or name in allocation.name
+        for card in allocation.cards or ()
     }
     return _Look(cards, {folder: _host_use(folder) for folder, _ in cards})
 
@@ -194,4 +196,4 @@ def _host_use(folder: Path) -> dict[int, process_use.HostUse]:
 
 def _cores(allocation: MachineAllocation, card: CardUse) -> int:
     granted = allocation.limits.cards if allocation.limits else ()
-    return next((each.cores for each in granted if each.gpu == card.gpu), granted[0].cores if granted else 0)
+    return next((grant.cores for grant in granted if grant.gpu == card.gpu), granted[0].cores if granted else 0)

@@ -80,11 +80,11 @@ FIELDS: Final[Mapping[str, LogField]] = {
 
 def parse(query: str, form: str) -> LogOptions:
     """Read the options. Raises ValueError that names the field and the option."""
-    names = tuple(each.strip() for each in query.split(","))
+    names = tuple(name.strip() for name in query.split(","))
     for name in names:
         if name not in FIELDS:
             raise ValueError(f'--query: Field "{name[:60]}" is not a valid field to query; see --query help')
-    kinds = [each.strip() for each in form.split(",")]
+    kinds = [kind.strip() for kind in form.split(",")]
     if kinds[0] != "csv" or not set(kinds) <= set(FORMATS):
         raise ValueError("--format: must be csv, with noheader and nounits after a comma where wanted")
     return LogOptions(names, "noheader" not in kinds, "nounits" not in kinds)
@@ -123,7 +123,7 @@ def line(row: TopRow, asked: LogOptions, at: datetime) -> str:
 def field_help() -> str:
     """Return the list of fields."""
     width = max(map(len, FIELDS))
-    return "\n".join(f"{name:<{width}}  {_head(each.meaning, each.unit)}" for name, each in FIELDS.items())
+    return "\n".join(f"{name:<{width}}  {_head(field.meaning, field.unit)}" for name, field in FIELDS.items())
 
 
 def _head(name: str, unit: str) -> str:

@@ -10,8 +10,8 @@ from vgpu.domain.formats import mounted
 
 def read(directories: Iterable[Path]) -> list[MachineAllocation]:
     """Read the allocations below state directories, without those of containers that have ended."""
-    found = [each for directory in directories for each in allocations.read_all(directory)]
-    if not any(each.is_container for each in found):
+    found = [allocation for directory in directories for allocation in allocations.read_all(directory)]
+    if not any(allocation.is_container for allocation in found):
         return found
     from vgpu.adapters.procfs import Procfs  # noqa: PLC0415 - on a workstation no command needs it
 
@@ -29,4 +29,8 @@ def without_ended(
     """
     used = mounted.in_use(mountinfos())
     is_known = sees_all or bool(used)
-    return [each for each in found if not (is_known and each.is_container) or each.folder.name in used]
+    return [
+        allocation
+        for allocation in found
+        if not (is_known and allocation.is_container) or allocation.folder.name in used
+    ]

@@ -47,7 +47,7 @@ def find_allocation(directories: Iterable[Path], wanted: str) -> Path:
         for allocation_folder in _allocation_folders(path)
         if wanted and allocation_folder.name.startswith(wanted)
     ]
-    found = [each for each in every if each.name == wanted] or every
+    found = [folder for folder in every if folder.name == wanted] or every
     if len(found) != 1:
         problem = "more than one ID begins like this" if found else "no such ID; see `vgpu top`"
         raise CannotSetLimits(f"{wanted}: {problem}")

@@ -33,9 +33,9 @@ def document(group: str, version: str, resources: Iterable[Resource], crds: Mapp
     if not own:
         raise KubernetesError(404, "NotFound", "the server could not find the requested resource")
     paths: JsonObject = {}
-    for each in own.values():
-        paths |= _paths(each)
-    schemas = {_schema_name(each): _schema(each, crds.get(each.name)) for each in own.values()}
+    for resource in own.values():
+        paths |= _paths(resource)
+    schemas = {_schema_name(resource): _schema(resource, crds.get(resource.name)) for resource in own.values()}
     info = {"title": "vgpushare's simulator", "version": "1.36"}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
@@ -64,7 +64,7 @@ def _schema(resource: Resource, crd: JsonObject | None) -> JsonObject:
 
 
 def _defined(crd: JsonObject, version: str) -> Any:
-    versions = {each["name"]: each for each in crd["spec"]["versions"]}
+    versions = {entry["name"]: entry for entry in crd["spec"]["versions"]}
     return (versions.get(version, {}).get("schema") or {}).get("openAPIV3Schema")
 
 

@@ -11,13 +11,13 @@ from vgpu.domain.json_types import JsonObject
 
 def ready(pod: JsonObject) -> str:
     """Return the ready containers of all: `1/2`."""
-    count = sum(bool(each.get("ready")) for each in _statuses(pod))
+    count = sum(bool(container.get("ready")) for container in _statuses(pod))
     return f"{count}/{len(pod['spec'].get('containers') or ())}"
 
 
 def restarts(pod: JsonObject) -> str:
     """Return how often containers were restarted."""
-    return str(sum(each.get("restartCount") or 0 for each in _statuses(pod)))
+    return str(sum(container.get("restartCount") or 0 for container in _statuses(pod)))
 
 
 def status(pod: JsonObject) -> str:
@@ -28,8 +28,8 @@ def status(pod: JsonObject) -> str:
 
 
 def _reasons(pod: JsonObject) -> Iterator[str]:
-    for each in reversed(list(_statuses(pod))):
-        state = each.get("state") or {}
+    for container in reversed(list(_statuses(pod))):
+        state = container.get("state") or {}
         for kind in ("waiting", "terminated"):
             if reason := (state.get(kind) or {}).get("reason"):
                 yield reason

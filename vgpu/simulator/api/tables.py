@@ -59,7 +59,7 @@ def _printed(resource: Resource, crd: JsonObject) -> Sequence[TableColumn]:
     """Read `additionalPrinterColumns`; a definition without them has the age."""
     versions = {version["name"]: version for version in crd["spec"]["versions"]}
     wanted = versions[resource.version].get("additionalPrinterColumns") or ()
-    return [_custom(each) for each in wanted] or [_AGE]
+    return [_custom(column) for column in wanted] or [_AGE]
 
 
 def _custom(wanted: Mapping[str, Any]) -> TableColumn:

@@ -68,5 +68,5 @@ def merged(sightings: Iterable[ProgramFinding]) -> list[ProgramFinding]:
 
 
 def _joined(code: FindingCode, found: list[ProgramFinding]) -> ProgramFinding:
-    first = min(found, key=lambda each: each.lines)
-    return ProgramFinding(code, tuple(sorted({line for each in found for line in each.lines})), first.seen)
+    first = min(found, key=lambda finding: finding.lines)
+    return ProgramFinding(code, tuple(sorted({line for finding in found for line in finding.lines})), first.seen)

@@ -27,7 +27,7 @@ def check(data: bytes, switch_label: str) -> list[ProgramFinding]:
     server writes them, count for nothing.
     """
     objects = list(_objects(data))
-    switches = {name: value for kind, name, each in objects if kind == "Node" and (value := _label(each, switch_label))}
+    switches = {name: value for kind, name, node in objects if kind == "Node" and (value := _label(node, switch_label))}
     if not switches:
         raise MalformedError(f"no node has the label {switch_label}; give the label that names a node's switch")
     used: dict[str, set[str]] = {}
@@ -62,8 +62,8 @@ def _job(pod: object) -> str:
     return f"{_at(pod, 'metadata', 'namespace')}/{names[0]}" if names else ""
 
 
-def _label(each: object, name: str) -> str:
-    value = _at(each, "metadata", "labels", name)
+def _label(obj: object, name: str) -> str:
+    value = _at(obj, "metadata", "labels", name)
     return value if isinstance(value, str) else ""
 
 

@@ -36,7 +36,7 @@ def check(seen: Period) -> Iterator[ProgramFinding]:
         yield ProgramFinding(FindingCode.IDLE, (), f"no kernel ran in {seen.ns / _NS:.0f} s")
         return
     found = [*_waits(seen), *_gaps(seen), *_hardware(seen)]
-    yield from (finding for _, finding in sorted(found, key=lambda each: -each[0]))
+    yield from (finding for _, finding in sorted(found, key=lambda costly: -costly[0]))
 
 
 def _waits(seen: Period) -> Iterator[tuple[float, ProgramFinding]]:

@@ -51,13 +51,13 @@ def check(lines: Iterable[str]) -> list[ProgramFinding]:
     shown, is_log = [], False
     for number, line in zip(range(1, MAX_LINES + 1), lines, strict=False):
         is_log = is_log or _MARK in line
-        for each in _of_line(number, line[:_MAX_LINE].rstrip()):
-            counted[each.code] = counted.get(each.code, 0) + 1
-            if counted[each.code] <= _MAX_SHOWN:
-                shown.append(each)
+        for finding in _of_line(number, line[:_MAX_LINE].rstrip()):
+            counted[finding.code] = counted.get(finding.code, 0) + 1
+            if counted[finding.code] <= _MAX_SHOWN:
+                shown.append(finding)
     if not is_log:
         raise MalformedError("no line is NCCL's; run the job with NCCL_DEBUG=INFO, and give its output")
-    return [_with_count(each, counted[each.code]) for each in merged(shown)]
+    return [_with_count(finding, counted[finding.code]) for finding in merged(shown)]
 
 
 def _with_count(found: ProgramFinding, count: int) -> ProgramFinding:
@@ -93,4 +93,4 @@ def _of_channel(number: int, line: str, way: str) -> Iterator[ProgramFinding]:
 
 
 def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else "?" for each in text[:120])
+    return "".join(character if character.isprintable() else "?" for character in text[:120])

@@ -87,7 +87,7 @@ def estimate(model: StagedModel, plan: EstimatePlan) -> MemoryEstimate:
     cache = plan.compute.size(model.kv_elements)
     resident = weights + states + cache + (gradients if plan.accumulate > 1 else 0)
     moments = list(_training(model, plan, resident, gradients) if plan.training else _inference(model, plan, resident))
-    highest = max(moments, key=lambda each: each.live + each.extra)
+    highest = max(moments, key=lambda moment: moment.live + moment.extra)
     peak = highest.live + highest.extra
     return MemoryEstimate(
         weights=weights,
@@ -145,14 +145,14 @@ def _training(model: StagedModel, plan: EstimatePlan, resident: int, gradients: 
         live += _kept(stage, plan) + stage.held_bytes
         yield _Moment("the forward pass", live, plan.compute.size(stage.forward) + _gathered(stage, plan))
     yield from _backward(model.stages, plan, live, gradients)
-    held = sum(each.held_bytes for each in model.stages)
+    held = sum(stage.held_bytes for stage in model.stages)
     kept = resident + held + (gradients if plan.accumulate == 1 else 0)
     parameters = _share(model.parameters, plan, 1)
     yield _Moment("the optimizer's step", kept, optimizer_states.step_bytes(plan, parameters))
 
 
 def _backward(stages: Sequence[ModelStage], plan: EstimatePlan, live: int, gradients: int) -> Iterator[_Moment]:
-    total = sum(each.parameters for each in stages) or 1
+    total = sum(stage.parameters for stage in stages) or 1
     for stage in reversed(stages):
         again = plan.compute.size(stage.saved) + stage.saved_bytes if plan.checkpointing and stage.entry else 0
         grown = gradients * stage.parameters // total if plan.accumulate == 1 else 0

@@ -104,7 +104,7 @@ def _folder_of(name: str, config: Path, files: Sequence[Path]) -> ModelSource:
     if not files:
         return base
     found = [_weights(file) for file in files]
-    weights = StoredWeights(sum(each.parameters for each in found), found[0].dtype)
+    weights = StoredWeights(sum(stored.parameters for stored in found), found[0].dtype)
     return replace(base, weights=weights, dtype=weights.dtype)
 
 

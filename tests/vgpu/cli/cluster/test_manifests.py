@@ -38,7 +38,7 @@ def test_controllers(tmp_path: Path, kind: str, spec: dict[str, Any], count: int
 def test_pods_lists_and_other_kinds(tmp_path: Path) -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": SPEC}
     found = read(tmp_path, {"kind": "Service"}, pod, None, {"kind": "List", "items": [pod, "x"]})
-    assert [each["pod"]["metadata"] for each in found] == [{"name": "p", "namespace": "mine"}] * 2
+    assert [entry["pod"]["metadata"] for entry in found] == [{"name": "p", "namespace": "mine"}] * 2
 
 
 @pytest.mark.parametrize("document", [{"kind": "Service"}, ["x"], {"kind": "DaemonSet"}])

@@ -30,7 +30,7 @@ class Server:
     """An API server with pods, whose webhook adds slices while `webhook` is true."""
 
     def __init__(self, *pods: Pod, webhook: bool = True) -> None:
-        self.pods = {each["metadata"]["name"]: each for each in pods}
+        self.pods = {listed["metadata"]["name"]: listed for listed in pods}
         self.webhook = webhook
         self.queries: list[Mapping[str, Any]] = []
 
@@ -78,8 +78,8 @@ def test_a_pod_is_unadmitted_that_asks_and_has_nothing_of_the_webhooks(found: Po
 
 def test_every_page_of_pods_is_read() -> None:
     server = Server(pod("a", gpu_mem="1024"), pod("b"), pod("c", gpu="1"))
-    assert [each["metadata"]["name"] for each in readmission.waiting(server, None)] == ["a", "c"]
-    assert [each["metadata"]["name"] for each in readmission.waiting(server, "team")] == ["a", "c"]
+    assert [waiting["metadata"]["name"] for waiting in readmission.waiting(server, None)] == ["a", "c"]
+    assert [waiting["metadata"]["name"] for waiting in readmission.waiting(server, "team")] == ["a", "c"]
     assert len(server.queries) == 4
 
 

@@ -57,7 +57,7 @@ def test_the_waiting_pods_of_a_file_are_placed(tmp_path: Path, form: str) -> Non
     code, output = run("simulate", "--cluster", str(written(tmp_path, CLUSTER, form)), "-o", "json")
     assert code == 1, output
     found = json.loads(output[output.index("{") :])
-    assert [(each["name"], each["node"]) for each in found["pods"]] == [("waits", "n1"), ("too-large", "")]
+    assert [(landing["name"], landing["node"]) for landing in found["pods"]] == [("waits", "n1"), ("too-large", "")]
     assert found["pods"][0]["gpus"][0]["uuid"] == "GPU-n1-1"
     assert found["pods"][1]["reasons"][0]["reason"] == "CardTooSmall"
     assert (found["before"]["allocatedPercent"], found["after"]["allocatedPercent"]) == (25.0, 43.75)
@@ -68,15 +68,15 @@ def test_the_waiting_pods_of_a_file_are_placed(tmp_path: Path, form: str) -> Non
 
 def test_manifests_are_placed_by_the_policy_asked_for_beside_cpu_in_use(tmp_path: Path) -> None:
     wanted = [pod(f"p{n}", 512) for n in range(3)]
-    for each in wanted:
-        each["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+    for wanted_pod in wanted:
+        wanted_pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
     manifest = tmp_path / "pods.yaml"
     manifest.write_text(yaml.safe_dump_all(wanted))
     asked = ("simulate", "--cluster", str(written(tmp_path, CLUSTER)), "-f", str(manifest))
     code, output = run(*asked, "--node-policy", "spread", "-o", "json")
     assert code == 0, output
     found = json.loads(output[output.index("{") :])
-    assert [each["node"] for each in found["pods"]] == ["n2", "n1", "n1"]
+    assert [landing["node"] for landing in found["pods"]] == ["n2", "n1", "n1"]
     assert "3 of 3 pods are placed" in run(*asked)[1]
 
 

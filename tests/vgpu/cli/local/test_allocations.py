@@ -20,7 +20,7 @@ def test_a_command_and_a_pod_have_names(home: Path, make: Make) -> None:
     make("a", pod=("default", "notebook", "main"))
     make("c")
     found = allocations.read_all(home)
-    assert [each.name for each in found] == ["?", "default/notebook/main", "python /a/train.py"]
+    assert [allocation.name for allocation in found] == ["?", "default/notebook/main", "python /a/train.py"]
     assert [card.gpu for card in found[2].cards or ()] == [GPU, OTHER]
     assert found[1].cards == ()
 

@@ -61,7 +61,7 @@ def test_a_part_of_a_huge_log_is_read(tmp_path: Path) -> None:
         assert [*diagnose._lines_of(file, 20)] == ["NCCL version 2.4.7\n"] * 2
     path.write_bytes(bytes(200_000))
     with path.open("rb") as file:
-        assert [len(each) for each in diagnose._lines_of(file, 150_000)] == [65536] * 3
+        assert [len(line) for line in diagnose._lines_of(file, 150_000)] == [65536] * 3
 
 
 def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:

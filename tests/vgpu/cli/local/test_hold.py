@@ -57,13 +57,13 @@ def until(check: Callable[[], bool], within_s: float) -> None:
 def test_it_raises_the_load_sleeps_while_others_work_and_ends_at_sigterm(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    log, (first, second) = tmp_path / "log", (each.uuid for each in CARDS)
+    log, (first, second) = tmp_path / "log", (card.uuid for card in CARDS)
 
     def of(gpu: str) -> list[dict[str, Any]]:
         return [entry for entry in entries(log) if entry["gpu"] == gpu]
 
     def is_raised(gpu: str) -> bool:
-        return any(each["message"] == "Adjusted speed: boost" for each in of(gpu))
+        return any(entry["message"] == "Adjusted speed: boost" for entry in of(gpu))
 
     with holding(environment, "--target=60", "--return-after=2", f"--log={log}", "-o", "json") as running:
         until(lambda: is_raised(first) and is_raised(second), 20)
@@ -75,7 +75,7 @@ def test_it_raises_the_load_sleeps_while_others_work_and_ends_at_sigterm(
             assert of(first)[-1]["mode"] == Mode.SLEEP
             other.kill()
         until(lambda: of(first)[-1]["mode"] == Mode.RUN, 10)
-        assert {each["mode"] for each in of(second)} == {Mode.RUN}
+        assert {entry["mode"] for entry in of(second)} == {Mode.RUN}
         assert usage.bytes_by_card(tmp_path).keys() == {first, second}
         begun = time.monotonic()
         running.send_signal(signal.SIGTERM)

@@ -22,7 +22,7 @@ def three(home: Path, make: Make) -> Path:
 
 def names(home: Path, mounts: dict[int, str], *, sees_all: bool) -> set[str]:
     found = running.without_ended(allocations.read_all(home), lambda: mounts, sees_all=sees_all)
-    return {each.folder.name for each in found}
+    return {allocation.folder.name for allocation in found}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_container_that_has_ended_is_left_out(three: Path, mounted: str, sees_
 
 def test_the_processes_of_this_machine_are_asked(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Procfs, "mountinfos", lambda _: {7: MOUNT.format("runs")})
-    assert {each.folder.name for each in running.read([three])} == {"command", "runs"}
+    assert {allocation.folder.name for allocation in running.read([three])} == {"command", "runs"}
 
 
 def test_without_containers_no_process_is_read(home: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,4 +24,4 @@ def test_durations(seconds: int, text: str) -> None:
 def test_an_age_counts_from_a_timestamp_and_is_unknown_without_one() -> None:
     now = datetime(2026, 11, 22, 12, 0, 0, tzinfo=UTC)
     stamp = (now - timedelta(seconds=90)).isoformat()
-    assert [ages.age(each, now) for each in (stamp, None, "yesterday")] == ["90s", "<unknown>", "<unknown>"]
+    assert [ages.age(created, now) for created in (stamp, None, "yesterday")] == ["90s", "<unknown>", "<unknown>"]

@@ -34,7 +34,7 @@ def weight(name: str, shape: Sequence[int], kind: int = FLOAT, raw: bytes = b"")
 
 
 def value(field: int, name: str, shape: Sequence[int | str]) -> bytes:
-    sizes = b"".join(data(1, number(1, each) if isinstance(each, int) else data(2, each)) for each in shape)
+    sizes = b"".join(data(1, number(1, size) if isinstance(size, int) else data(2, size)) for size in shape)
     return data(field, data(1, name) + data(2, data(1, number(1, FLOAT) + data(2, sizes))))
 
 

@@ -83,7 +83,9 @@ def test_zero_splits_one_thing_more_with_each_stage() -> None:
     """ZeRO's table: with Adam and fp32, 4 + 4 + 8 bytes for each parameter, of which a stage leaves 1/8."""
     base = EstimatePlan(data_parallel=8)
     found = [memory.estimate(gpt2(plan), plan) for plan in (replace(base, zero=stage) for stage in range(4))]
-    kept = [(each.weights, each.gradients, each.optimizer) for each in found]
+    kept = [
+        (memory_estimate.weights, memory_estimate.gradients, memory_estimate.optimizer) for memory_estimate in found
+    ]
     size = kept[0][0]
     assert kept == [
         (size, size, 2 * size),

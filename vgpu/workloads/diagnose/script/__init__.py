@@ -28,4 +28,4 @@ def diagnose(text: bytes) -> list[ProgramFinding]:
     program = ScriptProgram.of(parse(text))
     if not program.frameworks:
         return []
-    return merged(each for rules in _RULES for each in rules.check(program))
+    return merged(finding for rules in _RULES for finding in rules.check(program))

@@ -68,8 +68,8 @@ def _is_zero(program: ScriptProgram, given: Keywords, name: str) -> bool:
 def _is_in_memory(program: ScriptProgram, dataset: ast.expr | None) -> bool:
     if isinstance(dataset, ast.Name):
         return any(
-            _is_in_memory(program, each)
-            for each in program.names.assigned.get(dataset.id, ())
-            if not isinstance(each, ast.Name)
+            _is_in_memory(program, value)
+            for value in program.names.assigned.get(dataset.id, ())
+            if not isinstance(value, ast.Name)
         )
     return isinstance(dataset, ast.Call) and names.last(dataset) == "TensorDataset"

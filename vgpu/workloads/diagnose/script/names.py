@@ -117,7 +117,7 @@ class Names:
                 return {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
             case ast.IfExp(body=body, orelse=other) if hops < _MAX_HOPS:
                 both = [self._dictionary(body, seen, hops + 1), self._dictionary(other, seen, hops + 1)]
-                return max((each for each in both if each is not None), key=len, default=None)
+                return max((entries for entries in both if entries is not None), key=len, default=None)
             case ast.Name(id=name) if hops < _MAX_HOPS and name in self.assigned and name not in seen:
                 seen.add(name)
                 return self._merged([*self.assigned[name], *self.updates.get(name, ())], seen, hops + 1)
@@ -150,11 +150,11 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
         case ((ast.Name(id=name) | ast.Attribute(attr=name)), _):
             yield name, value
         case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
-            for each, its in zip(targets, values, strict=True):
-                yield from _pairs(each, its)
+            for element, its in zip(targets, values, strict=True):
+                yield from _pairs(element, its)
         case ast.Tuple(elts=targets), _:
-            for each in targets:
-                yield from _pairs(each, value)
+            for element in targets:
+                yield from _pairs(element, value)
 
 
 def _options(tree: ast.Module) -> dict[str, object]:

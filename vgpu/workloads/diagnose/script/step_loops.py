@@ -92,7 +92,12 @@ def _outside_loops(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def _framework_methods(tree: ast.Module) -> Iterator[Function]:
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    return (each for one in classes for each in one.body if isinstance(each, Function) and each.name in FRAMEWORK_STEPS)
+    return (
+        member
+        for one in classes
+        for member in one.body
+        if isinstance(member, Function) and member.name in FRAMEWORK_STEPS
+    )
 
 
 def _step_functions(tree: ast.Module, inner: Collection[int]) -> list[Function]:
@@ -207,4 +212,4 @@ def _is_seldom(test: ast.expr, counters: frozenset[str]) -> bool:
 
 
 def _names(node: ast.AST) -> list[str]:
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name)]

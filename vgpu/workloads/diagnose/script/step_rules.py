@@ -69,7 +69,7 @@ def _wait(program: ScriptProgram, call: ast.Call) -> str:
             return f".{name}()"
         case ast.Call(func=ast.Name(id="float" | "int" as name), args=[value]) if _is_tensor(value):
             return f"{name}()"
-    if _is_output(program, call) and any(_is_tensor(each) for each in _shown(call)):
+    if _is_output(program, call) and any(_is_tensor(value) for value in _shown(call)):
         return "a tensor that is printed"
     return ""
 
@@ -130,7 +130,7 @@ def _copies(program: ScriptProgram, call: ast.Call) -> bool:
         return True
     if call.func.attr == "type" and len(given) == 1:
         return _is_card_type(program, given[0])
-    return call.func.attr == "to" and any(_is_device(each) for each in given)
+    return call.func.attr == "to" and any(_is_device(argument) for argument in given)
 
 
 def _is_device(node: ast.expr) -> bool:
@@ -144,7 +144,7 @@ def _is_device(node: ast.expr) -> bool:
 
 def _is_card_type(program: ScriptProgram, node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
-        return any("cuda" in ast.unparse(each) for each in program.names.assigned.get(node.id, ()))
+        return any("cuda" in ast.unparse(value) for value in program.names.assigned.get(node.id, ()))
     return "cuda" in ast.unparse(node)
 
 

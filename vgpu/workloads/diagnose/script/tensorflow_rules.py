@@ -84,4 +84,8 @@ class _Pipelines:
 
     def _returned(self, name: str) -> Iterator[ast.expr]:
         for function in self._functions.get(name, ()):
-            yield from (each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value)
+            yield from (
+                statement.value
+                for statement in ast.walk(function)
+                if isinstance(statement, ast.Return) and statement.value
+            )

@@ -45,7 +45,7 @@ def wholes(fields: Fields, name: str, most: int) -> list[int]:
     value = fields.get(name)
     if not isinstance(value, list) or not 1 <= len(value) <= most:
         raise MalformedModel(f"{name}: not a list of 1 to {most} numbers")
-    return [whole({f"{name}[{index}]": each}, f"{name}[{index}]") for index, each in enumerate(value)]
+    return [whole({f"{name}[{index}]": number}, f"{name}[{index}]") for index, number in enumerate(value)]
 
 
 def _short(value: object) -> str:

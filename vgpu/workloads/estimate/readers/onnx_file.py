@@ -58,7 +58,7 @@ class Graph:
     @property
     def dtype(self) -> Dtype:
         """The type of most weights."""
-        return max(self.types, key=lambda each: self.types[each], default=Dtype.FP32)
+        return max(self.types, key=lambda dtype: self.types[dtype], default=Dtype.FP32)
 
     def elements(self, name: str, given: Mapping[str, int]) -> int:
         """Return the elements of a tensor, with sizes that are `given` by name. Raises MalformedModel."""
@@ -89,9 +89,9 @@ def _size(name: str, size: Dimension, given: Mapping[str, int]) -> int:
 def read(file: BinaryIO) -> Graph:
     """Read the graph of an ONNX file. Raises MalformedModel."""
     message, graph = Message(file), Graph()
-    for each in message.fields(message.whole):
-        if each.number == 7:  # noqa: PLR2004 - ModelProto.graph
-            _graph(message, each, graph)
+    for part in message.fields(message.whole):
+        if part.number == 7:  # noqa: PLR2004 - ModelProto.graph
+            _graph(message, part, graph)
     if not graph.nodes:
         raise MalformedModel("ONNX: graph: no nodes; not an ONNX file")
     return graph
@@ -99,37 +99,37 @@ def read(file: BinaryIO) -> Graph:
 
 def _graph(message: Message, whole: ProtobufField, graph: Graph) -> None:
     readers = {1: _node, 5: _initializer, 11: _input, 12: _value, 13: _value}
-    for each in message.message(whole):
-        if each.number in readers:
-            readers[each.number](message, each, graph)
+    for part in message.message(whole):
+        if part.number in readers:
+            readers[part.number](message, part, graph)
         if len(graph.nodes) > MAX_NODES:
             raise MalformedModel(f"ONNX: graph.node: more than {MAX_NODES}")
 
 
 def _node(message: Message, whole: ProtobufField, graph: Graph) -> None:
     inputs, outputs, op = [], [], ""
-    for each in message.message(whole):
-        match each.number:
+    for part in message.message(whole):
+        match part.number:
             case 1:
-                inputs.append(message.text(each))
+                inputs.append(message.text(part))
             case 2:
-                outputs.append(message.text(each))
+                outputs.append(message.text(part))
             case 4:
-                op = message.text(each)
+                op = message.text(part)
     graph.nodes.append(OnnxOperation(op, inputs, outputs))
 
 
 def _initializer(message: Message, whole: ProtobufField, graph: Graph) -> None:
     shape: list[int] = []
     name, kind = "", 0
-    for each in message.message(whole):
-        match each.number:
+    for part in message.message(whole):
+        match part.number:
             case 1:
-                shape += _sizes(message, each)
-            case 2 if isinstance(each.value, int):
-                kind = each.value
+                shape += _sizes(message, part)
+            case 2 if isinstance(part.value, int):
+                kind = part.value
             case 8:
-                name = message.text(each)
+                name = message.text(part)
     if kind not in _TYPES:
         graph.constants.add(name)
         return
@@ -156,11 +156,11 @@ def _input(message: Message, whole: ProtobufField, graph: Graph) -> None:
 
 def _value(message: Message, whole: ProtobufField, graph: Graph) -> str:
     name, shape = "", None
-    for each in message.message(whole):
-        if each.number == 1:
-            name = message.text(each)
-        elif each.number == 2:  # noqa: PLR2004 - ValueInfoProto.type
-            shape = _shape(message, each)
+    for part in message.message(whole):
+        if part.number == 1:
+            name = message.text(part)
+        elif part.number == 2:  # noqa: PLR2004 - ValueInfoProto.type
+            shape = _shape(message, part)
     if shape is not None:
         graph.shapes[name] = shape
     return name
@@ -171,16 +171,16 @@ def _shape(message: Message, kind: ProtobufField) -> tuple[Dimension, ...] | Non
     for tensor in message.message(kind):
         if tensor.number != 1:
             continue
-        for each in message.message(tensor):
-            if each.number == 2:  # noqa: PLR2004 - TypeProto.Tensor.shape
-                return tuple(_dimension(message, size) for size in message.message(each) if size.number == 1)
+        for part in message.message(tensor):
+            if part.number == 2:  # noqa: PLR2004 - TypeProto.Tensor.shape
+                return tuple(_dimension(message, size) for size in message.message(part) if size.number == 1)
     return None
 
 
 def _dimension(message: Message, whole: ProtobufField) -> Dimension:
-    for each in message.message(whole):
-        if each.number == 1 and isinstance(each.value, int) and 0 <= each.value <= numbers.MAX_ELEMENTS:
-            return each.value
-        if each.number == 2:  # noqa: PLR2004 - Dimension.dim_param
-            return message.text(each)
+    for part in message.message(whole):
+        if part.number == 1 and isinstance(part.value, int) and 0 <= part.value <= numbers.MAX_ELEMENTS:
+            return part.value
+        if part.number == 2:  # noqa: PLR2004 - Dimension.dim_param
+            return message.text(part)
     return "?"

@@ -66,7 +66,11 @@ class Message:
             raise MalformedModel(f"ONNX: names of more than {MAX_TEXTS >> 20} MiB")
         self._file.seek(span.begin)
         decoded = self._file.read(size).decode(errors="replace")
-        return decoded if decoded.isprintable() else "".join(each if each.isprintable() else "?" for each in decoded)
+        return (
+            decoded
+            if decoded.isprintable()
+            else "".join(character if character.isprintable() else "?" for character in decoded)
+        )
 
     def message(self, field: ProtobufField) -> Iterator[ProtobufField]:
         """Yield the fields of a message inside of a field. Raises MalformedModel."""

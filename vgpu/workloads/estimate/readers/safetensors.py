@@ -85,5 +85,5 @@ def _elements(name: str, entry: dict[str, object]) -> int:
     shape = entry.get("shape")
     if not isinstance(shape, list) or len(shape) > _MAX_DIMENSIONS:
         raise MalformedModel(f"{name[:80]}: shape: not a list of at most {_MAX_DIMENSIONS} numbers")
-    sizes = [numbers.whole({"shape": each}, "shape", numbers.MAX_ELEMENTS, least=0) for each in shape]
+    sizes = [numbers.whole({"shape": size}, "shape", numbers.MAX_ELEMENTS, least=0) for size in shape]
     return prod(sizes)

@@ -54,7 +54,7 @@ def _checked(shape: Transformer) -> Transformer:
 def _name(fields: Fields) -> str:
     given = fields.get("_name_or_path")
     shown = given if isinstance(given, str) and given else numbers.text(fields, "model_type")
-    return "".join(each if each.isprintable() else "?" for each in shown[-60:])
+    return "".join(character if character.isprintable() else "?" for character in shown[-60:])
 
 
 def _drops(fields: Fields, *names: str) -> bool:
