@@ -84,9 +84,9 @@ def cluster_of(nodes: int, cards: int) -> Cluster:
             Card(populated.card_uuid(number, index), index, populated.MODEL, populated.MEMORY_MIB, numa_node=index // 4)
             for index in range(cards)
         )
-        found.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
+        found.updates.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
         slices = cards * populated.MEMORY_MIB // populated.SLICE_MIB
-        found.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
+        found.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
         found.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
     return found
 
@@ -108,7 +108,7 @@ def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) 
     node_filter = Filter(cluster, defaults, gangs=planner)
     made = [member(number, pods, SHARE_MIB if share else populated.MEMORY_MIB) for number in range(pods)]
     for each in made:
-        cluster.upsert_pod(each)
+        cluster.updates.upsert_pod(each)
     named = list(cluster.objects.gpunodes)
     return asyncio.run(_asked(cluster, node_filter, made, named))
 
@@ -120,7 +120,7 @@ async def _asked(cluster: Cluster, node_filter: Filter, pods: list[WatchedPod], 
     slices.end()
     assert answer.fits, answer.reasons
     for pod in pods:
-        cluster.delete_pod(pod)
+        cluster.updates.delete_pod(pod)
     return slices
 
 

@@ -137,7 +137,7 @@ def observers(
     budgets = Budgets()
     refusals = NodeRefusals(
         client,
-        cluster,
+        cluster.objects.pods,
         recorder,
         clocks.sleep,
         evicts_uninvited=settings.uninvited == "evict",
@@ -146,7 +146,7 @@ def observers(
     namespaces = Namespaces(recorder)
     idle = IdleWatcher(
         client,
-        cluster,
+        cluster.objects.pods,
         namespaces,
         recorder,
         lambda: int(clocks.monotonic() * 1e9),
@@ -202,19 +202,19 @@ class Actors:
 
 def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
-    defaults, clocks = seen.settings.defaults, seen.clocks
+    defaults, clocks, pods = seen.settings.defaults, seen.clocks, seen.cluster.objects.pods
     room = ClusterRoom(seen.cluster, defaults)
     candidates = Candidates(seen.cluster, room, defaults)
     planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
     node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
     seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
     gate = GangGate(seen.gangs, leader)
-    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
+    binder = Binder(seen.client, pods, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep)
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
     holding = RoomHolding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
     deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep, holding)
-    preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
+    preemption = Preemption(pods, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
     verbs = SchedulerVerbs(
         cluster=seen.cluster,
@@ -242,7 +242,15 @@ def actors(seen: Observers, leader: Leader) -> Actors:
 async def _handle_idle(seen: Observers, leader: Leader) -> None:
     """Warn idle pods, and act on them, as long as the leader may."""
     sizes = Sizes(seen.client, seen.settings.namespace)
-    means = Means(seen.client, seen.cluster, seen.namespaces, seen.recorder, sizes, seen.idle.is_due, seen.clocks.now)
+    means = Means(
+        seen.client,
+        seen.cluster.objects.pods,
+        seen.namespaces,
+        seen.recorder,
+        sizes,
+        seen.idle.is_due,
+        seen.clocks.now,
+    )
     counter = seen.registry.counter(metrics.IDLE)
     await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
@@ -256,7 +264,7 @@ def _sources(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.E
             "nodes": len(objects.nodes),
             "gpunodes": len(objects.gpunodes),
         },
-        reservations=seen.cluster.count_reservations,
+        reservations=lambda: len(seen.cluster.reservations),
         gangs=seen.gangs.records.states,
         gang_plans=lambda: seen.gangs.plans.outcomes,
         held_cards=lambda: holding.cards,

@@ -162,12 +162,12 @@ class Waker:
 
     async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
-        state, found = self._cluster.usable_state(node), []
+        state, found = self._cluster.states.usable(node), []
         refused: set[PodRequest] = set()
         for count, pod in enumerate(self._by_priority(waiting)):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
-            request = self._cluster.request(pod)
+            request = self._cluster.requests.of(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))

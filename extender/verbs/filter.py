@@ -91,7 +91,7 @@ class Filter:
         undecided = answer.undecided
         if undecided:
             await self._decide(answer, undecided, self.placement(pod), begun, pause)
-        if full and (request := self._cluster.request(pod)) is not None and self._refusal(pod) is None:
+        if full and (request := self._cluster.requests.of(pod)) is not None and self._refusal(pod) is None:
             self._judge_templates(answer, request, full)
         return answer
 
@@ -124,7 +124,7 @@ class Filter:
             answer.decide(position, placement.reason if isinstance(placement, NodeRefusal) else None)
 
     def _judged(self, pod: WatchedPod, names: Sequence[str]) -> IndexAnswer:
-        request, refusal = self._cluster.request(pod), self._refusal(pod)
+        request, refusal = self._cluster.requests.of(pod), self._refusal(pod)
         if refusal is not None or request is None:
             return self._judge.alike(names, refusal)
         selector, nominations = request.options.selector, self._cluster.objects.nominations
@@ -153,12 +153,12 @@ class Filter:
 
     def placement(self, pod: WatchedPod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
-        request, refusal = self._cluster.request(pod), self._refusal(pod)
+        request, refusal = self._cluster.requests.of(pod), self._refusal(pod)
         if refusal is not None:
             return lambda _: NodeRefusal(refusal)
         if request is None:
             return lambda _: Assignment({})
-        placement_on, preferred = self._placement(pod, request), self._cluster.preferred(pod, request)
+        placement_on, preferred = self._placement(pod, request), self._cluster.requests.preferred(pod, request)
         return placement_on if preferred is None else _first(self._placement(pod, preferred), placement_on)
 
     def _placement(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:
@@ -167,7 +167,7 @@ class Filter:
         devices = request.devices(self._cluster.slice_mib)
 
         def placement_on(name: str) -> Placement:
-            state = self._cluster.usable_state(name)
+            state = self._cluster.states.usable(name)
             if not isinstance(state, NodeState):
                 return NodeRefusal(state)
             placement = placements.on(state)

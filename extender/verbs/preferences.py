@@ -20,7 +20,7 @@ MAX_LOOKED: Final = 256  # nodes with such pods on which the pod is placed for o
 
 def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> Mapping[str, int]:
     """Return the tier of each node, 0 the best; empty where the pod has no preference. Racks come before cards."""
-    racks, cards = cluster.rack_tiers(pod, asked), _by_cards(cluster, pod, asked, defaults)
+    racks, cards = cluster.requests.rack_tiers(pod, asked), _by_cards(cluster, pod, asked, defaults)
     if not cards:
         return racks
     return {name: 2 * racks.get(name, 0) + cards[name] for name in asked}
@@ -29,8 +29,8 @@ def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: Def
 def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> dict[str, int]:
     if pod.parsed.request is None or not pod.parsed.request.options.prefers_neighbours:
         return {}
-    request = cluster.request(pod)
-    wanted = cluster.preferred(pod, request) if request is not None else None
+    request = cluster.requests.of(pod)
+    wanted = cluster.requests.preferred(pod, request) if request is not None else None
     if wanted is None:
         return {}
     selector, policy = wanted.options.selector, defaults.gpu_policy_for(wanted.options)
@@ -42,5 +42,5 @@ def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults:
 
 
 def _fits(cluster: Cluster, wanted: PodRequest, name: str, policy: PackingPolicy) -> bool:
-    state = cluster.usable_state(name)
+    state = cluster.states.usable(name)
     return isinstance(state, NodeState) and isinstance(choose.place(wanted, state, policy), Assignment)

@@ -58,9 +58,9 @@ class PodWatch:
         """Take a full list."""
         before = dict(self._cluster.objects.pods)
         pods = [_last_readable(before.get(pod.uid), pod) for pod in objects if isinstance(pod, WatchedPod)]
-        self._cluster.replace_pods(pods, reading.version(version))
+        self._cluster.updates.replace_pods(pods, reading.version(version))
         others = [other for other in objects if isinstance(other, HostPod)]
-        self._cluster.replace_host_pods([*others, *(pod.on_host for pod in pods)])
+        self._cluster.updates.replace_host_pods([*others, *(pod.on_host for pod in pods)])
         for pod in pods:
             self._learn(before.get(pod.uid), pod)
         for uid in before.keys() - {pod.uid for pod in pods}:
@@ -74,13 +74,13 @@ class PodWatch:
     def upsert(self, obj: WatchedPod | HostPod | None) -> None:
         """Take a pod that is new or changed."""
         if isinstance(obj, HostPod):
-            self._cluster.upsert_host_pod(obj)
+            self._cluster.updates.upsert_host_pod(obj)
         elif obj is not None:
             known = self._cluster.objects.pods.get(obj.uid)
             pod = obj if obj.is_readable else _last_readable(known, obj)
             self._history.pod_changed(known, pod)
-            self._cluster.upsert_pod(pod)
-            self._cluster.upsert_host_pod(pod.on_host)
+            self._cluster.updates.upsert_pod(pod)
+            self._cluster.updates.upsert_host_pod(pod.on_host)
             self._learn(known, pod)
             self._report(pod)
             if pod.node and not (known and known.node):
@@ -93,10 +93,10 @@ class PodWatch:
     def delete(self, obj: WatchedPod | HostPod | None) -> None:
         """Take a pod's deletion."""
         if obj is not None:
-            self._cluster.delete_host_pod(obj.uid)
+            self._cluster.updates.delete_host_pod(obj.uid)
         if isinstance(obj, WatchedPod):
             self._history.pod_deleted(obj)
-            self._cluster.delete_pod(obj)
+            self._cluster.updates.delete_pod(obj)
             self._waker.forget(obj.uid)
             self._idle.forget(obj.uid)
 
@@ -126,20 +126,20 @@ class NodeWatch:
     def replace(self, objects: list[KubeNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
         more = [node.name for node in objects if self._offers_more(node)]
-        self._cluster.replace_nodes(objects)
+        self._cluster.updates.replace_nodes(objects)
         for node in more:
             self._waker.changed(node)
 
     def upsert(self, obj: KubeNode) -> None:
         """Take a Node that is new or changed."""
         offers_more = self._offers_more(obj)
-        self._cluster.upsert_nodes(obj)
+        self._cluster.updates.upsert_nodes(obj)
         if offers_more:
             self._waker.changed(obj.name)
 
     def delete(self, obj: KubeNode) -> None:
         """Take a Node's deletion."""
-        self._cluster.delete_nodes(obj.name)
+        self._cluster.updates.delete_nodes(obj.name)
 
     def _offers_more(self, node: KubeNode) -> bool:
         """Whether the kubelet offers more devices than before."""
@@ -184,13 +184,13 @@ class GpuNodeWatch:
         self._delete(obj.node.name)
 
     def _state(self, node: str) -> NodeState | None:
-        return self._cluster.state(node) if node in self._cluster.objects.gpunodes else None
+        return self._cluster.states.of(node) if node in self._cluster.objects.gpunodes else None
 
     def _delete(self, *nodes: str) -> None:
         were_duplicates = list(self._cluster.owners.duplicates)
         for gone in (self._cluster.objects.gpunodes[node] for node in nodes if node in self._cluster.objects.gpunodes):
             self._history.gpunode_deleted(gone)
-        self._cluster.delete_gpunodes(*nodes)
+        self._cluster.updates.delete_gpunodes(*nodes)
         for node in were_duplicates:
             self._waker.changed(node)
         for node in nodes:
@@ -206,9 +206,9 @@ class GpuNodeWatch:
         for gpunode in gpunodes:
             self._history.gpunode_changed(known.get(gpunode.node.name), gpunode)
         before = {node.name: self._state(node.name) for node in changed}
-        self._cluster.upsert_gpunodes(*gpunodes)
+        self._cluster.updates.upsert_gpunodes(*gpunodes)
         for node, state in before.items():
-            if state is None or waking.can_take_more(state, self._cluster.state(node)):
+            if state is None or waking.can_take_more(state, self._cluster.states.of(node)):
                 self._waker.changed(node)
         for gpunode in gpunodes:
             self._refusals.take(gpunode)

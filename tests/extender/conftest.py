@@ -183,7 +183,7 @@ class World:
         return found
 
     def used_slices(self, node: str = "n1") -> list[int]:
-        return [state.usage.slices for state in self.cluster.state(node).cards]
+        return [state.usage.slices for state in self.cluster.states.of(node).cards]
 
 
 def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:

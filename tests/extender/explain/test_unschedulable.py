@@ -79,8 +79,8 @@ class Site:
 
     def add_node(self, name: str, index: int, *, cordoned: bool = False) -> None:
         node = Node(name, 256, (strategies.card(index, 1024, cordoned=cordoned),))
-        self.cluster.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
+        self.cluster.updates.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
+        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
         self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class Site:
     def add(self, uid: str, memory: int) -> None:
         obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=memory), uid=uid))
         pod = structs.replace(objects.pod(obj), is_unschedulable=True)
-        self.cluster.upsert_pod(pod)
+        self.cluster.updates.upsert_pod(pod)
         self.pods.add(pod)
 
     async def run(self) -> None:
@@ -168,7 +168,7 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
     """`(76 GiB, 100 % free)` read as if a card in use were free."""
     site = Site()
     node = Node("n00", 256, (strategies.card(0, 1024, held_slices=1),))
-    site.cluster.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
+    site.cluster.updates.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu=1))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
     _, message = explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
@@ -191,7 +191,7 @@ def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_car
     site = Site()
     pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
-    site.cluster.delete_gpunodes("n00")
+    site.cluster.updates.delete_gpunodes("n00")
     assert "n00: CardTooSmall" in explain.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 

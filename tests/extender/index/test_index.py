@@ -112,13 +112,15 @@ class World:
             found = found * 9  # wider than the index
         named = tuple(replace(card, uuid=f"GPU-{name}-{n}", index=n) for n, card in enumerate(found))
         slice_mib = data.draw(st.sampled_from([256, 256, 256, 256, 512]))
-        self.cluster.upsert_gpunodes(GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version))
+        self.cluster.updates.upsert_gpunodes(
+            GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version)
+        )
 
     def put_kubelet(self, data: st.DataObject, name: str) -> None:
         slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
         host = data.draw(st.sampled_from([host_request.NOTHING, HostRequest(4000, 4096), HostRequest(64000, 65536)]))
         rack = data.draw(st.sampled_from(["r1", "r2", ""]))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
+        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
@@ -130,24 +132,24 @@ class World:
         uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
         pod = structs.replace(data.draw(pods(uid)), version=self.version, has_started=True)
         self.cluster.demand.see(pod)
-        state = self.cluster.usable_state(name)
+        state = self.cluster.states.usable(name)
         known = self.cluster.objects.pods.get(uid)
         if known is not None and data.draw(st.booleans()):
-            self.cluster.delete_pod(structs.replace(known, version=self.version))
+            self.cluster.updates.delete_pod(structs.replace(known, version=self.version))
         elif data.draw(st.booleans()) and known is None:
             scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=name)
-            self.cluster.upsert_pod(structs.replace(pod, scheduling=scheduling))
+            self.cluster.updates.upsert_pod(structs.replace(pod, scheduling=scheduling))
         elif known is None and isinstance(state, NodeState):
             chosen = self.filter.node(pod, name)
             if isinstance(chosen, Assignment):
-                self.cluster.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
+                self.cluster.updates.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
 
     def remove(self, data: st.DataObject, name: str) -> None:
         match data.draw(st.sampled_from(["gpunode", "node", "lease", "time", "time"])):
             case "gpunode":
-                self.cluster.delete_gpunodes(name)
+                self.cluster.updates.delete_gpunodes(name)
             case "node":
-                self.cluster.delete_nodes(name)
+                self.cluster.updates.delete_nodes(name)
             case "lease":
                 self.cluster.leases.remove(names.node_lease(name))
             case "time":
@@ -168,7 +170,7 @@ class World:
         return found
 
     def expected_scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
-        usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
+        usable = [state for name in asked if isinstance(state := self.cluster.states.usable(name), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
         question = self.cluster.demand.asked(pod)  # as the last call of prioritize
@@ -180,7 +182,7 @@ class World:
     def expected_supply(self, typical: tuple[PodAsk, ...]) -> Supply:
         """Add up the room of all usable nodes, one by one."""
         models = self.cluster.demand.policies(self.defaults).models
-        states = [self.cluster.usable_state(name) for name in self.cluster.objects.gpunodes]
+        states = [self.cluster.states.usable(name) for name in self.cluster.objects.gpunodes]
         rooms = [room.room_of(state, models) for state in states if isinstance(state, NodeState)]
         cards = [card.total_slices for each in rooms for card in each.cards]
         copies = {ask: sum(fragmentation.copies(each, ask) for each in rooms) for ask in typical}
@@ -240,11 +242,13 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
             Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=each, nvlink_peers=linked)
             for n, each in enumerate(held)
         )
-        world.cluster.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
+        world.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
 
     for number, name in enumerate(NAMES):
         change(number, 1)
-        world.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16)))
+        world.cluster.updates.upsert_nodes(
+            KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16))
+        )
         world.cluster.leases.put(WatchedLease(names.node_lease(name), name, "", 1000))
     for n in range(120):
         kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
@@ -282,15 +286,15 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
     pod = structs.replace(objects.pod(obj), uid="a", version=2, has_started=True)
     card = Card("GPU-0", 0, MODELS[0], 1024)
-    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
-    world.cluster.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
+    world.cluster.updates.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
     world.cluster.leases.put(WatchedLease(names.node_lease("n0"), "n0", "", 1000))
     chosen = world.filter.node(pod, "n0")
     assert isinstance(chosen, Assignment)
-    world.cluster.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
+    world.cluster.updates.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
     held = replace(card, held_slices=4)
-    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
-    world.cluster.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
+    world.cluster.updates.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
     assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": None}
     world.clock.seconds += 6
     assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}

@@ -56,13 +56,13 @@ def duplicates(known: dict[str, GpuNode], owner: dict[str, str]) -> dict[str, di
 
 def test_a_change_of_one_gpunode_keeps_the_states_of_the_others() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 2))
-    a, b = cluster.state("a"), cluster.state("b")
-    cluster.upsert_gpunodes(gpunode("c", 20, {2}, 3))
-    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 4))  # a list: only b has changed
-    assert cluster.state("a") is a
-    assert cluster.state("b") is not b
-    cluster.delete_gpunodes("b")
-    assert cluster.state("a") is a
-    cluster.upsert_gpunodes(gpunode("c", 21, {0, 2}, 5))
-    assert not cluster.state("a").cards[0].card.healthy
+    cluster.updates.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 2))
+    a, b = cluster.states.of("a"), cluster.states.of("b")
+    cluster.updates.upsert_gpunodes(gpunode("c", 20, {2}, 3))
+    cluster.updates.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 4))  # a list: only b has changed
+    assert cluster.states.of("a") is a
+    assert cluster.states.of("b") is not b
+    cluster.updates.delete_gpunodes("b")
+    assert cluster.states.of("a") is a
+    cluster.updates.upsert_gpunodes(gpunode("c", 21, {0, 2}, 5))
+    assert not cluster.states.of("a").cards[0].card.healthy

@@ -54,12 +54,13 @@ class Accounting(RuleBasedStateMachine):
         self.clock = Clock()
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
-        self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
-        self.cluster.upsert_nodes(KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1}))
+        self.cluster.updates.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
+        self.cluster.updates.upsert_nodes(KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1}))
         client: Any = None  # never called: the test reserves and concludes without an API server
         self.binder = Binder(
             client,
-            self.cluster,
+            self.cluster.objects.pods,
+            self.cluster.reservations,
             Filter(self.cluster, DefaultPolicies()),
             Leader(),
             Feed(NO_RECORDER, {}, lambda: 0, ""),
@@ -111,7 +112,7 @@ class Accounting(RuleBasedStateMachine):
             self.commit(pod, chosen)
             self.concluded.append(uid)
         elif outcome == "refused":
-            self.cluster.release(uid, NODE)
+            self.cluster.reservations.remove(uid, NODE)
         else:
             ends = self.clock.seconds + binding_outcome.REQUEST_EXPIRY_S
             self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
@@ -135,7 +136,7 @@ class Accounting(RuleBasedStateMachine):
     @precondition(lambda self: self.concluded)
     @rule()
     def the_response_to_a_binding_arrives(self) -> None:
-        self.cluster.release_when_seen(self.concluded.pop(0), NODE)
+        self.cluster.reservations.remove_when_seen(self.concluded.pop(0), NODE)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data())
@@ -148,9 +149,9 @@ class Accounting(RuleBasedStateMachine):
     def watch(self) -> None:
         kind, pod = self.undelivered.popleft()
         if kind == "upsert":
-            self.cluster.upsert_pod(pod)
+            self.cluster.updates.upsert_pod(pod)
         else:
-            self.cluster.delete_pod(pod)
+            self.cluster.updates.delete_pod(pod)
 
     @precondition(lambda self: self.listed is None)
     @rule()
@@ -165,7 +166,7 @@ class Accounting(RuleBasedStateMachine):
         assert self.listed is not None
         version, pods = self.listed
         self.listed = None
-        self.cluster.replace_pods(pods.values(), version)
+        self.cluster.updates.replace_pods(pods.values(), version)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data(), ends=st.booleans())
@@ -202,7 +203,7 @@ class Accounting(RuleBasedStateMachine):
             return
         running = {uid for uid, pod in self.truth.items() if pod.node and not pod.is_terminal}
         assert set(self.cluster.objects.pods_on(NODE)) == running
-        assert [reservation.uid for reservation in self.cluster._reservations] == []
+        assert [reservation.uid for reservation in self.cluster.reservations] == []
 
 
 TestAccounting = Accounting.TestCase

@@ -36,14 +36,14 @@ async def test_pods_without_gpus_take_cpu_and_memory_of_a_node_until_they_end(wo
     nodes.upsert(replace(known, host=HostRequest(4000, 8192)))
     pods.upsert(objects.watched_pod(other_pod()))
     pods.upsert(objects.watched_pod(other_pod()))
-    assert world.cluster.state("n1").host == HostRoom(2500, 7168)
+    assert world.cluster.states.of("n1").host == HostRoom(2500, 7168)
     pods.upsert(objects.watched_pod(other_pod(phase="Succeeded")))
-    assert world.cluster.state("n1").host == HostRoom(4000, 8192)
+    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
     pods.upsert(objects.watched_pod(other_pod("o2")))
     pods.replace([], "7")
-    assert world.cluster.state("n1").host == HostRoom(4000, 8192)
+    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
     nodes.upsert(KubeNode("n1", known.allocatable))
-    assert world.cluster.state("n1").host == HostRoom()
+    assert world.cluster.states.of("n1").host == HostRoom()
 
 
 def test_a_pod_that_cannot_be_read_or_is_on_no_node_takes_nothing() -> None:

@@ -37,13 +37,13 @@ def pod() -> Any:
 async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[IndexAnswer, int]:
     """Judge with a clock that advances for each node."""
     await world.cluster.index(Pauses())
-    usable_state, pauses = world.cluster.usable_state, Pauses()
+    usable, pauses = world.cluster.states.usable, Pauses()
 
     def slow(name: str) -> NodeState | Reason:
         world.clock.seconds += seconds_per_node
-        return usable_state(name)
+        return usable(name)
 
-    setattr(world.cluster, "usable_state", slow)  # noqa: B010 - a method, which mypy lets nobody assign
+    setattr(world.cluster.states, "usable", slow)  # noqa: B010 - a method, which mypy lets nobody assign
     world.cluster.leases.put(WatchedLease(names_of.node_lease("n1"), "n1", "later", 1000))
     return await world.verbs.node_filter.judge(pod(), names, pauses), pauses.count
 
