@@ -24,9 +24,9 @@ from extender.gangs.candidates import Candidates
 from extender.gangs.planner import GangPlanner
 from extender.gangs.planning import Planning
 from extender.gangs.records import GangTimes
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.filter import Filter
 from vgpu.domain import names
@@ -96,7 +96,7 @@ def member(number: int, count: int, memory_mib: int) -> WatchedPod:
     made = populated.pod(f"gang-{number:03}", "default", memory_mib)
     made["metadata"] |= {"uid": f"30000000-0000-4000-8000-{number:012x}", "resourceVersion": "1"}
     made["metadata"]["annotations"] = {names.GANG: "train", names.GANG_SIZE: str(count)}
-    return objects.pod(made)
+    return PodReader().decoded(made)
 
 
 def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) -> Slices:

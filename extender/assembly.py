@@ -44,6 +44,7 @@ from extender.settings import ExtenderSettings
 from extender.state import weights_file
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
@@ -67,6 +68,7 @@ class Observers:
     client: KubernetesClient
     settings: ExtenderSettings
     clocks: Clocks
+    reader: PodReader
     cluster: Cluster
     recorder: EventRecorder
     unschedulable: UnschedulablePods
@@ -135,9 +137,11 @@ def observers(
     explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
     unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic, gangs)
     budgets = Budgets()
+    reader = PodReader()
     refusals = NodeRefusals(
         client,
         cluster.objects.pods,
+        reader,
         recorder,
         clocks.sleep,
         evicts_uninvited=settings.uninvited == "evict",
@@ -165,6 +169,7 @@ def observers(
         waker=waker,
         history=told,
         groups=gangs.records.pod_groups,
+        reader=reader,
         idle=idle,
         idle_defaults=namespaces,
         namespace=settings.namespace,
@@ -175,6 +180,7 @@ def observers(
         client=client,
         settings=settings,
         clocks=clocks,
+        reader=reader,
         cluster=cluster,
         recorder=recorder,
         unschedulable=unschedulable,
@@ -209,7 +215,9 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
     seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
     gate = GangGate(seen.gangs, leader)
-    binder = Binder(seen.client, pods, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep)
+    binder = Binder(
+        seen.client, pods, seen.reader, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep
+    )
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
     holding = RoomHolding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
@@ -217,6 +225,7 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     preemption = Preemption(pods, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
     verbs = SchedulerVerbs(
+        reader=seen.reader,
         cluster=seen.cluster,
         node_filter=node_filter,
         defaults=defaults,

@@ -20,6 +20,7 @@ from extender.clocks import Clocks
 from extender.settings import ExtenderSettings
 from extender.state import objects
 from extender.state.objects import WatchedLease
+from extender.state.pod_reader import PodReader
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
@@ -88,7 +89,7 @@ class VerbsFleet:
     def remove(self, ask: PodAsk, node: str, cards: Sequence[int]) -> None:
         """Delete a pod of a class from a node."""
         pod = self._pods[ask, node, tuple(sorted(cards))].pop()
-        self._seen.watches.pods.handler.delete(objects.watched_pod(_bytes(pod)))
+        self._seen.watches.pods.handler.delete(PodReader().watched(_bytes(pod)))
         self._free[node][0] += ask.cpu_milli
         self._free[node][1] += ask.memory_mib
 
@@ -100,7 +101,7 @@ class VerbsFleet:
         return str(max(scores, key=lambda each: each["Score"])["Host"])
 
     def _watch(self, pod: JsonObject) -> None:
-        self._seen.watches.pods.handler.upsert(objects.watched_pod(_bytes(pod)))
+        self._seen.watches.pods.handler.upsert(PodReader().watched(_bytes(pod)))
 
     def _add(self, machine: TraceNode) -> None:
         model = f"model-{machine.model}"

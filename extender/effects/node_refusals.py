@@ -15,9 +15,10 @@ from typing import Final
 from extender.effects import eviction
 from extender.effects.event_recorder import EventRecorder
 from extender.lead.leader import Leader
-from extender.state import objects as reading
+from extender.state import pod_reader
 from extender.state.fields.refused import RefusedPod
 from extender.state.objects import GpuNode, WatchedPod
+from extender.state.pod_reader import PodReader
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
@@ -39,6 +40,7 @@ class NodeRefusals:
         self,
         client: KubernetesClient,
         pods: Mapping[str, WatchedPod],
+        reader: PodReader,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         *,
@@ -51,6 +53,7 @@ class NodeRefusals:
         """
         self._client = client
         self._pods = pods
+        self._reader = reader
         self._recorder = recorder
         self._sleep = sleep
         self._evicts_uninvited = evicts_uninvited
@@ -125,8 +128,8 @@ class NodeRefusals:
                 return None
             raise
         try:
-            return await deep_json.decode(reading.any_pod, data)
-        except reading.UNREADABLE as error:
+            return await deep_json.decode(self._reader.encoded, data)
+        except pod_reader.UNREADABLE as error:
             log.warning("pod %s/%s of a report is skipped: %s", refused.namespace, refused.name, error)
             return None
 

@@ -1,4 +1,4 @@
-"""The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `NodeStates` derives from it."""
+"""The objects that the watches show: pods, Nodes and GPUNodes, as they are; `NodeStates` derives from them."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

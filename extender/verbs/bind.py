@@ -16,8 +16,8 @@ from extender.lead import binding_outcome
 from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep
 from extender.lead.leader import Leader
 from extender.protocol.wire import BindArgs
-from extender.state import objects
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.state.reservations import Reservation, Reservations
 from extender.verbs.filter import Filter
 from vgpu.adapters import deep_json
@@ -42,6 +42,7 @@ class Binder:
         self,
         client: KubernetesClient,
         pods: Mapping[str, WatchedPod],
+        reader: PodReader,
         reservations: Reservations,
         node_filter: Filter,
         leader: Leader,
@@ -52,6 +53,7 @@ class Binder:
         self._client = client
         self._gate = gate
         self._pods = pods
+        self._reader = reader
         self._reservations = reservations
         self._filter = node_filter
         self._leader = leader
@@ -165,7 +167,7 @@ class Binder:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return await deep_json.decode(objects.any_pod, data)
+        return await deep_json.decode(self._reader.encoded, data)
 
 
 def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:

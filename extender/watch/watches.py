@@ -23,6 +23,7 @@ from extender.state.cluster import Cluster
 from extender.state.host_usage import HostPod
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.state.pod_groups import PodGroups
+from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.domain import names
@@ -312,6 +313,7 @@ def watches(
     waker: Waker,
     history: Feed,
     groups: Mapping[GangSource, PodGroups],
+    reader: PodReader,
     idle: IdleWatcher,
     idle_defaults: Namespaces,
     *,
@@ -326,7 +328,7 @@ def watches(
     pods = PodWatch(cluster, unschedulable, recorder, waker, history, idle)
     gpunodes = GpuNodeWatch(cluster, recorder, refusals, waker, history, idle)
     return Watches(
-        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reading.watched_pod),
+        pods=Reflector(client, "/api/v1/pods", pods, jitter=jitter, decode=reader.watched),
         nodes=Reflector(client, "/api/v1/nodes", NodeWatch(cluster, waker), jitter=jitter, decode=reading.node),
         gpunodes=Reflector(client, names.GPUNODES_PATH, gpunodes, jitter=jitter, decode=reading.gpunode),
         leases=Reflector(

@@ -16,6 +16,7 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
@@ -81,7 +82,14 @@ class Extender:
         self.gate = GangGate(self.book, leader)
         feed = Feed(NO_RECORDER, {}, lambda: 0, "")
         self.binder = Binder(
-            client, self.cluster.objects.pods, self.cluster.reservations, self.filter, leader, feed, self.gate
+            client,
+            self.cluster.objects.pods,
+            PodReader(),
+            self.cluster.reservations,
+            self.filter,
+            leader,
+            feed,
+            self.gate,
         )
         recorder: Any = NoEvents()
         times = HoldTimes(hold_after_s, HOLD_S)

@@ -9,9 +9,9 @@ import pytest
 from msgspec import structs
 
 from extender.admin.exchange.snapshots import Shown, Snapshots
-from extender.state import objects
 from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.filter import Filter
 from tests import strategies
 from tests.extender.conftest import Clock
@@ -51,7 +51,7 @@ class Stream:
         )
         del obj["spec"]["nodeName"]
         obj["spec"]["priority"] = priority
-        return objects.pod(strategies.admit(obj))
+        return PodReader().decoded(strategies.admit(obj))
 
     def gang(self, name: str) -> list[WatchedPod]:
         members = [self.pod(name, gpu=1) for _ in range(CARDS)]

@@ -20,9 +20,9 @@ from msgspec import structs
 
 from extender.gangs import gate, slices
 from extender.gangs.deadlines import AGAIN_S
-from extender.state import objects
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import DEADLINE_S, NODES, SLICES, Extender, node
@@ -112,7 +112,7 @@ class Gangs(RuleBasedStateMachine):
             annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if gang else {}
             obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=uid)
             del obj["spec"]["nodeName"]
-            self.write(objects.pod(strategies.admit(obj)))
+            self.write(PodReader().decoded(strategies.admit(obj)))
         return uid
 
     @rule(uid=consumes(pods))

@@ -7,8 +7,8 @@ import pytest
 from msgspec import structs
 
 from extender.gangs import slices
-from extender.state import objects
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import NODES, Extender, node
@@ -26,7 +26,7 @@ def pod(uid: str, gang: str = "", size: int = 0, **share: int) -> WatchedPod:
     annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if gang else {}
     obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=uid)
     del obj["spec"]["nodeName"]
-    return objects.pod(strategies.admit(obj))
+    return PodReader().decoded(strategies.admit(obj))
 
 
 def planned(extender: Extender, members: list[WatchedPod], step: int, change: Any) -> str:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender.index.supply import Supply
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.fields.scheduling import Scheduling
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs import preferences
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -34,6 +34,7 @@ from vgpu.placement.costs import fragmentation
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import PodAsk
 
+READER = PodReader()
 NAMES = [f"n{n}" for n in range(5)]
 MODELS = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4"]
 UNKNOWN = "not-a-node"
@@ -71,7 +72,8 @@ def pods(draw: st.DrawFn, uid: str) -> WatchedPod:
     obj["metadata"]["ownerReferences"] = [owner]
     obj["metadata"]["labels"] = draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
     host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
-    return structs.replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
+    pod = READER.decoded(strategies.admit(obj) if draw(st.integers(0, 9)) else obj)
+    return structs.replace(pod, asked=replace(pod.asked, host=host))
 
 
 @st.composite
@@ -253,7 +255,7 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
     for n in range(120):
         kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
         pod = structs.replace(
-            objects.pod(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}"
+            READER.decoded(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}"
         )
         world.cluster.demand.see(pod)
         assert world.scores(pod, NAMES) == world.expected_scores(pod, NAMES)
@@ -284,7 +286,7 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     """A pod's slices are reported as held after its end: they are not counted for five seconds, then they are."""
     world = World(DefaultPolicies())
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
-    pod = structs.replace(objects.pod(obj), uid="a", version=2, has_started=True)
+    pod = structs.replace(READER.decoded(obj), uid="a", version=2, has_started=True)
     card = Card("GPU-0", 0, MODELS[0], 1024)
     world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
     world.cluster.updates.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))

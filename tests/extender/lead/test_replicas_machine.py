@@ -22,9 +22,9 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -69,7 +69,7 @@ class Replica:
         client: Any = None  # never called: the test reserves and concludes without an API server
         feed, gate = Feed(NO_RECORDER, {}, lambda: 0, ""), GangGate(gangs.book(self.cluster), Leader())
         self.binder = Binder(
-            client, self.cluster.objects.pods, self.cluster.reservations, self.filter, Leader(), feed, gate
+            client, self.cluster.objects.pods, PodReader(), self.cluster.reservations, self.filter, Leader(), feed, gate
         )
         for name, cards in CARDS.items():
             self.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, cards), name, "2026-01-01T00:00:00Z", 1))
@@ -150,7 +150,7 @@ class Replicas(RuleBasedStateMachine):
             main = strategies.container(**kind)
             made = strategies.admit(strategies.pod(main, uid=f"u{self.count}", annotations=annotations))
             made["metadata"]["labels"] = labels
-            self.write(objects.pod(made))
+            self.write(PodReader().decoded(made))
         if is_seen:
             self.watch(0, len(self.log))
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender.state import bound_usage, objects
+from extender.state import bound_usage
 from extender.state.bound_usage import BoundUsage, NodeUsage
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Node
@@ -21,7 +22,7 @@ NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))
 
 def placed(obj: dict[str, object], uid: str) -> WatchedPod:
     """Return a pod with the assignment that it would get on an empty node."""
-    pod = objects.pod(obj)
+    pod = PodReader().decoded(obj)
     assert pod.parsed.request is not None
     state = strategies.node_state(*NODES["n1"].cards)
     chosen = choose.place(pod.parsed.request, state, PackingPolicy.BINPACK)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from extender.state import objects
 from extender.state.card_neighbours import CardNeighbours
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain import names
@@ -22,7 +22,7 @@ NO_LABELS = ("", "app", "=a", "app=a,", "app==a", "a b=c", "x=" + "y" * 64, ",".
 def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", **annotations: str) -> WatchedPod:
     """A pod, on a card where one is named. Labels as `a=1,b=2`; annotations `beside` and `apart` likewise."""
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
-    made = objects.pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
+    made = PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
     scheduling = structs.replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
     made = structs.replace(made, namespace=namespace, scheduling=scheduling)
     return (

@@ -21,9 +21,9 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from tests import strategies
@@ -60,6 +60,7 @@ class Accounting(RuleBasedStateMachine):
         self.binder = Binder(
             client,
             self.cluster.objects.pods,
+            PodReader(),
             self.cluster.reservations,
             Filter(self.cluster, DefaultPolicies()),
             Leader(),
@@ -96,7 +97,7 @@ class Accounting(RuleBasedStateMachine):
     def create(self, memory: int, whole: bool) -> None:
         self.count += 1
         main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
-        self.write(objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}"))))
+        self.write(PodReader().decoded(strategies.admit(strategies.pod(main, uid=f"u{self.count}"))))
 
     @precondition(lambda self: any(not pod.node for pod in self.truth.values()))
     @rule(data=st.data(), outcome=st.sampled_from(["commits", "refused", "lost", "late", "late"]))

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import structs
 
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.state.updates import HELD_REPORT_LAG_S
 from tests import strategies
 from tests.extender.conftest import Clock
@@ -34,7 +34,9 @@ def in_order(events: tuple[str, ...]) -> bool:
 
 
 def running(uid: str, slices: int, version: int) -> WatchedPod:
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE)))
+    pod = PodReader().decoded(
+        strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE))
+    )
     chosen = Assignment({"main": (Grant("GPU-0", slices * 256),)})
     return structs.replace(pod, assignment=chosen, version=version, has_started=True)
 

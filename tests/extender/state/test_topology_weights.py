@@ -13,6 +13,7 @@ from extender.clocks import Clocks
 from extender.settings import ExtenderSettings
 from extender.state import objects
 from extender.state.objects import WatchedLease
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
@@ -75,7 +76,7 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     pod = strategies.admit(strategies.pod(strategies.container(gpu=2, gpu_mem=1024)))
     pod["metadata"] |= {"name": "p", "namespace": "default", "uid": "u"}
     pod["spec"].pop("nodeName", None)
-    seen.watches.pods.handler.upsert(objects.watched_pod(encoded(pod)))
+    seen.watches.pods.handler.upsert(PodReader().watched(encoded(pod)))
     fitting = json.loads(await verbs.filter(encoded({"Pod": pod, "NodeNames": list(nodes)})))["NodeNames"]
     scores = json.loads(await verbs.prioritize(encoded({"Pod": pod, "NodeNames": fitting})))
     best = max(scores, key=lambda each: each["Score"])["Host"]

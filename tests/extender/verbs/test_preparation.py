@@ -12,7 +12,7 @@ from vgpu.placement.models import Models
 
 def judged(world: World) -> int:
     """Return the version of the index up to which the last request is judged."""
-    known = world.verbs.node_filter._judge._judgements._known
+    known = world.verbs.node_filter._judge._known
     return next(reversed(known.values())).version
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from extender.index.answer import IndexAnswer
-from extender.state import objects
 from extender.state.objects import WatchedLease
-from extender.verbs.filter import BUDGET_S, NODES_PER_LOOK, SLICE_S
+from extender.state.pod_reader import PodReader
+from extender.verbs.filter import BUDGET_S, NODES_PER_CLOCK_READ, SLICE_S
 from extender.verbs.placement_cache import MAX_GRANTS, PlacementCache
 from tests import strategies
 from tests.extender.conftest import World
@@ -31,7 +31,7 @@ class Pauses:
 def pod() -> Any:
     """Return a pod that is placed exactly, on each node."""
     two = (strategies.container(name, gpu_mem=1024) for name in "ab")
-    return objects.pod(strategies.admit(strategies.pod(*two)))
+    return PodReader().decoded(strategies.admit(strategies.pod(*two)))
 
 
 async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[IndexAnswer, int]:
@@ -49,7 +49,7 @@ async def judged(world: World, seconds_per_node: float, names: list[str]) -> tup
 
 
 async def test_the_answer_is_the_same_in_slices(world: World) -> None:
-    names = ["n1"] * 4 * NODES_PER_LOOK
+    names = ["n1"] * 4 * NODES_PER_CLOCK_READ
     answer, pauses = await judged(world, SLICE_S * 1.01, names)
     assert (answer.fitting(), answer.reasons, pauses) == ([b'"n1"'] * len(names), {}, 3)
 
@@ -59,9 +59,9 @@ async def test_a_quick_call_has_no_pause(world: World) -> None:
 
 
 async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
-    names = ["n1"] * (3 * NODES_PER_LOOK + 3)
-    answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_LOOK), names)
-    assert len(answer.fitting()) == 3 * NODES_PER_LOOK
+    names = ["n1"] * (3 * NODES_PER_CLOCK_READ + 3)
+    answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_CLOCK_READ), names)
+    assert len(answer.fitting()) == 3 * NODES_PER_CLOCK_READ
     assert answer.reasons == {Reason.NOT_JUDGED: 3}
     assert Reason.NOT_JUDGED not in UNRESOLVABLE
 
