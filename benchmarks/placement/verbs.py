@@ -52,7 +52,7 @@ class VerbsFleet:
         clocks = Clocks(lambda: 0.0, lambda: datetime.now(UTC))
         client: Any = self._server
         leader: Any = SimpleNamespace(refusal=lambda: "")
-        self._seen = assembly.observers(client, settings, clocks, lambda: 0.0)
+        self._seen = assembly.Observers(client, settings, clocks, lambda: 0.0)
         self._verbs = assembly.actors(self._seen, leader).verbs
         self._free = {machine.name: [machine.cpu_milli, machine.memory_mib] for machine in machines}
         self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[JsonObject]] = {}
@@ -110,8 +110,8 @@ class VerbsFleet:
         host = {"cpu": f"{machine.cpu_milli}m", "memory": f"{machine.memory_mib}Mi"}
         allocatable = {**host, names.SLICE: str(CARD * machine.cards), names.CARD: str(machine.cards)}
         watches, name = self._seen.watches, {"metadata": {"name": machine.name, "resourceVersion": "1"}}
-        watches.nodes.handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
-        watches.gpunodes.handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
+        watches.by_name["nodes"].handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
+        watches.by_name["gpunodes"].handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
         self._seen.cluster.leases.put(WatchedLease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
 
 

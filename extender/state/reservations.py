@@ -93,7 +93,7 @@ class Reservations:
         return [(pods[found.uid], found.node) for found in self if found.uid in pods]
 
     def __len__(self) -> int:
-        return len(list(self))
+        return sum(map(len, self._by_node.values()))
 
     def __iter__(self) -> Iterator[Reservation]:
         """Iterate over all reservations, as they are now."""

@@ -31,7 +31,7 @@ def other_pod(uid: str = "o1", cpu: str = "1500m", **status: Any) -> bytes:
 
 
 async def test_pods_without_gpus_take_cpu_and_memory_of_a_node_until_they_end(world: World) -> None:
-    nodes, pods = world.watches.nodes.handler, world.watches.pods.handler
+    nodes, pods = world.watches.by_name["nodes"].handler, world.watches.pods.handler
     known = world.cluster.objects.nodes["n1"]
     nodes.upsert(replace(known, host=HostRequest(4000, 8192)))
     pods.upsert(PodReader().watched(other_pod()))

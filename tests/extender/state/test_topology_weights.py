@@ -57,8 +57,9 @@ def add(seen: assembly.Observers, name: str, cards: list[Card]) -> None:
     meta = {"metadata": {"name": name, "resourceVersion": "1"}}
     allocatable = {names.SLICE: str(4 * len(cards)), names.CARD: str(len(cards))}
     status = {"sliceMiB": 256, "cards": [card_status(each, mig_enabled=False) for each in cards]}
-    seen.watches.nodes.handler.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
-    seen.watches.gpunodes.handler.upsert(objects.gpunode(encoded({**meta, "status": status})))
+    nodes, gpunodes = (seen.watches.by_name[kind].handler for kind in ("nodes", "gpunodes"))
+    nodes.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
+    gpunodes.upsert(objects.gpunode(encoded({**meta, "status": status})))
     seen.cluster.leases.put(WatchedLease(names.node_lease(name), name, "now", 1 << 20))
 
 
@@ -68,7 +69,7 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     file.write_text(text)
     settings = ExtenderSettings.model_construct(packing_weights=file, node_policy="topology", gpu_policy="topology")
     server: Any = Server()
-    seen = assembly.observers(server, settings, Clocks(lambda: 0.0, lambda: datetime.now(UTC)), lambda: 0.0)
+    seen = assembly.Observers(server, settings, Clocks(lambda: 0.0, lambda: datetime.now(UTC)), lambda: 0.0)
     leader: Any = SimpleNamespace(refusal=lambda: "")
     verbs = assembly.actors(seen, leader).verbs
     for name in nodes:
