@@ -177,7 +177,6 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     candidates = Candidates(seen.cluster, room, defaults)
     planning = Planning(seen.gangs, candidates, defaults, leader, clocks.monotonic)
     node_filter = Filter(seen.cluster, defaults, gangs=GangPlanner(seen.gangs, planning, leader))
-    seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
     gate = GangGate(seen.gangs, leader)
     binder = Binder(
         seen.client, pods, seen.reader, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep

@@ -167,7 +167,7 @@ class Waker:
         for count, pod in enumerate(self._by_priority(waiting)):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
-            request = self._cluster.requests.of(pod)
+            request = self._cluster.neighbours.request(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))

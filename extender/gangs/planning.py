@@ -121,7 +121,7 @@ class Planning:
     def _requests(self, pods: Sequence[WatchedPod]) -> Steps[dict[str, PodRequest | None]]:
         found = {}
         for pod in pods:
-            found[pod.uid] = self._cluster.requests.of(pod)
+            found[pod.uid] = self._cluster.neighbours.request(pod)
             yield
         return found
 

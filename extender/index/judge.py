@@ -14,7 +14,6 @@ from extender.index import fit
 from extender.index.answer import IndexAnswer
 from extender.index.ask import ContainerAsk
 from extender.index.codes import CODES, FITS, UNDECIDED, membership
-from extender.index.last_question import LastQuestion
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.domain.cards.reasons import Reason
 
@@ -35,7 +34,6 @@ class NodeJudge:
         self._index = index
         self._max_asks = max_asks
         self._known: OrderedDict[ContainerAsk, _KeptJudgement] = OrderedDict()
-        self._last = LastQuestion[Sequence[ContainerAsk]]()
 
     def alike(self, names: Sequence[str], reason: Reason | None) -> IndexAnswer:
         """Return one judgement for all nodes: a refusal, or None where the pod fits everywhere."""
@@ -56,16 +54,15 @@ class NodeJudge:
         Undecided are nodes on which several containers may fit, the nodes in `exact`, and of the nodes in `reserved`
         those that fit.
         """
-        self._last.asked(asks)
         places = self._index.places(names)
         codes = self.codes(asks, exact, reserved)[places]
         codes[self._index.is_stale(places, now)] = CODES[Reason.PLUGIN_AWAY]
         codes[places < 0] = CODES[Reason.NO_INVENTORY]
         return IndexAnswer(self._index, names, places, codes)
 
-    def prepare(self) -> None:
-        """Judge the rows that were written since for the request asked last."""
-        for ask in self._last.again() or ():
+    def prepare(self, asks: Sequence[ContainerAsk]) -> None:
+        """Judge a request on the rows that were written since it was asked."""
+        for ask in asks:
             self._codes(ask)
 
     def codes(self, asks: Sequence[ContainerAsk], exact: Iterable[str], reserved: Iterable[str]) -> Codes:

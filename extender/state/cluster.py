@@ -12,13 +12,13 @@ from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
 from extender.index.ranking import Ranking
 from extender.index.supply import Supplies, Supply
+from extender.state.card_neighbours import CardNeighbours
 from extender.state.card_owners import CardOwners
 from extender.state.demand import DemandKeeper
 from extender.state.held_room import Holds
 from extender.state.leases import Leases
 from extender.state.node_rows import NodeRows
 from extender.state.node_states import NodeStates
-from extender.state.pod_requests import PodRequests
 from extender.state.reservations import Reservations
 from extender.state.store import ObjectStore
 from extender.state.updates import StateUpdates
@@ -41,7 +41,7 @@ class Cluster:
         owners: which GPUNode each card counts on.
         holds: the room that is kept free for a gang.
         states: what is taken of each node's cards.
-        requests: what pods ask for now.
+        neighbours: what pods ask for now, beside the pods that are bound.
         rows: the index of the nodes.
         ranking: orders nodes.
         demand: what is learned from the pods seen.
@@ -56,11 +56,11 @@ class Cluster:
         self.owners = CardOwners()
         self.holds = Holds()
         self.reservations = Reservations(self.objects)
-        self.requests = PodRequests(self.objects, self.reservations)
+        self.neighbours = CardNeighbours(self.reservations.assigned)
         self.states = NodeStates(
             slice_mib, clock, self.objects, self.leases, self.owners, self.reservations, weights.topology
         )
-        self.updates = StateUpdates(self.objects, self.owners, self.reservations, self.states, clock)
+        self.updates = StateUpdates(self.objects, self.owners, self.neighbours, self.reservations, self.states, clock)
         models = Models()
         self.rows = NodeRows(self.states.row, clock, models)
         self.states.listen(self.rows.mark)

@@ -32,7 +32,7 @@ class ClusterRoom:
 
         Pods that are being deleted, and those whose UIDs are in `leaving`, leave in any case.
         """
-        request, state = self._cluster.requests.of(pod), self._cluster.states.usable(node)
+        request, state = self._cluster.neighbours.request(pod), self._cluster.states.usable(node)
         if request is None or not isinstance(state, NodeState) or not pod.is_admitted(self._cluster.slice_mib):
             return None
         going = self._leaving(state, leaving)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from extender.state import bound_usage
+from extender.state.card_neighbours import CardNeighbours
 from extender.state.card_owners import CardOwners
 from extender.state.host_usage import HostPod
 from extender.state.node_states import NodeStates
@@ -27,12 +28,14 @@ class StateUpdates:
         self,
         objects: ObjectStore,
         owners: CardOwners,
+        neighbours: CardNeighbours,
         reservations: Reservations,
         states: NodeStates,
         clock: Callable[[], float],
     ) -> None:
         self._objects = objects
         self._owners = owners
+        self._neighbours = neighbours
         self._reservations = reservations
         self._states = states
         self._accounts = states.accounts
@@ -126,6 +129,7 @@ class StateUpdates:
     def _put_pod(self, pod: WatchedPod, *, bound_at: int) -> None:
         before = self._objects.pods.get(pod.uid)
         self._objects.put_pod(pod, bound_at)
+        self._neighbours.put(pod)
         if pod.node or pod.is_terminal:
             self._reservations.end(pod.uid)
         if not bound_usage.holds_alike(before, pod):
@@ -135,6 +139,7 @@ class StateUpdates:
     def _remove_pod(self, uid: str) -> None:
         pod = self._objects.pods.get(uid)
         self._objects.remove_pod(uid)
+        self._neighbours.remove(uid)
         self._reservations.end(uid)
         self._accounts.bound.change(pod, None)
         self._states.invalidate(pod.node if pod else "")

@@ -7,6 +7,7 @@ The nodes of a call are judged together on the index. Nodes that the index leave
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from extender.gangs.planner import GangPlanner
@@ -67,10 +68,6 @@ class Filter:
         self._cache = PlacementCache(cached_requests)
         self._room = ClusterRoom(cluster, defaults)
         self._judge = NodeJudge(cluster.rows.index)
-
-    def prepare(self) -> None:
-        """Judge changed nodes for the request asked last: the next one is often equal."""
-        self._judge.prepare()
 
     def nodes(self, pod: WatchedPod, names: Sequence[str]) -> FilterVerdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
@@ -147,8 +144,10 @@ class Filter:
         if asked.refusal is not None or request is None:
             return self._judge.alike(names, asked.refusal)
         slice_mib, is_narrowed = self._cluster.slice_mib, request is not pod.parsed.request
+        asks = ask.of_pod(request, slice_mib) if is_narrowed else pod.asked.asks(slice_mib)
+        self._cluster.rows.asked("filter", partial(self._judge.prepare, asks))
         return self._judge.judge(
-            ask.of_pod(request, slice_mib) if is_narrowed else pod.asked.asks(slice_mib),
+            asks,
             names,
             self._cluster.now(),
             exact=self._cluster.owners.nodes_with(request.options.selector.named_uuids),
@@ -157,7 +156,7 @@ class Filter:
 
     def _asked(self, pod: WatchedPod) -> FilteredPod:
         """Return a pod with what is decided for all nodes, as the cluster is now."""
-        return FilteredPod(pod, self._cluster.requests.of(pod), self._refusal(pod))
+        return FilteredPod(pod, self._cluster.neighbours.request(pod), self._refusal(pod))
 
     def _refusal(self, pod: WatchedPod) -> Reason | None:
         """Return why no node can take a pod, whatever the node."""
@@ -181,7 +180,7 @@ class Filter:
             return lambda _: NodeRefusal(refusal)
         if request is None:
             return lambda _: Assignment({})
-        placement_on, preferred = self._placing(pod, request), self._cluster.requests.preferred(pod, request)
+        placement_on, preferred = self._placing(pod, request), self._cluster.neighbours.preferred(pod, request)
         return placement_on if preferred is None else _first(self._placing(pod, preferred), placement_on)
 
     def _placing(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:

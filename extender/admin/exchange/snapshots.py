@@ -169,7 +169,7 @@ class Snapshots:
         """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
         found = []
         for pod in pods:
-            found.append(self._cluster.requests.of(pod))
+            found.append(self._cluster.neighbours.request(pod))
             await self._sleep(0)
         return found
 

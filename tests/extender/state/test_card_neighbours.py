@@ -31,19 +31,19 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
 
 
 def chosen(asking: WatchedPod, *others: WatchedPod, binding: tuple[WatchedPod, ...] = ()) -> CardSelector:
-    kept = CardNeighbours()
+    in_flight = [(pod, pod.assignment) for pod in binding if isinstance(pod.assignment, Assignment)]
+    kept = CardNeighbours(lambda: in_flight)
     for other in others:
         kept.put(other)
-    in_flight = [(each, each.assignment) for each in binding if isinstance(each.assignment, Assignment)]
-    found = kept.request(asking, in_flight)
+    found = kept.request(asking)
     assert found is not None
     return found.options.selector
 
 
 def test_a_pod_without_affinity_beside_pods_without_asks_for_what_it_asked_for() -> None:
-    asking, kept = pod("a", labels="app=x"), CardNeighbours()
+    asking, kept = pod("a", labels="app=x"), CardNeighbours(list)
     kept.put(pod("b", "GPU-0", labels="app=x"))
-    assert kept.request(asking, []) is asking.parsed.request
+    assert kept.request(asking) is asking.parsed.request
 
 
 def test_a_pod_is_beside_the_pods_with_all_labels_of_its_namespace() -> None:
@@ -76,7 +76,7 @@ def test_pods_that_are_being_bound_count_and_a_pod_is_no_neighbour_of_itself() -
 
 
 def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
-    kept, online = CardNeighbours(), pod("b", "GPU-0", labels="x=1", apart="y=1")
+    kept, online = CardNeighbours(list), pod("b", "GPU-0", labels="x=1", apart="y=1")
     asking = pod("a", apart="x=1", labels="y=1")
     for has_ended in (True, False):
         kept.put(online)
@@ -84,7 +84,7 @@ def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
             kept.put(structs.replace(online, is_terminal=True))
         else:
             kept.remove("b")
-        found = kept.request(asking, [])
+        found = kept.request(asking)
         assert found is not None
         assert found.options.selector.apart == frozenset()
     assert (kept._holders, kept._repelling, kept._namespaces) == ({}, {}, {})

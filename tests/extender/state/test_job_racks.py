@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from extender.verbs import preferences
 from tests.extender.conftest import World
 from vgpu.domain import names
 
@@ -46,7 +47,7 @@ async def test_the_pods_of_other_jobs_and_pods_without_the_policy_are_not_counte
     assert [await world.bind(each, "n1") for each in (plain, other)] == ["", ""]
     await world.until_bound_is_watched(other)
     pod = await create(world, "pack")
-    assert world.cluster.requests.rack_tiers(world.cluster.objects.pods[pod["metadata"]["uid"]], NODES) == {}
+    assert preferences.rack_tiers(world.cluster, world.cluster.objects.pods[pod["metadata"]["uid"]], NODES) == {}
 
 
 async def test_a_deleted_pod_counts_no_longer(world: World) -> None:
@@ -55,9 +56,9 @@ async def test_a_deleted_pod_counts_no_longer(world: World) -> None:
     assert await world.bind(first, "n1") == ""
     await world.until_bound_is_watched(first)
     seen = world.cluster.objects.pods[second["metadata"]["uid"]]
-    assert world.cluster.requests.rack_tiers(seen, NODES) == {"n1": 0, "n2": 1, "n3": 0}
+    assert preferences.rack_tiers(world.cluster, seen, NODES) == {"n1": 0, "n2": 1, "n3": 0}
     await world.delete_pod(first)
-    assert world.cluster.requests.rack_tiers(seen, NODES) == {}
+    assert preferences.rack_tiers(world.cluster, seen, NODES) == {}
 
 
 async def test_racks_refuse_no_node(world: World) -> None:
