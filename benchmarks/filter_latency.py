@@ -116,7 +116,7 @@ def check(case: CallSeries, reply: bytes) -> None:
         assert bool(answer["FailedAndUnresolvableNodes"]) == is_refused, reply[:300]
         assert bool(answer["NodeNames"]) != is_refused, reply[:300]
     else:
-        assert max(each["Score"] for each in answer) > 0, reply[:300]
+        assert max(scored["Score"] for scored in answer) > 0, reply[:300]
 
 
 async def event_cost_ms(binder: ApiBinder, pid: int) -> float:

@@ -35,7 +35,7 @@ class FleetArrays:
         """Return what is free on some nodes; with `by_class` as columns, beside rows that are classes of pods."""
         place = (rows, None) if by_class else rows
         cards = [
-            CardRoom(*(each[:, card][place] for each in (self.free, self.total, self.cores, self.model)))
+            CardRoom(*(amounts[:, card][place] for amounts in (self.free, self.total, self.cores, self.model)))
             for card in range(self.free.shape[1])
         ]
         return NodeRoom(self.cpu[place], self.memory[place], cards)
@@ -71,4 +71,4 @@ class FleetArrays:
         fitting = np.flatnonzero(self.card_fits(ask, slice(node, node + 1))[0])
         free = self.free[node, fitting]
         order = np.argsort(free if key is None else key(free), kind="stable")
-        return [int(each) for each in fitting[order[: ask.gpus]]]
+        return [int(card) for card in fitting[order[: ask.gpus]]]

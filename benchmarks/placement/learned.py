@@ -83,8 +83,8 @@ class Fragmentation:
     def changed(self, node: int) -> None:
         """Take a node on which a pod was placed or removed."""
         self._copies[node] = self._classes.copies(self._fleet.room(slice(node, node + 1), by_class=True), 1)[0]
-        for each in self._known.values():
-            each.stale[node] = True
+        for known in self._known.values():
+            known.stale[node] = True
 
     def left(self, ask: PodAsk, node: int, cards: Sequence[int]) -> None:  # noqa: ARG002 - as a baseline's
         """Take a pod that ended."""
@@ -105,7 +105,7 @@ class Fragmentation:
             self._known.clear()
         room = dict(zip(asks, self._copies.sum(0).tolist(), strict=True))
         self.demand = self._typical.demand(room.__getitem__, int(self._fleet.free.sum()), 1000)
-        self._prices = np.array([each.price for each in self.demand.typical], np.int64)
+        self._prices = np.array([pod.price for pod in self.demand.typical], np.int64)
 
     def _update(self, ask: PodAsk) -> LearnedClass:
         known = self._known.get(ask) or self._known.setdefault(ask, self._unknown())

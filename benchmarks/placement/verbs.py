@@ -98,7 +98,7 @@ class VerbsFleet:
         if not fitting:
             return None
         scores = json.loads(await self._verbs.prioritize(_bytes({"Pod": pod, "NodeNames": list(fitting)})))
-        return str(max(scores, key=lambda each: each["Score"])["Host"])
+        return str(max(scores, key=lambda scored: scored["Score"])["Host"])
 
     def _watch(self, pod: JsonObject) -> None:
         self._seen.watches.pods.handler.upsert(PodReader().watched(_bytes(pod)))

@@ -1,7 +1,7 @@
 """Wakes pods that wait for something that kube-scheduler does not see.
 
-kube-scheduler tries a refused pod again after an event about a pod or a Node, and else after five minutes. A GPUNode or
-a Lease is nothing to it. So when a node can take more than before (its card is uncordoned, or healthy again, or its
+kube-scheduler tries a refused pod again after an event about a pod or a Node, and else after five minutes. It does not
+watch GPUNodes and Leases. So when a node can take more than before (its card is uncordoned, or healthy again, or its
 device plugin is back), the pods that now fit on it are touched: a condition in the pod's status changes, and
 kube-scheduler tries the pod again.
 

@@ -57,6 +57,7 @@ class NodeStates:
         links: LinkWeights,
     ) -> None:
         self.accounts = NodeAccounts()
+        self._releases = self.accounts.releases
         self._slice_mib = slice_mib
         self._clock = clock
         self._objects = objects
@@ -74,7 +75,7 @@ class NodeStates:
 
     def of(self, node: str) -> NodeState:
         """Return what is taken of a node's cards now; the node must have a GPUNode."""
-        if self.accounts.releases.expire(node, self._clock()):
+        if self._releases.expire(node, self._clock()):
             self.invalidate(node)
         state = self._states.get(node)
         if state is None or node in self._old:
@@ -122,11 +123,11 @@ class NodeStates:
 
     def expire(self) -> None:
         """Invalidate the nodes with releases that a report of held slices must show by now."""
-        self.invalidate(*self.accounts.releases.due(self._clock()))
+        self.invalidate(*self._releases.due(self._clock()))
 
     def forget(self, node: str) -> None:
         """Take the deletion of a node's GPUNode."""
-        self.accounts.releases.forget(node)
+        self._releases.forget(node)
         self.accounts.bound.forget(node)
         self.invalidate(node)
         self._states.pop(node, None)
@@ -153,7 +154,7 @@ class NodeStates:
 
     def _cards(self, gpunode: GpuNode, reserved: usage.Usages) -> Sequence[Card]:
         """Return a node's cards as reported, corrected by what is known beside the report."""
-        node, cards, releases = gpunode.node, gpunode.node.cards, self.accounts.releases
+        node, cards, releases = gpunode.node, gpunode.node.cards, self._releases
         if self._owners.are_contested:
             cards = tuple(self._owned(card, node.name) for card in cards)
         if releases.on(node.name):

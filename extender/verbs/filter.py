@@ -187,29 +187,27 @@ class Filter:
         policy = self._defaults.gpu_policy_for(request.options)
         placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)
+        usable, kubelets, holds = self._cluster.states.usable, self._cluster.objects.nodes, self._cluster.holds
 
         def placement_on(name: str) -> Placement:
-            state = self._cluster.states.usable(name)
+            state = usable(name)
             if not isinstance(state, NodeState):
                 return NodeRefusal(state)
             placement = placements.on(state)
-            if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
+            if isinstance(placement, Assignment) and not kubelets[name].has_room(state.devices, devices):
                 return NodeRefusal(Reason.KUBELET_OFFERS_LESS)
             left = self._room.with_nominated(state, pod)
             if left is not state and isinstance(placement, Assignment):
                 placement = choose.place(request, left, policy)
                 if not isinstance(placement, Assignment):
                     return NodeRefusal(Reason.CARD_RESERVED)
-            kept = self._cluster.holds.left(left, pod)
+            kept = holds.left(left, pod)
             if kept is not left and isinstance(placement, Assignment):
                 placement = choose.place(request, kept, policy)
                 return placement if isinstance(placement, Assignment) else NodeRefusal(Reason.CARD_KEPT_FOR_GANG)
             return placement
 
         return placement_on
-
-    def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
-        return self._cluster.objects.nodes[name].has_room(state.devices, devices)
 
 
 def _first(

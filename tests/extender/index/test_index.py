@@ -161,7 +161,9 @@ class World:
         """Place the pod on each node by the rule itself, with no cache."""
         walk = Filter(self.cluster, self.defaults)
         found = {name: walk.node(pod, name) for name in asked}
-        return {name: each.reason if isinstance(each, NodeRefusal) else None for name, each in found.items()}
+        return {
+            name: placement.reason if isinstance(placement, NodeRefusal) else None for name, placement in found.items()
+        }
 
     def answered(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
         answer = asyncio.run(self.filter.judge(pod, asked, asyncio.sleep))
@@ -186,13 +188,13 @@ class World:
         models = self.cluster.demand.policies(self.defaults).models
         states = [self.cluster.states.usable(name) for name in self.cluster.objects.gpunodes]
         rooms = [room.room_of(state, models) for state in states if isinstance(state, NodeState)]
-        cards = [card.total_slices for each in rooms for card in each.cards]
-        copies = {ask: sum(fragmentation.copies(each, ask) for each in rooms) for ask in typical}
-        return Supply(copies, sum(each.share for each in rooms), max(1, sum(cards) // max(1, len(cards))))
+        cards = [card.total_slices for node_room in rooms for card in node_room.cards]
+        copies = {ask: sum(fragmentation.copies(node_room, ask) for node_room in rooms) for ask in typical}
+        return Supply(copies, sum(node_room.share for node_room in rooms), max(1, sum(cards) // max(1, len(cards))))
 
     def scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
         found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
-        return {name.decode().strip('"'): score for score, each in found.items() for name in each}
+        return {name.decode().strip('"'): score for score, encoded in found.items() for name in encoded}
 
 
 def is_alike(expected: Reason | None, answered: Reason | None, pod: WatchedPod) -> bool:
@@ -241,8 +243,8 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
         name = NAMES[number]
         held, linked = [version * (n + 1) % 4 for n in range(sizes[number])], (f"GPU-{name}-0",)
         found = tuple(
-            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=each, nvlink_peers=linked)
-            for n, each in enumerate(held)
+            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=slices, nvlink_peers=linked)
+            for n, slices in enumerate(held)
         )
         world.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
 

@@ -50,7 +50,7 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
         if after is None or not bound_usage.holds_alike(before, after):
             bound.change(before, after)
         for name, node_now in NODES.items() if data.draw(st.booleans()) else ():
-            running = [each for each in now.values() if each.node == name and not each.is_terminal]
+            running = [pod for pod in now.values() if pod.node == name and not pod.is_terminal]
             assert plain(bound.on(node_now, running)) == plain(BoundUsage().on(node_now, running))
 
 

@@ -23,7 +23,7 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
     """A pod, on a card where one is named. Labels as `a=1,b=2`; annotations `beside` and `apart` likewise."""
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
     made = PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
-    scheduling = structs.replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
+    scheduling = structs.replace(made.scheduling, labels=dict(label.split("=") for label in labels.split(",") if label))
     made = structs.replace(made, namespace=namespace, scheduling=scheduling)
     return (
         structs.replace(made, node="n1", assignment=Assignment({"main": (Grant(card, 256, None),)})) if card else made

@@ -67,8 +67,8 @@ def keeper(states: Sequence[NodeState]) -> DemandKeeper:
     rooms = [room.room_of(state, models) for state in states]
 
     def supply(typical: tuple[PodAsk, ...]) -> Supply:
-        copies = {ask: sum(int(fragmentation.copies(each, ask)) for each in rooms) for ask in typical}
-        return Supply(copies, sum(int(each.share) for each in rooms), 8)
+        copies = {ask: sum(int(fragmentation.copies(node_room, ask)) for node_room in rooms) for ask in typical}
+        return Supply(copies, sum(int(node_room.share) for node_room in rooms), 8)
 
     return DemandKeeper(strategies.SLICE_MIB, models, supply)
 

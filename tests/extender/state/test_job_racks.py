@@ -27,7 +27,7 @@ async def create(world: World, policy: str, job: str = "train") -> dict[str, Any
 
 async def best(world: World, pod: dict[str, Any], *asked: str) -> str:
     scores = await world.prioritize(pod, *(asked or NODES))
-    return str(max(scores, key=lambda each: int(each["Score"]))["Host"])
+    return str(max(scores, key=lambda scored: int(scored["Score"]))["Host"])
 
 
 @pytest.mark.parametrize(("policy", "racks"), [("pack", "aa"), ("spread", "ab")])
@@ -44,7 +44,7 @@ async def test_the_second_pod_of_a_job_goes_where_its_policy_says(world: World, 
 async def test_the_pods_of_other_jobs_and_pods_without_the_policy_are_not_counted(world: World) -> None:
     await label(world)
     plain, other = await create(world, ""), await create(world, "pack", "other")
-    assert [await world.bind(each, "n1") for each in (plain, other)] == ["", ""]
+    assert [await world.bind(pod, "n1") for pod in (plain, other)] == ["", ""]
     await world.until_bound_is_watched(other)
     pod = await create(world, "pack")
     assert preferences.rack_tiers(world.cluster, world.cluster.objects.pods[pod["metadata"]["uid"]], NODES) == {}

@@ -56,7 +56,7 @@ def encoded(value: dict[str, Any]) -> bytes:
 def add(seen: assembly.Observers, name: str, cards: list[Card]) -> None:
     meta = {"metadata": {"name": name, "resourceVersion": "1"}}
     allocatable = {names.SLICE: str(4 * len(cards)), names.CARD: str(len(cards))}
-    status = {"sliceMiB": 256, "cards": [card_status(each, mig_enabled=False) for each in cards]}
+    status = {"sliceMiB": 256, "cards": [card_status(card, mig_enabled=False) for card in cards]}
     nodes, gpunodes = (seen.watches.by_name[kind].handler for kind in ("nodes", "gpunodes"))
     nodes.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
     gpunodes.upsert(objects.gpunode(encoded({**meta, "status": status})))
@@ -80,11 +80,11 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     seen.watches.pods.handler.upsert(PodReader().watched(encoded(pod)))
     fitting = json.loads(await verbs.filter(encoded({"Pod": pod, "NodeNames": list(nodes)})))["NodeNames"]
     scores = json.loads(await verbs.prioritize(encoded({"Pod": pod, "NodeNames": fitting})))
-    best = max(scores, key=lambda each: each["Score"])["Host"]
+    best = max(scores, key=lambda scored: scored["Score"])["Host"]
     args = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": best}
     assert json.loads(await verbs.bind(encoded(args)))["Error"] == ""
     chosen = assignment.decode(server.bound["metadata"]["annotations"][names.ASSIGNMENT])
-    return best, {each.gpu for each in chosen.containers["main"]}
+    return best, {grant.gpu for grant in chosen.containers["main"]}
 
 
 @pytest.mark.parametrize(

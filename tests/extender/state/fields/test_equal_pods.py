@@ -68,7 +68,8 @@ def test_a_pod_that_differs_in_one_field_is_read_as_it_is(pod: Any, other: Any, 
 
 def test_a_sidecar_differs_from_an_init_container() -> None:
     pods = [
-        strategies.pod(init=({**strategies.container(gpu_mem=256), "restartPolicy": each},)) for each in ("", "Always")
+        strategies.pod(init=({**strategies.container(gpu_mem=256), "restartPolicy": policy},))
+        for policy in ("", "Always")
     ]
     reader = EqualPods()
     assert reader.read(pods[0]).parsed != reader.read(pods[1]).parsed
