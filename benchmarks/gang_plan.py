@@ -24,9 +24,9 @@ from extender.gangs.known_gangs import GangTimes
 from extender.gangs.member_filter import MemberFilter
 from extender.gangs.plan_maker import PlanMaker
 from extender.gangs.tracker import GangTracker
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.filter import Filter
 from vgpu.domain import names
@@ -84,9 +84,9 @@ def cluster_of(nodes: int, cards: int) -> Cluster:
             Card(populated.card_uuid(number, index), index, populated.MODEL, populated.MEMORY_MIB, numa_node=index // 4)
             for index in range(cards)
         )
-        found.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
+        found.updates.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
         slices = cards * populated.MEMORY_MIB // populated.SLICE_MIB
-        found.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
+        found.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
         found.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
     return found
 
@@ -96,7 +96,7 @@ def member(number: int, count: int, memory_mib: int) -> WatchedPod:
     made = populated.pod(f"gang-{number:03}", "default", memory_mib)
     made["metadata"] |= {"uid": f"30000000-0000-4000-8000-{number:012x}", "resourceVersion": "1"}
     made["metadata"]["annotations"] = {names.GANG: "train", names.GANG_SIZE: str(count)}
-    return objects.pod(made)
+    return PodReader().decoded(made)
 
 
 def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) -> Slices:
@@ -108,7 +108,7 @@ def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) 
     node_filter = Filter(cluster, defaults, gangs=member_filter)
     made = [member(number, pods, SHARE_MIB if share else populated.MEMORY_MIB) for number in range(pods)]
     for pod in made:
-        cluster.upsert_pod(pod)
+        cluster.updates.upsert_pod(pod)
     named = list(cluster.objects.gpunodes)
     return asyncio.run(_asked(cluster, node_filter, made, named))
 
@@ -120,7 +120,7 @@ async def _asked(cluster: Cluster, node_filter: Filter, pods: list[WatchedPod], 
     slices.end()
     assert answer.fits, answer.reasons
     for pod in pods:
-        cluster.delete_pod(pod)
+        cluster.updates.delete_pod(pod)
     return slices
 
 

@@ -61,7 +61,7 @@ async def serve(settings: ExtenderSettings) -> None:
 async def _serve(settings: ExtenderSettings, clocks: Clocks, recorder: HistoryRecorder, replica: str) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     async with await KubernetesClient.connect(kubeconfig, user_agent=f"vgpu-extender/{vgpu.__version__}") as client:
-        seen = assembly.observers(client, settings, clocks, random.random, recorder, replica)
+        seen = assembly.Observers(client, settings, clocks, random.random, recorder, replica)
         log.info("packing: %s", demand.described(settings.defaults, seen.cluster.weights))
         scheduler = SchedulerLease(seen.cluster.leases, settings.scheduler_lease, socket.gethostname())
         leadership = _leadership(seen, scheduler, replica)

@@ -21,9 +21,10 @@ from extender.metrics import VerbMetrics
 from extender.protocol import asgi, wire
 from extender.protocol.asgi import HttpRequest, Reply, Route
 from extender.protocol.wire import MalformedCall
-from extender.state import gang_members, objects
+from extender.state import gang_members
 from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import Preemption
@@ -46,6 +47,7 @@ log = logging.getLogger(__name__)
 class SchedulerVerbs:
     """The verbs, bytes to bytes, with what they use."""
 
+    reader: PodReader
     cluster: Cluster
     node_filter: Filter
     defaults: DefaultPolicies
@@ -61,7 +63,7 @@ class SchedulerVerbs:
     async def filter(self, body: bytes) -> bytes:
         """Answer `/filter`; where no node fits, an Event tells the pod's owner why."""
         call = await deep_json.decode(wire.call, body)
-        pod = objects.pod(call.pod)
+        pod = self.reader.decoded(call.pod)
         answer = await self.node_filter.judge(pod, call.nodes, asyncio.sleep, call.full)
         refused = answer.reasons
         self.history.filtered(pod, refused, fits=answer.fits)
@@ -90,13 +92,13 @@ class SchedulerVerbs:
     async def prioritize(self, body: bytes) -> bytes:
         """Answer `/prioritize`."""
         call = await deep_json.decode(wire.call, body)
-        pod = objects.pod(call.pod)
+        pod = self.reader.decoded(call.pod)
         return wire.host_priorities(await prioritize(pod, call.nodes, self.cluster, self.defaults, asyncio.sleep))
 
     async def preempt(self, body: bytes) -> bytes:
         """Answer `/preempt`."""
         args = await deep_json.decode(wire.preemption_args, body)
-        return wire.preemption_result(await self.preemption.verb(objects.pod(args.pod), args.victims))
+        return wire.preemption_result(await self.preemption.verb(self.reader.decoded(args.pod), args.victims))
 
     async def bind(self, body: bytes) -> bytes:
         """Answer `/bind`."""

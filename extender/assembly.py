@@ -6,7 +6,7 @@ The second step needs a leadership, and a leadership needs the watches of the fi
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,11 +29,11 @@ from extender.gangs.plan_maker import PlanMaker
 from extender.gangs.room_holding import HoldTimes, RoomHolding
 from extender.gangs.tracker import GangTracker
 from extender.history import lag
-from extender.history.lag import Lag
 from extender.history.recording import feed
 from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder
 from extender.idle import actions as idle_actions
+from extender.idle import namespaces
 from extender.idle.actions import Means
 from extender.idle.namespaces import Namespaces
 from extender.idle.sizes import Sizes
@@ -41,17 +41,23 @@ from extender.idle.watcher import IdleWatcher
 from extender.lead.leader import Leader
 from extender.metrics import VerbMetrics
 from extender.settings import ExtenderSettings
-from extender.state import weights_file
+from extender.state import budgets, pod_groups, weights_file
 from extender.state.budgets import Budgets
 from extender.state.cluster import Cluster
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import Preemption
-from extender.watch import watches as watching
-from extender.watch.watches import Watches
+from extender.watch.gpunode_watch import GpuNodeWatch
+from extender.watch.lease_watch import LeaseWatch
+from extender.watch.node_watch import NodeWatch
+from extender.watch.pod_watch import PodWatch
+from extender.watch.watches import WatchedKind, Watches
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.metrics import Registry
+from vgpu.domain import names
+from vgpu.domain.asks.gang import GangSource
 
 Run = Callable[[], Coroutine[Any, Any, None]]
 
@@ -60,27 +66,70 @@ GC_WHILE_LISTING: Final = 200_000  # allocations between two collections
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
 class Observers:
-    """The state of the cluster, and everything else that the watches feed."""
+    """The state of the cluster, and everything else that the watches feed.
 
-    client: KubernetesClient
-    settings: ExtenderSettings
-    clocks: Clocks
-    cluster: Cluster
-    recorder: EventRecorder
-    unschedulable: UnschedulablePods
-    budgets: Budgets
-    refusals: NodeRefusals
-    waker: Waker
-    gangs: GangTracker
-    idle: IdleWatcher
-    namespaces: Namespaces
-    history: Feed
-    watches: Watches
-    registry: Registry
-    history_lag: Callable[[], Lag | None]
-    decisions: LastDecisions
+    `jitter` returns a random number from 0 to 1. `history` takes what happens; `replica` names this process there.
+    """
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        settings: ExtenderSettings,
+        clocks: Clocks,
+        jitter: Callable[[], float],
+        history: HistoryRecorder = NO_RECORDER,
+        replica: str = "",
+    ) -> None:
+        """Connect the watches with what they feed.
+
+        Raises:
+            UnusableSetting: the file with the weights cannot be used.
+        """
+        defaults, now, clock, sleep = settings.defaults, clocks.now, clocks.monotonic, clocks.sleep
+        self.client = client
+        self.settings = settings
+        self.clocks = clocks
+        self.registry = Registry()
+        self.reader = PodReader()
+        self.cluster = Cluster(settings.slice_mib, clock, weights_file.read(settings.packing_weights))
+        pods = self.cluster.objects.pods
+        self.budgets = Budgets()
+        self.decisions = LastDecisions(clocks.now_ms)
+        self.recorder = EventRecorder(client, clock, now)
+        self.waker = Waker(client, self.cluster, defaults, clock, now, sleep)
+        self.gangs = GangTracker(self.cluster, self.waker, GangTimes(clock, clocks.now_ms, settings.gang_deadline_s))
+        explaining_filter = Filter(self.cluster, defaults, cached_requests=1)
+        self.unschedulable = UnschedulablePods(self.cluster, explaining_filter, self.recorder, clock, self.gangs)
+        self.refusals = NodeRefusals(
+            client, pods, self.reader, self.recorder, sleep,
+            evicts_uninvited=settings.uninvited == "evict", spared=("kube-system", settings.namespace),
+        )  # fmt: skip
+        self.namespaces = Namespaces(self.recorder)
+        self.idle = IdleWatcher(
+            client, pods, self.namespaces, self.recorder, lambda: int(clock() * 1e9), now,
+            grace_s=settings.idle_grace, acts=settings.idle == "act",
+        )  # fmt: skip
+        self.history = Feed(history, self.cluster.objects.gpunodes, clocks.now_ms, replica)
+        self.history_lag = lag.reader(history, settings.history_dir)
+        self.watches = Watches(client, jitter, self._kinds())
+
+    def _kinds(self) -> Iterator[WatchedKind]:
+        cluster, recorder, waker, groups = self.cluster, self.recorder, self.waker, self.gangs.known.pod_groups
+        yield PodWatch(cluster, self.reader, self.unschedulable, recorder, waker, self.history, self.idle).kind
+        yield NodeWatch(cluster, waker).kind
+        yield GpuNodeWatch(cluster, recorder, self.refusals, waker, self.history, self.idle).kind
+        yield LeaseWatch(cluster.leases, waker, self.settings.namespace).kind
+        yield WatchedKind("poddisruptionbudgets", budgets.PATH, self.budgets, budgets.decode)
+        yield WatchedKind(
+            "podgroups.scheduling.x-k8s.io", names.COSCHEDULING_GROUPS_PATH, groups[GangSource.COSCHEDULING],
+            pod_groups.of_coscheduling, is_optional=True,
+        )  # fmt: skip
+        yield WatchedKind(
+            "podgroups.scheduling.k8s.io", names.KUBERNETES_GROUPS_PATH, groups[GangSource.KUBERNETES],
+            pod_groups.of_kubernetes, is_optional=True,
+        )  # fmt: skip
+        yield WatchedKind("namespaces", namespaces.PATH, self.namespaces, namespaces.decode)
 
     @property
     def is_synced(self) -> bool:
@@ -102,8 +151,8 @@ class Observers:
             group.create_task(self.cluster.rows.run())
             group.create_task(self.unschedulable.run())
             group.create_task(self._mark_history())
-            for each in late:
-                group.create_task(each())
+            for run in late:
+                group.create_task(run())
 
     async def _mark_history(self) -> None:
         while True:
@@ -111,85 +160,6 @@ class Observers:
             if heard_at is not None:
                 self.history.mark(asyncio.get_running_loop().time() - heard_at)
             await self.clocks.sleep(feed.MARK_S)
-
-
-def observers(
-    client: KubernetesClient,
-    settings: ExtenderSettings,
-    clocks: Clocks,
-    jitter: Callable[[], float],
-    history: HistoryRecorder = NO_RECORDER,
-    replica: str = "",
-) -> Observers:
-    """Connect the watches with what they feed.
-
-    `jitter` returns a random number from 0 to 1. `history` takes what happens; `replica` names this process there.
-
-    Raises:
-        UnusableSetting: the file with the weights cannot be used.
-    """
-    cluster = Cluster(settings.slice_mib, clocks.monotonic, weights_file.read(settings.packing_weights))
-    recorder = EventRecorder(client, clocks.monotonic, clocks.now)
-    waker = Waker(client, cluster, settings.defaults, clocks.monotonic, clocks.now, clocks.sleep)
-    gangs = GangTracker(cluster, waker, GangTimes(clocks.monotonic, clocks.now_ms, settings.gang_deadline_s))
-    explaining_filter = Filter(cluster, settings.defaults, cached_requests=1)
-    unschedulable = UnschedulablePods(cluster, explaining_filter, recorder, clocks.monotonic, gangs)
-    budgets = Budgets()
-    refusals = NodeRefusals(
-        client,
-        cluster,
-        recorder,
-        clocks.sleep,
-        evicts_uninvited=settings.uninvited == "evict",
-        spared=("kube-system", settings.namespace),
-    )
-    namespaces = Namespaces(recorder)
-    idle = IdleWatcher(
-        client,
-        cluster,
-        namespaces,
-        recorder,
-        lambda: int(clocks.monotonic() * 1e9),
-        clocks.now,
-        grace_s=settings.idle_grace,
-        acts=settings.idle == "act",
-    )
-    told = Feed(history, cluster.objects.gpunodes, clocks.now_ms, replica)
-    watches = watching.watches(
-        client,
-        cluster,
-        unschedulable=unschedulable,
-        recorder=recorder,
-        disruption_budgets=budgets,
-        refusals=refusals,
-        waker=waker,
-        history=told,
-        groups=gangs.known.pod_groups,
-        idle=idle,
-        idle_defaults=namespaces,
-        namespace=settings.namespace,
-        jitter=jitter,
-    )
-    behind = lag.reader(history, settings.history_dir)
-    return Observers(
-        client=client,
-        settings=settings,
-        clocks=clocks,
-        cluster=cluster,
-        recorder=recorder,
-        unschedulable=unschedulable,
-        budgets=budgets,
-        refusals=refusals,
-        waker=waker,
-        gangs=gangs,
-        idle=idle,
-        namespaces=namespaces,
-        history=told,
-        watches=watches,
-        registry=Registry(),
-        history_lag=behind,
-        decisions=LastDecisions(clocks.now_ms),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,21 +172,23 @@ class Actors:
 
 def actors(seen: Observers, leader: Leader) -> Actors:
     """Connect the verbs and the tasks with the state of the cluster."""
-    defaults, clocks = seen.settings.defaults, seen.clocks
+    defaults, clocks, pods = seen.settings.defaults, seen.clocks, seen.cluster.objects.pods
     room = ClusterRoom(seen.cluster, defaults)
     candidates = NodeSearch(seen.cluster, room, defaults)
     plan_maker = PlanMaker(seen.gangs, candidates, defaults, leader, clocks.monotonic)
     node_filter = Filter(seen.cluster, defaults, gangs=MemberFilter(seen.gangs, plan_maker, leader))
-    seen.cluster.rows.prepare += [node_filter.prepare, seen.cluster.ranking.prepare]
     gate = BindGate(seen.gangs, leader)
-    binder = Binder(seen.client, seen.cluster, node_filter, leader, seen.history, gate, clocks.sleep)
+    binder = Binder(
+        seen.client, pods, seen.reader, seen.cluster.reservations, node_filter, leader, seen.history, gate, clocks.sleep
+    )
     evictor = Evictor(seen.client, seen.recorder, clocks.now)
     hold_times = HoldTimes(seen.settings.gang_hold_after_s, seen.settings.gang_hold_s)
     holding = RoomHolding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
     deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep, holding)
-    preemption = Preemption(seen.cluster, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
+    preemption = Preemption(pods, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
     seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
     verbs = SchedulerVerbs(
+        reader=seen.reader,
         cluster=seen.cluster,
         node_filter=node_filter,
         defaults=defaults,
@@ -242,7 +214,15 @@ def actors(seen: Observers, leader: Leader) -> Actors:
 async def _handle_idle(seen: Observers, leader: Leader) -> None:
     """Warn idle pods, and act on them, as long as the leader may."""
     sizes = Sizes(seen.client, seen.settings.namespace)
-    means = Means(seen.client, seen.cluster, seen.namespaces, seen.recorder, sizes, seen.idle.is_due, seen.clocks.now)
+    means = Means(
+        seen.client,
+        seen.cluster.objects.pods,
+        seen.namespaces,
+        seen.recorder,
+        sizes,
+        seen.idle.is_due,
+        seen.clocks.now,
+    )
     counter = seen.registry.counter(metrics.IDLE)
     await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
@@ -256,7 +236,7 @@ def _sources(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.E
             "nodes": len(objects.nodes),
             "gpunodes": len(objects.gpunodes),
         },
-        reservations=seen.cluster.count_reservations,
+        reservations=lambda: len(seen.cluster.reservations),
         gangs=seen.gangs.known.count_by_phase,
         gang_plans=lambda: seen.gangs.plans.outcomes,
         held_cards=lambda: holding.cards,

@@ -188,9 +188,9 @@ def families(sources: ExtenderSources, now: float) -> Iterable[MetricFamily]:
     yield MetricFamily(GANG_PLANS, _by_label(sources.gang_plans()))
     yield MetricFamily(HELD_CARDS, [((), sources.held_cards())])
     yield MetricFamily(HOLDS, _by_label(sources.gang_holds()))
-    yield MetricFamily(SYNCED, [((name,), each.synced.is_set()) for name, each in watches])
-    yield MetricFamily(AGE, [((name,), now - each.heard_at) for name, each in watches if each.heard_at is not None])
-    yield MetricFamily(UNREADABLE, [((name,), each.unreadable) for name, each in watches])
+    yield MetricFamily(SYNCED, [((name,), watch.synced.is_set()) for name, watch in watches])
+    yield MetricFamily(AGE, [((name,), now - watch.heard_at) for name, watch in watches if watch.heard_at is not None])
+    yield MetricFamily(UNREADABLE, [((name,), watch.unreadable) for name, watch in watches])
     yield MetricFamily(WAITING, _by_label(sources.queues()))
     yield from history_families(sources.history())
 

@@ -142,7 +142,7 @@ class ExtenderSettings(Listening):
     @property
     def allowed_clients(self) -> tuple[str, ...]:
         """The names of clients that may call the verbs under mutual TLS."""
-        return tuple(name for each in self.client_names.split(",") if (name := each.strip()))
+        return tuple(name for listed in self.client_names.split(",") if (name := listed.strip()))
 
     @property
     def gpushare_unit_mib(self) -> int:

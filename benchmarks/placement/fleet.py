@@ -35,7 +35,7 @@ class FleetArrays:
         """Return what is free on some nodes; with `by_class` as columns, beside rows that are classes of pods."""
         place = (rows, None) if by_class else rows
         cards = [
-            CardRoom(*(column[:, card][place] for column in (self.free, self.total, self.cores, self.model)))
+            CardRoom(*(amounts[:, card][place] for amounts in (self.free, self.total, self.cores, self.model)))
             for card in range(self.free.shape[1])
         ]
         return NodeRoom(self.cpu[place], self.memory[place], cards)

@@ -105,7 +105,7 @@ class Fragmentation:
             self._known.clear()
         room = dict(zip(asks, self._copies.sum(0).tolist(), strict=True))
         self.demand = self._typical.demand(room.__getitem__, int(self._fleet.free.sum()), 1000)
-        self._prices = np.array([typical.price for typical in self.demand.typical], np.int64)
+        self._prices = np.array([pod.price for pod in self.demand.typical], np.int64)
 
     def _update(self, ask: PodAsk) -> LearnedClass:
         known = self._known.get(ask) or self._known.setdefault(ask, self._unknown())

@@ -132,7 +132,7 @@ def _number(path: Path, row: dict[str, str], column: str, most: int = 1 << 40) -
 
 def _ask(path: Path, row: dict[str, str], bits: dict[str, int]) -> PodAsk:
     gpus, milli = _number(path, row, "num_gpu", MAX_CARDS), _number(path, row, "gpu_milli", CARD)
-    models = sum(bits.get(name, 0) for name in (row.get("gpu_spec") or "").split("|") if name) or ALL
+    models = sum(bits.get(model, 0) for model in (row.get("gpu_spec") or "").split("|") if model) or ALL
     whole = int(milli == CARD)
     return PodAsk(
         gpus, 0 if whole else milli, 0, whole, _number(path, row, "cpu_milli"), _number(path, row, "memory_mib"), models
@@ -169,8 +169,8 @@ def _with_cpu(
 ) -> list[PodAsk]:
     """Scale the CPU of the classes, such that pods for all cards ask for a share of the machines' CPU."""
     offered = sum(machine.cpu_milli for machine in machines) / 1000 / sum(machine.cards for machine in machines)
-    cards = sum(weight * pod_class[0] * pod_class[1] / CARD for pod_class, weight in zip(classes, weights, strict=True))
-    asked = sum(weight * pod_class[2] for pod_class, weight in zip(classes, weights, strict=True)) / cards
+    cards = sum(weight * kind[0] * kind[1] / CARD for kind, weight in zip(classes, weights, strict=True))
+    asked = sum(weight * kind[2] for kind, weight in zip(classes, weights, strict=True)) / cards
     scale = cpu * offered / asked
     asks = []
     for gpus, milli, cpus, models in classes:

@@ -20,6 +20,7 @@ from extender.clocks import Clocks
 from extender.settings import ExtenderSettings
 from extender.state import objects
 from extender.state.objects import WatchedLease
+from extender.state.pod_reader import PodReader
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
@@ -51,7 +52,7 @@ class VerbsFleet:
         clocks = Clocks(lambda: 0.0, lambda: datetime.now(UTC))
         client: Any = self._server
         leader: Any = SimpleNamespace(refusal=lambda: "")
-        self._seen = assembly.observers(client, settings, clocks, lambda: 0.0)
+        self._seen = assembly.Observers(client, settings, clocks, lambda: 0.0)
         self._verbs = assembly.actors(self._seen, leader).verbs
         self._free = {machine.name: [machine.cpu_milli, machine.memory_mib] for machine in machines}
         self._pods: dict[tuple[PodAsk, str, tuple[int, ...]], list[JsonObject]] = {}
@@ -88,7 +89,7 @@ class VerbsFleet:
     def remove(self, ask: PodAsk, node: str, cards: Sequence[int]) -> None:
         """Delete a pod of a class from a node."""
         pod = self._pods[ask, node, tuple(sorted(cards))].pop()
-        self._seen.watches.pods.handler.delete(objects.watched_pod(_bytes(pod)))
+        self._seen.watches.pods.handler.delete(PodReader().watched(_bytes(pod)))
         self._free[node][0] += ask.cpu_milli
         self._free[node][1] += ask.memory_mib
 
@@ -100,7 +101,7 @@ class VerbsFleet:
         return str(max(scores, key=lambda score: score["Score"])["Host"])
 
     def _watch(self, pod: JsonObject) -> None:
-        self._seen.watches.pods.handler.upsert(objects.watched_pod(_bytes(pod)))
+        self._seen.watches.pods.handler.upsert(PodReader().watched(_bytes(pod)))
 
     def _add(self, machine: TraceNode) -> None:
         model = f"model-{machine.model}"
@@ -109,8 +110,8 @@ class VerbsFleet:
         host = {"cpu": f"{machine.cpu_milli}m", "memory": f"{machine.memory_mib}Mi"}
         allocatable = {**host, names.SLICE: str(CARD * machine.cards), names.CARD: str(machine.cards)}
         watches, name = self._seen.watches, {"metadata": {"name": machine.name, "resourceVersion": "1"}}
-        watches.nodes.handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
-        watches.gpunodes.handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
+        watches.by_name["nodes"].handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
+        watches.by_name["gpunodes"].handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
         self._seen.cluster.leases.put(WatchedLease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
 
 

@@ -8,17 +8,17 @@ PodDisruptionBudgets. Only the leader acts, once for each pod and reason.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from http import HTTPStatus
 from typing import Final
 
 from extender.effects import eviction
 from extender.effects.event_recorder import EventRecorder
 from extender.lead.leader import Leader
-from extender.state import objects as reading
-from extender.state.cluster import Cluster
+from extender.state import pod_reader
 from extender.state.fields.refused import RefusedPod
 from extender.state.objects import GpuNode, WatchedPod
+from extender.state.pod_reader import PodReader
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
@@ -39,7 +39,8 @@ class NodeRefusals:
     def __init__(
         self,
         client: KubernetesClient,
-        cluster: Cluster,
+        pods: Mapping[str, WatchedPod],
+        reader: PodReader,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         *,
@@ -51,7 +52,8 @@ class NodeRefusals:
         Pods of the `spared` namespaces are not.
         """
         self._client = client
-        self._cluster = cluster
+        self._pods = pods
+        self._reader = reader
         self._recorder = recorder
         self._sleep = sleep
         self._evicts_uninvited = evicts_uninvited
@@ -110,7 +112,7 @@ class NodeRefusals:
 
     async def _pod(self, refused: RefusedPod) -> WatchedPod | None:
         """Return a reported pod that the report may be about, or None. Raises KubernetesError."""
-        pod = self._cluster.objects.pods.get(refused.uid)
+        pod = self._pods.get(refused.uid)
         if refused.reason != names.CARD_USED_WITHOUT_SHARE:
             return None if pod is None or pod.parsed.request is None else pod
         return pod if pod is not None else await self._read(refused)
@@ -126,8 +128,8 @@ class NodeRefusals:
                 return None
             raise
         try:
-            return await deep_json.decode(reading.any_pod, data)
-        except reading.UNREADABLE as error:
+            return await deep_json.decode(self._reader.encoded, data)
+        except pod_reader.UNREADABLE as error:
             log.warning("pod %s/%s of a report is skipped: %s", refused.namespace, refused.name, error)
             return None
 

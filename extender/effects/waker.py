@@ -1,14 +1,14 @@
 """Wakes pods that wait for something that kube-scheduler does not see.
 
 kube-scheduler tries a refused pod again after an event about a pod or a Node, and otherwise after five minutes. It does
-not watch GPUNodes and Leases. So when a node can take more than before (its card is uncordoned, or healthy again, or its
-device plugin is back), the pods that now fit on it are touched: this program changes a condition in the pod's status,
-and kube-scheduler tries the pod again because the pod has changed.
+not watch GPUNodes and Leases. So when a node can take more than before (its card is uncordoned, or healthy again, or
+its device plugin is back), the pods that now fit on it are touched: this program changes a condition in the pod's
+status, and kube-scheduler tries the pod again because the pod has changed.
 
 Two races need care. A pod may be refused just before a node can take it, and the watch shows only afterwards that the
 pod waits: so each pod that begins to wait is also tried on the nodes that changed in the last seconds. And
-kube-scheduler may see a Node that offers more before this program sees it, so that the pod is refused once more: so pods
-are also woken when a Node offers more.
+kube-scheduler may see a Node that offers more before this program sees it, so that the pod is refused once more: so
+pods are also woken when a Node offers more.
 
 Pods are taken by priority, and each takes its share of the node's free cards, so that no more pods are touched than the
 node can take. A token bucket limits the writes.
@@ -163,12 +163,12 @@ class Waker:
 
     async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
-        state, found = self._cluster.usable_state(node), []
+        state, found = self._cluster.states.usable(node), []
         refused: set[PodRequest] = set()
         for count, pod in enumerate(self._by_priority(waiting)):
             if count % BATCH == 0:
                 await asyncio.sleep(0)
-            request = self._cluster.request(pod)
+            request = self._cluster.neighbours.request(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))

@@ -57,7 +57,7 @@ def _node(node: str, refusal: NodeRefusal, cluster: Cluster) -> Iterator[str]:
     if not refusal.cards or node not in cluster.objects.gpunodes:  # a node may be deleted while others are judged
         yield reasoning.text(refusal.reason)
         return
-    for state in cluster.state(node).cards:
+    for state in cluster.states.of(node).cards:
         why = refusal.cards.get(state.card.uuid)
         yield f"card {state.card.index} {why or 'fits'} ({_left(state)})"
 

@@ -65,7 +65,7 @@ class UnschedulablePods:
     def add(self, pod: WatchedPod) -> None:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
-            request, gang = self._cluster.request(pod), gang_members.key_of(pod)
+            request, gang = self._cluster.neighbours.request(pod), gang_members.key_of(pod)
             key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), request, gang
             self._queue.setdefault(key, set()).add(pod.uid)
             self._is_queued.set()

@@ -54,7 +54,7 @@ class NodeSearch:
         nominated = set(self._cluster.objects.nominations.nodes())
         was_nominated = {name for name, view in nodes.views.items() if view.state is not nodes.states[name]}
         alike = (name for name in set(names) if (name in nominated) <= (name in was_nominated))
-        return {name for name in alike if self._cluster.usable_state(name) is nodes.states[name]}
+        return {name for name in alike if self._cluster.states.usable(name) is nodes.states[name]}
 
     def _of(self, pod: WatchedPod, member: Member, count: int, judged: Judged, found: CandidateNodes) -> Steps[None]:
         self._cluster.rows.write()
@@ -97,7 +97,7 @@ class NodeSearch:
         return isinstance(view.place(member.request, policy), Assignment)
 
     def _view(self, pod: WatchedPod, name: str, found: CandidateNodes) -> NodeView | None:
-        state = self._cluster.usable_state(name)
+        state = self._cluster.states.usable(name)
         if not isinstance(state, NodeState):
             return None
         found.states[name] = state

@@ -40,9 +40,9 @@ class CurrentPlans:
         """Whether a member's place is still reserved, and its cards can be used."""
         plan = self._gangs.plan_of(pod)
         place = plan.places.get(pod.uid) if plan else None
-        if place is None or self._cluster.reservation(pod.uid, place.node) is None:
+        if place is None or self._cluster.reservations.get(pod.uid, place.node) is None:
             return False
-        state, cards = self._cluster.usable_state(place.node), place.assignment.gpus()
+        state, cards = self._cluster.states.usable(place.node), place.assignment.gpus()
         if not isinstance(state, NodeState):
             return False
         known = {card.card.uuid: card.card for card in state.cards}
@@ -73,8 +73,8 @@ class CurrentPlans:
         """End the reservations of some members of a plan."""
         for uid in list(uids):
             node = plan.places[uid].node
-            if self._cluster.reservation(uid, node) is not None:
-                self._cluster.release(uid, node)
+            if self._cluster.reservations.get(uid, node) is not None:
+                self._cluster.reservations.remove(uid, node)
                 self._waker.changed(node)
             plan.forget(uid)
 

@@ -85,7 +85,7 @@ class MemberFilter:
         elif self._plans.is_reserved(pod) and len(plan.places) >= needs:  # fewer where a planned member was deleted
             plan.answered.add(asked.uid)
             return place
-        if asked.uid in plan.posted and self._cluster.reservation(asked.uid, place.node):
+        if asked.uid in plan.posted and self._cluster.reservations.get(asked.uid, place.node):
             return Reason.GANG_WAITS  # the outcome of its Binding is not known
         return None
 

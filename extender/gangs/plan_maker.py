@@ -121,7 +121,7 @@ class PlanMaker:
     def _requests(self, pods: Sequence[WatchedPod]) -> Steps[dict[str, PodRequest | None]]:
         found = {}
         for pod in pods:
-            found[pod.uid] = self._cluster.request(pod)
+            found[pod.uid] = self._cluster.neighbours.request(pod)
             yield
         return found
 
@@ -135,7 +135,7 @@ class PlanMaker:
             if pod is not None and request is not None and place.node in unchanged:
                 plan.places[uid] = place
                 plan.posted.discard(uid)
-                self._cluster.reserve(Reservation(uid, place.node, request, place.assignment, pod.version))
+                self._cluster.reservations.put(Reservation(uid, place.node, request, place.assignment, pod.version))
 
     def _goes_on(self, asked: MemberCall, plan: GangPlan) -> bool:
         """Whether a plan has not ended in a pause, and the member that was asked about still waits."""
@@ -165,15 +165,17 @@ class PlanMaker:
     def _adopt(self, plan: GangPlan, found: WatchedGang) -> None:
         """Take over the places of members whose Bindings, posted under an earlier plan, may still be carried out."""
         for pod in found.waiting:
-            for node in self._cluster.reserved_on(pod.uid) if pod.uid not in plan.places else ():
-                reservation = self._cluster.reservation(pod.uid, node)
+            for node in self._cluster.reservations.nodes_of(pod.uid) if pod.uid not in plan.places else ():
+                reservation = self._cluster.reservations.get(pod.uid, node)
                 if reservation is not None:
                     plan.places[pod.uid] = MemberPlace(node, reservation.assignment)
                     plan.posted.add(pod.uid)
 
     def _reserved(self, key: GangKey, plan: GangPlan) -> set[str]:
         waiting = {pod.uid for pod in self._gangs.watched(key).waiting}
-        return {uid for uid in plan.places.keys() & waiting if self._cluster.reservation(uid, plan.places[uid].node)}
+        return {
+            uid for uid in plan.places.keys() & waiting if self._cluster.reservations.get(uid, plan.places[uid].node)
+        }
 
     def _wake_later(self, key: GangKey) -> None:
         """Have the gang woken where the cards have changed since they did not suffice."""

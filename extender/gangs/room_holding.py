@@ -164,7 +164,7 @@ class RoomHolding:
         return chosen
 
     def _view(self, name: str) -> NodeView | None:
-        state = self._cluster.usable_state(name)
+        state = self._cluster.states.usable(name)
         if not isinstance(state, NodeState):
             return None
         return NodeView(name, state, None, self._cluster.objects.nodes[name].allocatable)

@@ -14,7 +14,6 @@ from extender.idle import owners
 from extender.idle.namespaces import Namespaces
 from extender.idle.owners import STOPPED_BY, ScalableOwner
 from extender.idle.sizes import Sizes
-from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import timestamps
 from vgpu.adapters.kubernetes.client import KubernetesClient
@@ -55,7 +54,7 @@ class Means:
 
     Attributes:
         client: for the API server.
-        cluster: the pods.
+        pods: those that the watch shows, by UID.
         namespaces: the settings of namespaces.
         recorder: of Events.
         sizes: where sizes are remembered.
@@ -64,7 +63,7 @@ class Means:
     """
 
     client: KubernetesClient
-    cluster: Cluster
+    pods: Mapping[str, WatchedPod]
     namespaces: Namespaces
     recorder: EventRecorder
     sizes: Sizes
@@ -134,11 +133,7 @@ def _refusal(means: Means, owner: ScalableOwner, due: IdlePod) -> str:
             f"the pod template of {owner} does not ask for {due.rule.action}: set {names.IDLE_AFTER} and "
             f"{names.IDLE_ACTION} in spec.template.metadata.annotations, or on the namespace"
         )
-    busy = [
-        sibling.name
-        for sibling in siblings(due.pod, means.cluster.objects.pods.values())
-        if not means.is_due(sibling, due.rule)
-    ]
+    busy = [sibling.name for sibling in siblings(due.pod, means.pods.values()) if not means.is_due(sibling, due.rule)]
     return f"{owner} has pods that are not idle: {', '.join(sorted(busy)[:5])}" if busy else ""
 
 

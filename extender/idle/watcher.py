@@ -15,7 +15,6 @@ from extender.idle.actions import Act, IdlePod
 from extender.idle.namespaces import Namespaces
 from extender.idle.verdicts import Verdicts
 from extender.lead.leader import Leader
-from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
@@ -48,7 +47,7 @@ class IdleWatcher:
     def __init__(
         self,
         client: KubernetesClient,
-        cluster: Cluster,
+        pods: Mapping[str, WatchedPod],
         namespaces: Namespaces,
         recorder: EventRecorder,
         clock_ns: Callable[[], int],
@@ -60,7 +59,7 @@ class IdleWatcher:
         """`acts`: whether anything else than a report is done; the administrator decides."""
         self.verdicts = Verdicts()
         self._client = client
-        self._cluster = cluster
+        self._pods = pods
         self._namespaces = namespaces
         self._recorder = recorder
         self._clock_ns = clock_ns
@@ -90,7 +89,7 @@ class IdleWatcher:
         if before is None:
             return
         for uid, uses in after.usage.items():
-            pod = self._cluster.objects.pods.get(uid)
+            pod = self._pods.get(uid)
             if uses != before.usage.get(uid) and pod is not None and _is_running(pod, after.node.name):
                 self._judge(pod, uses)
 
@@ -110,7 +109,7 @@ class IdleWatcher:
             self._is_due.clear()
             while self._due:
                 uid, due = next(iter(self._due.items()))
-                pod = self._cluster.objects.pods.get(uid)
+                pod = self._pods.get(uid)
                 if pod is not None and not leader.refusal() and self._clock_ns() - due.at_ns <= STALE_NS:
                     await self._carry_out(pod, due, actions, count)
                 if self._due.get(uid) is due:  # no later report came meanwhile

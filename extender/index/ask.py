@@ -47,3 +47,8 @@ def of(request: PodRequest, container: ContainerRequest, slice_mib: int) -> Cont
         devices=(devices.get(names.SLICE, 0), devices.get(names.CARD, 0)),
         selector=request.options.selector,
     )
+
+
+def of_pod(request: PodRequest, slice_mib: int) -> tuple[ContainerAsk, ...]:
+    """Return what each container that chooses cards asks for, in the kubelet's order."""
+    return tuple(of(request, container, slice_mib) for container in request.choosers)

@@ -34,8 +34,8 @@ _LASTING: Final = (
 BY_PRECEDENCE: Final = (*_WAITING, *_LASTING)
 FIRST_LASTING: Final = len(_WAITING) + 1
 NO_CARD: Final = len(BY_PRECEDENCE) + 1  # padding, where a node has fewer cards than the array has columns
-REASONS: Final = (None, *BY_PRECEDENCE, None, *(each for each in Reason if each not in BY_PRECEDENCE))
-CODES: Final = {each: code for code, each in enumerate(REASONS) if each is not None}
+REASONS: Final = (None, *BY_PRECEDENCE, None, *(reason for reason in Reason if reason not in BY_PRECEDENCE))
+CODES: Final = {reason: code for code, reason in enumerate(REASONS) if reason is not None}
 UNDECIDED: Final = len(REASONS)  # the node must be placed exactly
 
 assert not reasons.UNRESOLVABLE & set(_WAITING)  # noqa: S101 - two tables that must agree

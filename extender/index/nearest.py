@@ -43,6 +43,6 @@ def _lacks(index: NodeIndex, ask: ContainerAsk, places: Places) -> tuple[Ints, n
     if ask.gpus > len(size):
         return None
     chosen = np.argsort(size, axis=0, kind="stable")[: ask.gpus] if ask.gpus > 1 else size.argmin(axis=0)[np.newaxis]
-    size, mib, cores = (np.take_along_axis(each, chosen, axis=0) for each in (size, mib, cores))
+    size, mib, cores = (np.take_along_axis(amounts, chosen, axis=0) for amounts in (size, mib, cores))
     distance = np.stack([np.count_nonzero(size, axis=0), mib.sum(axis=0), cores.sum(axis=0)])
     return distance, (distance[0] > 0) & (size.max(axis=0) < _NEVER)

@@ -117,7 +117,7 @@ class NodeIndex:
     def room(self, places: Places) -> NodeRoom:
         """Return what policies look at: what is free on these rows, as arrays."""
         slices, total, cores, bits = (self.amounts[field][:, places] for field in _ROOM)
-        cards = [CardRoom(*each) for each in zip(slices, total, cores, bits, strict=True)]
+        cards = [CardRoom(*amounts) for amounts in zip(slices, total, cores, bits, strict=True)]
         return NodeRoom(self.host[0, places], self.host[1, places], cards)
 
     def cards_of(self, places: Places) -> CardRoom:

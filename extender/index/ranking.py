@@ -11,7 +11,6 @@ from extender.index.changes import Changes
 from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
 from extender.index.growth import Growth
-from extender.index.last_question import LastQuestion
 from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, Names, NodeIndex, Places
 from vgpu.domain.asks.policy import PackingPolicy
@@ -37,7 +36,6 @@ class Ranking:
         self._node_costs = {
             policy: NodeCosts(index, state, row.node_state) for policy, row in POLICIES.items() if row.node_state
         }
-        self._last = LastQuestion[tuple[PackingPolicy, Question]]()
 
     def score(
         self,
@@ -52,7 +50,6 @@ class Ranking:
         A node in a lower one of `tiers` comes before all nodes in higher ones (`vgpu.placement.racks`).
         """
         index = self._index
-        self._last.asked((policy, question))
         places = index.places(names)
         is_usable = index.is_usable(places, now)
         encoded = index.encode(names, places)
@@ -64,14 +61,12 @@ class Ranking:
             found[is_usable] = by_rank(costs, index.order[usable], tolerance(question.demand.weights), levels)
         return by_score(found, encoded)
 
-    def prepare(self) -> None:
-        """Compute what is kept of the rows that were written since, for the question asked last."""
-        if (last := self._last.again()) is not None:
-            policy, question = last
-            if policy in self._kept:
-                self._kept[policy](question)
-            if policy in self._node_costs:
-                self._node_costs[policy].of(question)
+    def prepare(self, policy: PackingPolicy, question: Question) -> None:
+        """Compute what is kept of the rows that were written since the question was asked."""
+        if policy in self._kept:
+            self._kept[policy](question)
+        if policy in self._node_costs:
+            self._node_costs[policy].of(question)
 
     def ordered(self, names: Sequence[str], policy: PackingPolicy, question: Question) -> list[str]:
         """Return nodes that can be used, best first."""

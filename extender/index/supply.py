@@ -48,10 +48,10 @@ class Supplies:
         names = [index.name(place) for place in np.flatnonzero(is_usable & (index.blocked == UNDECIDED)).tolist()]
         wide = [room.room_of(self._state(name), self._models) for name in names]
         copies = self._room_for.of(typical)[:, is_usable].sum(axis=1).tolist()
-        more = [sum(int(fragmentation.copies(each, ask)) for each in wide) for ask in typical]
-        slices = sum(int(np.sum(card.total_slices)) for each in (free, *wide) for card in each.cards)
+        more = [sum(int(fragmentation.copies(node_room, ask)) for node_room in wide) for ask in typical]
+        slices = sum(int(np.sum(card.total_slices)) for node_room in (free, *wide) for card in node_room.cards)
         return Supply(
             copies=dict(zip(typical, map(sum, zip(copies, more, strict=True)), strict=True)),
-            free=sum(int(np.sum(each.share)) for each in (free, *wide)),
+            free=sum(int(np.sum(node_room.share)) for node_room in (free, *wide)),
             slices=max(1, slices // max(1, int(index.cards[is_usable].sum()))),
         )

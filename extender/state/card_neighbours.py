@@ -4,7 +4,7 @@ Pods of other namespaces are never looked at. Anti-affinity counts in both direc
 others off it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from extender.state import bound_usage
@@ -17,9 +17,10 @@ Holder = tuple[WatchedPod, Assignment]
 
 
 class CardNeighbours:
-    """The pods that hold cards, by namespace."""
+    """The pods that hold cards, by namespace; `binding` returns those that are being bound."""
 
-    def __init__(self) -> None:
+    def __init__(self, binding: Callable[[], Iterable[Holder]]) -> None:
+        self._binding = binding
         self._holders: dict[str, dict[str, Holder]] = {}
         self._repelling: dict[str, dict[str, None]] = {}
         self._namespaces: dict[str, str] = {}
@@ -43,13 +44,13 @@ class CardNeighbours:
             for by_namespace in (self._holders, self._repelling):
                 _pop(by_namespace, namespace, uid)
 
-    def request(self, pod: WatchedPod, binding: Iterable[Holder]) -> PodRequest | None:
-        """Return what a pod asks for, with the cards that it must be on and off; `binding` are pods being bound."""
+    def request(self, pod: WatchedPod) -> PodRequest | None:
+        """Return what a pod asks for, with the cards that affinity to the pods on them allows and rules out now."""
         request = pod.parsed.request
         if request is None:
             return None
         options = request.options
-        near = _near(pod, binding)
+        near = self._near(pod)
         if not (options.affinity or options.anti_affinity or self._repels(pod, near)):
             return request
         others = self._others(pod, near)
@@ -57,10 +58,12 @@ class CardNeighbours:
         selector = replace(options.selector, beside=beside, apart=apart)
         return replace(request, options=replace(options, selector=selector))
 
-    def preferred(self, pod: WatchedPod, request: PodRequest, binding: Iterable[Holder]) -> PodRequest | None:
+    def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
         options, selector = request.options, request.options.selector
-        others = self._others(pod, _near(pod, binding))
+        if not options.prefers_neighbours:
+            return None
+        others = self._others(pod, self._near(pod))
         beside = _beside(pod, options.preferred_affinity, others) or None  # no such pod yet: no preference
         apart = selector.apart | _apart(pod, options.preferred_anti_affinity, others)
         if beside is None and apart == selector.apart:
@@ -76,11 +79,15 @@ class CardNeighbours:
 
     def _repels(self, pod: WatchedPod, near: Sequence[Holder]) -> bool:
         """Whether any pod of the namespace keeps others off its cards."""
-        return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(each) for each, _ in near)
+        return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(other) for other, _ in near)
 
-
-def _near(pod: WatchedPod, binding: Iterable[Holder]) -> list[Holder]:
-    return [each for each in binding if each[0].namespace == pod.namespace and each[0].uid != pod.uid]
+    def _near(self, pod: WatchedPod) -> list[Holder]:
+        """Return the other pods of the namespace that are being bound."""
+        return [
+            (other, held)
+            for other, held in self._binding()
+            if other.namespace == pod.namespace and other.uid != pod.uid
+        ]
 
 
 def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:

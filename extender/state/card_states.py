@@ -12,7 +12,8 @@ def of_cards(
 ) -> tuple[CardState, ...]:
     """Return the state of each card; `before` are the states that the cards had last.
 
-    A state that has not changed is the same object, so that whoever compares states finds it equal at once.
+    The state of a card with the same report and usage as before is returned as the same object: comparing the two
+    states then takes no time.
     """
     last = before if len(before) == len(cards) else (None,) * len(cards)
     return tuple(

@@ -49,5 +49,5 @@ class JobPods:
         key = key_of(pod)
         if key is None:
             return []
-        found = {each.uid: node for each, node in binding if key_of(each) == key} | self._nodes.get(key, {})
+        found = {other.uid: node for other, node in binding if key_of(other) == key} | self._nodes.get(key, {})
         return [node for uid, node in found.items() if uid != pod.uid]

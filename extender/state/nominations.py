@@ -42,8 +42,8 @@ class Nominations:
         if node not in self._by_node:
             return []
         rank = _rank(pod) if pod.uid in self._by_node[node] else (-pod.scheduling.priority, "~")
-        ranked = sorted((each for each in self._by_node[node].values() if each.uid != pod.uid), key=_rank)
-        return [each for each in ranked if _rank(each) < rank]
+        ranked = sorted((other for other in self._by_node[node].values() if other.uid != pod.uid), key=_rank)
+        return [other for other in ranked if _rank(other) < rank]
 
 
 def _rank(pod: WatchedPod) -> tuple[int, str]:

@@ -3,20 +3,18 @@
 Users and other programs write these objects: a field that cannot be read is treated as missing, and raises no error.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import msgspec
-from msgspec import structs
 
-from extender.state.fields import container_use, equal_pods, lifecycle, refused, scheduling
+from extender.state.fields import container_use, lifecycle, refused, scheduling
+from extender.state.fields.equal_pods import SharedRequest
 from extender.state.fields.lifecycle import Lifecycle
 from extender.state.fields.refused import RefusedPod
 from extender.state.fields.scheduling import Scheduling
 from extender.state.host_usage import HostPod
-from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import host_request, idle
 from vgpu.domain.asks.host_request import HostRequest
@@ -25,15 +23,10 @@ from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Node
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
+from vgpu.domain.grants.assignment_trust import Distrust
 from vgpu.domain.json_types import JsonObject
-from vgpu.domain.problem import Problem
 from vgpu.placement import fit
 
-_OURS, _GROUP_LABEL = f"{names.DOMAIN}/".encode(), names.POD_GROUP_LABEL.encode()
-_GROUP = f'"{names.SCHEDULING_GROUP}"'.encode()
-UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError)  # not RecursionError
-_TERMINAL = frozenset({"Succeeded", "Failed"})
 MAX_DIGITS = 20  # of a 64-bit number
 
 
@@ -46,8 +39,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         name: of the pod.
         node: the node that the pod is bound to, or empty.
         is_terminal: whether the pod has ended and holds nothing.
-        parsed: what the pod asks for, with the problems.
-        admitted: the amounts in the containers' limits, by container name and kubelet resource.
+        asked: what the pod asks for; pods that ask for equal things share it.
         assignment: what the pod's annotation grants, or why that is not trusted.
         is_unschedulable: whether kube-scheduler found no node for the pod in its last attempt.
         is_readable: whether every field that is read has the type that it must have.
@@ -55,7 +47,6 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         version: the object's resourceVersion; of a deleted pod, the version of its deletion.
         lifecycle: when the pod and its containers ran, and what created the pod.
         has_started: whether the kubelet has admitted the pod, so that it held devices.
-        host: what the pod requests of its node's CPU and memory.
         idle_setting: what the pod says about the time in which it uses none of its cards.
         is_warned: whether the pod was warned that it does not.
     """
@@ -65,8 +56,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     name: str
     node: str
     is_terminal: bool
-    parsed: Parsed
-    admitted: Mapping[tuple[str, str], int]
+    asked: SharedRequest
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
     is_unschedulable: bool = False
     is_readable: bool = True
@@ -74,9 +64,18 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     version: int = 0
     has_started: bool = False
     lifecycle: Lifecycle = lifecycle.UNKNOWN
-    host: HostRequest = host_request.NOTHING
     idle_setting: idle.Setting = idle.NOTHING_SET
     is_warned: bool = False
+
+    @property
+    def parsed(self) -> Parsed:
+        """What the pod asks of GPUs, with the problems."""
+        return self.asked.parsed
+
+    @property
+    def host(self) -> HostRequest:
+        """What the pod requests of its node's CPU and memory."""
+        return self.asked.host
 
     @property
     def on_host(self) -> HostPod:
@@ -97,7 +96,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         for container in self.parsed.request.containers:
             resource, amount = self.parsed.request.kubelet_resource(container, slice_mib)
             expected[container.name, resource] = amount
-        return self.admitted == expected
+        return self.asked.admitted == expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,81 +177,6 @@ def version(text: str) -> int:
     Comparing them is part of the API since Kubernetes 1.35, and works with every version that stores in etcd.
     """
     return int(text) if text.isascii() and text.isdigit() and len(text) < MAX_DIGITS else -1
-
-
-def watched_pod(data: bytes) -> WatchedPod | HostPod | None:
-    """Read a pod from the watch; None for a pod that no node holds and that names neither our domain nor a group.
-
-    Of other pods only what they take of their nodes' CPU and memory is read. A member of a group of pods may ask for no
-    GPU and counts as a member.
-    """
-    if _OURS in data or _GROUP_LABEL in data or _GROUP in data:
-        return any_pod(data)
-    return host_pod(data) if b'"nodeName"' in data else None
-
-
-def host_pod(data: bytes) -> HostPod | None:
-    """Read what a pod takes of its node's CPU and memory; None where it cannot be read."""
-    try:
-        obj = pod_json.decode_host(data)
-        spec, is_terminal = obj.get("spec") or {}, (obj.get("status") or {}).get("phase") in _TERMINAL
-        node = "" if is_terminal else spec.get("nodeName") or ""
-        return HostPod(obj["metadata"]["uid"], node, host_request.of_pod(spec))
-    except UNREADABLE:
-        return None
-
-
-def any_pod(data: bytes) -> WatchedPod:
-    """Read a pod's JSON as the API server writes it."""
-    try:
-        return pod(pod_json.decode_placed(data))
-    except UNREADABLE as error:
-        return _unreadable(data, str(error))
-
-
-def pod(obj: Mapping[str, Any]) -> WatchedPod:
-    """Read a pod's decoded JSON."""
-    metadata = obj.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    status = obj.get("status") or {}
-    asked = equal_pods.read(obj)
-    is_unschedulable, is_warned = _conditions(status.get("conditions") or ())
-    return WatchedPod(
-        uid=metadata.get("uid", ""),
-        namespace=metadata.get("namespace", ""),
-        name=metadata.get("name", ""),
-        node=(obj.get("spec") or {}).get("nodeName") or "",
-        is_terminal=status.get("phase") in _TERMINAL,
-        parsed=asked.parsed,
-        admitted=asked.admitted,
-        assignment=equal_pods.assignment(asked, annotations.get(names.ASSIGNMENT, "")),
-        is_unschedulable=is_unschedulable,
-        scheduling=scheduling.decode(obj),
-        version=version(metadata.get("resourceVersion", "")),
-        has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
-        lifecycle=lifecycle.decode(obj),
-        host=asked.host,
-        idle_setting=idle.read(annotations)[0],
-        is_warned=is_warned,
-    )
-
-
-def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
-    """Return whether kube-scheduler found no node for a pod, and whether the pod was warned that it is idle."""
-    is_unschedulable = is_warned = False
-    for condition in conditions:
-        is_unschedulable |= condition.get("reason") == "Unschedulable"
-        is_warned |= condition.get("type") == names.IDLE_CONDITION and condition.get("status") == "True"
-    return is_unschedulable, is_warned
-
-
-def _unreadable(data: bytes, why: str) -> WatchedPod:
-    """Read the identity, node and phase of a pod in which another field has a wrong type."""
-    found = pod_json.decode_unreadable(data)
-    known = pod({**found})
-    problem = Problem("pod", "", f"cannot be read: {why}")
-    distrust = Distrust(DistrustReason.INVALID_REQUEST, str(problem))
-    return structs.replace(known, parsed=Parsed(None, (problem,)), assignment=distrust, is_readable=False)
 
 
 def node(raw: bytes) -> KubeNode:

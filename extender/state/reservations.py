@@ -5,9 +5,11 @@ ends, kube-scheduler asks again at once, and a device plugin's older report of h
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from extender.state.objects import WatchedPod
+from extender.state.store import ObjectStore
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
@@ -31,24 +33,42 @@ class Reservation:
 class Reservations:
     """Reservations by node and pod UID. A pod may have one on several nodes while a Binding's outcome is unknown."""
 
-    def __init__(self) -> None:
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._changed: Callable[[str], None] = lambda _: None
         self._by_node: dict[str, dict[str, Reservation]] = {}
         self._nodes: dict[str, set[str]] = {}
 
+    def listen(self, changed: Callable[[str], None]) -> None:
+        """Call `changed` with the name of each node on which a reservation is new or gone."""
+        self._changed = changed
+
     def put(self, reservation: Reservation) -> None:
-        """Add a reservation; it replaces the pod's earlier one on that node."""
+        """Take what a pod will hold, before its Binding is posted; it replaces the pod's earlier one on that node."""
         self._by_node.setdefault(reservation.node, {})[reservation.uid] = reservation
         self._nodes.setdefault(reservation.uid, set()).add(reservation.node)
+        self._changed(reservation.node)
 
-    def remove(self, uid: str, node: str) -> bool:
-        """Remove a reservation; return whether there was one."""
+    def remove(self, uid: str, node: str) -> None:
+        """End a reservation: its Binding was refused, or a watch shows its pod bound."""
         if self.get(uid, node) is None:
-            return False
+            return
         _remove(self._by_node, node, uid)
         self._nodes[uid].discard(node)
         if not self._nodes[uid]:
             del self._nodes[uid]
-        return True
+        self._changed(node)
+
+    def remove_when_seen(self, uid: str, node: str) -> None:
+        """Keep the reservation of a bound pod until the watch shows the pod bound; end it where that has happened."""
+        pod = self._objects.pods.get(uid)
+        if self._objects.was_deleted(uid) or (pod is not None and pod.node):
+            self.remove(uid, node)
+
+    def end(self, uid: str) -> None:
+        """End all reservations of a pod."""
+        for node in self.nodes_of(uid):
+            self.remove(uid, node)
 
     def get(self, uid: str, node: str) -> Reservation | None:
         """Return a pod's reservation on a node."""
@@ -61,6 +81,19 @@ class Reservations:
     def nodes_of(self, uid: str) -> list[str]:
         """Return the nodes where a pod has a reservation."""
         return list(self._nodes.get(uid, ()))
+
+    def assigned(self) -> list[tuple[WatchedPod, Assignment]]:
+        """Return the pods that are being bound, with their assignments."""
+        pods = self._objects.pods
+        return [(pods[found.uid], found.assignment) for found in self if found.uid in pods]
+
+    def binding(self) -> list[tuple[WatchedPod, str]]:
+        """Return the pods that are being bound, with their nodes."""
+        pods = self._objects.pods
+        return [(pods[found.uid], found.node) for found in self if found.uid in pods]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_node.values()))
 
     def __iter__(self) -> Iterator[Reservation]:
         """Iterate over all reservations, as they are now."""

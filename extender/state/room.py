@@ -32,15 +32,17 @@ class ClusterRoom:
 
         Pods that are being deleted, and those whose UIDs are in `leaving`, leave in any case.
         """
-        request, state = self._cluster.request(pod), self._cluster.usable_state(node)
+        request, state = self._cluster.neighbours.request(pod), self._cluster.states.usable(node)
         if request is None or not isinstance(state, NodeState) or not pod.is_admitted(self._cluster.slice_mib):
             return None
         going = self._leaving(state, leaving)
-        gone = {each.uid for each in going}
+        gone = {candidate.uid for candidate in going}
         lower = [
-            _candidate(each, state, budgets)
-            for each in self._cluster.objects.pods_on(node).values()
-            if each.uid not in gone and each.scheduling.priority < pod.scheduling.priority and bound_usage.granted(each)
+            _candidate(other, state, budgets)
+            for other in self._cluster.objects.pods_on(node).values()
+            if other.uid not in gone
+            and other.scheduling.priority < pod.scheduling.priority
+            and bound_usage.granted(other)
         ]
         free = self._cluster.holds.left(preempt.without(state, going), pod)
         base = self._reserved(free, (), self._cluster.objects.nominations.before(pod, node))
@@ -52,13 +54,13 @@ class ClusterRoom:
 
     def leaving(self, node: str) -> list[str]:
         """Return the UIDs of the pods of a node that hold cards and are being deleted."""
-        return [each.uid for each in self._cluster.objects.pods_on(node).values() if each.scheduling.is_terminating]
+        return [pod.uid for pod in self._cluster.objects.pods_on(node).values() if pod.scheduling.is_terminating]
 
     def _leaving(self, state: NodeState, uids: Collection[str]) -> list[EvictionCandidate]:
         return [
-            _candidate(each, state, NO_BUDGETS)
-            for each in self._cluster.objects.pods_on(state.name).values()
-            if each.scheduling.is_terminating or each.uid in uids
+            _candidate(pod, state, NO_BUDGETS)
+            for pod in self._cluster.objects.pods_on(state.name).values()
+            if pod.scheduling.is_terminating or pod.uid in uids
         ]
 
     def _reserved(

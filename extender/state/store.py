@@ -1,10 +1,9 @@
-"""The objects that the watches show: pods, Nodes and GPUNodes. Nothing here is derived; `Cluster` derives from it."""
+"""The objects that the watches show: pods, Nodes and GPUNodes, as they are; `NodeStates` derives from them."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
-from extender.state.card_neighbours import CardNeighbours
 from extender.state.gang_members import GangMembers
 from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
@@ -22,7 +21,6 @@ class ObjectStore:
         self.gpunodes: dict[str, GpuNode] = {}
         self.nominations = Nominations()
         self.gangs = GangMembers()
-        self.neighbours = CardNeighbours()
         self.jobs = JobPods()
         self._running: dict[str, dict[str, WatchedPod]] = {}
         self._bound_at: dict[str, int] = {}
@@ -38,7 +36,6 @@ class ObjectStore:
         self.pods[pod.uid] = pod
         self.nominations.put(pod)
         self.gangs.put(pod)
-        self.neighbours.put(pod)
         self.jobs.put(pod)
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
@@ -50,7 +47,6 @@ class ObjectStore:
             self._unindex(before)
         self.nominations.remove(uid)
         self.gangs.remove(uid)
-        self.neighbours.remove(uid)
         self.jobs.remove(uid)
         self._bound_at.pop(uid, None)
         self._deleted[uid] = None

@@ -6,6 +6,7 @@ never came may have been carried out: the pod is read, and the reservation stays
 """
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -15,10 +16,9 @@ from extender.lead import binding_outcome
 from extender.lead.binding_outcome import POST_TIMEOUT_S, BindingOutcome, OutcomePoller, Sleep
 from extender.lead.leader import Leader
 from extender.protocol.wire import BindArgs
-from extender.state import objects
-from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
-from extender.state.reservations import Reservation
+from extender.state.pod_reader import PodReader
+from extender.state.reservations import Reservation, Reservations
 from extender.verbs.filter import Filter
 from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
@@ -33,12 +33,17 @@ GET_TIMEOUT_S: Final = 1.0
 
 
 class Binder:
-    """The extender's only verb with effects. Returns kube-scheduler's `Error` text: empty means bound."""
+    """The extender's only verb with effects. Returns kube-scheduler's `Error` text: empty means bound.
+
+    `pods` are those that the watch shows, by UID.
+    """
 
     def __init__(
         self,
         client: KubernetesClient,
-        cluster: Cluster,
+        pods: Mapping[str, WatchedPod],
+        reader: PodReader,
+        reservations: Reservations,
         node_filter: Filter,
         leader: Leader,
         history: Feed,
@@ -47,7 +52,9 @@ class Binder:
     ) -> None:
         self._client = client
         self._gate = gate
-        self._cluster = cluster
+        self._pods = pods
+        self._reader = reader
+        self._reservations = reservations
         self._filter = node_filter
         self._leader = leader
         self._history = history
@@ -74,7 +81,7 @@ class Binder:
 
     async def _bind(self, args: BindArgs) -> str:
         try:
-            pod = self._cluster.objects.pods.get(args.pod_uid) or await self._read(args)
+            pod = self._pods.get(args.pod_uid) or await self._read(args)
         except KubernetesError as error:
             return f"the pod could not be read: {error}"
         if pod is None or pod.uid != args.pod_uid:
@@ -83,7 +90,7 @@ class Binder:
             return "" if pod.node == args.node else f"pod is already bound to {pod.node}"
         if waits := await self._gate.admit(pod, args.node):
             return waits
-        is_repeated = self._cluster.reservation(args.pod_uid, args.node) is not None
+        is_repeated = self._reservations.get(args.pod_uid, args.node) is not None
         chosen = self._reserve(pod, args.node)
         return chosen if isinstance(chosen, str) else await self._post(args, chosen, is_repeated=is_repeated)
 
@@ -92,14 +99,14 @@ class Binder:
         refusal = self._leader.refusal()
         if refusal:
             return refusal
-        earlier = self._cluster.reservation(pod.uid, node)
+        earlier = self._reservations.get(pod.uid, node)
         if earlier is not None:  # it may be carried out, or was already, so only the same assignment is posted again
             return earlier.assignment
         chosen = self._filter.node(pod, node)
         if isinstance(chosen, NodeRefusal):
             return reasons.text(chosen.reason)
         if pod.parsed.request is not None:
-            self._cluster.reserve(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
+            self._reservations.put(Reservation(pod.uid, node, pod.parsed.request, chosen, pod.version))
         return chosen
 
     async def _post(self, args: BindArgs, chosen: Assignment, *, is_repeated: bool) -> str:
@@ -138,13 +145,16 @@ class Binder:
     def _conclude(self, args: BindArgs, outcome: BindingOutcome) -> None:
         if outcome is BindingOutcome.BOUND:
             self._tell_history(args)
-            self._cluster.release_when_seen(args.pod_uid, args.node)
+            self._reservations.remove_when_seen(args.pod_uid, args.node)
         else:
-            self._cluster.release(args.pod_uid, args.node)
+            self._reservations.remove(args.pod_uid, args.node)
 
     def _tell_history(self, args: BindArgs) -> None:
         """Record a Binding that was carried out; one of a pod that no watch has shown is recorded by the watch."""
-        pod, reserved = self._cluster.objects.pods.get(args.pod_uid), self._cluster.reservation(args.pod_uid, args.node)
+        pod, reserved = (
+            self._pods.get(args.pod_uid),
+            self._reservations.get(args.pod_uid, args.node),
+        )
         chosen = reserved.assignment if reserved else pod.assignment if pod else None
         if pod is not None and isinstance(chosen, Assignment):
             self._history.bound(pod, args.node, chosen)
@@ -157,7 +167,7 @@ class Binder:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return await deep_json.decode(objects.any_pod, data)
+        return await deep_json.decode(self._reader.encoded, data)
 
 
 def binding(args: BindArgs, chosen: Assignment) -> dict[str, Any]:

@@ -6,16 +6,16 @@ The nodes of a call are judged together on the index. Nodes that the index leave
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from extender.gangs.member_filter import MemberFilter
 from extender.index import ask
 from extender.index.answer import IndexAnswer
-from extender.index.ask import ContainerAsk
 from extender.index.judge import NodeJudge
 from extender.protocol.wire import FullNode
 from extender.state.cluster import Cluster
-from extender.state.identity_cache import IdentityCache
 from extender.state.objects import WatchedPod
 from extender.state.room import ClusterRoom
 from extender.verbs import placement_cache, templates
@@ -31,7 +31,22 @@ from vgpu.placement.policies import DefaultPolicies
 
 SLICE_S: Final = 0.02  # for which one call holds the event loop
 BUDGET_S: Final = 2.0  # well below kube-scheduler's httpTimeout of 5 s, in which it schedules no other pod
-NODES_PER_LOOK: Final = 4  # at the clock: a node takes 5 ms at most, for a pod of 32 containers
+NODES_PER_CLOCK_READ: Final = 4  # that are placed exactly: one takes 5 ms at most, for a pod of 32 containers
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredPod:
+    """A pod, with what one call decides once for all nodes.
+
+    Attributes:
+        pod: the pod.
+        request: what it asks for now, with the cards that affinity allows and rules out; None where it asks for no GPU.
+        refusal: why no node can take the pod, whatever the node; None where a node may.
+    """
+
+    pod: WatchedPod
+    request: PodRequest | None
+    refusal: Reason | None
 
 
 class Filter:
@@ -53,11 +68,6 @@ class Filter:
         self._cache = PlacementCache(cached_requests)
         self._room = ClusterRoom(cluster, defaults)
         self._judge = NodeJudge(cluster.rows.index)
-        self._asks = IdentityCache[PodRequest, tuple[ContainerAsk, ...]](self._asks_of)
-
-    def prepare(self) -> None:
-        """Judge changed nodes for the request asked last: the next one is often equal."""
-        self._judge.prepare()
 
     def nodes(self, pod: WatchedPod, names: Sequence[str]) -> FilterVerdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
@@ -83,16 +93,18 @@ class Filter:
         """
         begun = self._cluster.now()
         await self._cluster.index(pause)
-        if self._gangs is not None and pod.parsed.gang is not None and not full and self._refusal(pod) is None:
-            planned = await self._gangs.answer(pod, names, self._judged, pause)
+        asked = self._asked(pod)
+        if self._gangs is not None and pod.parsed.gang is not None and not full and asked.refusal is None:
+            planned = await self._gangs.answer(pod, names, self._judged_alone, pause)
             if planned is not None:
                 return planned
-        answer = self._judged(pod, names)
+            asked = self._asked(pod)  # the cluster may have changed in the pauses
+        answer = self._judged(asked, names)
         undecided = answer.undecided
         if undecided:
-            await self._decide(answer, undecided, self.placement(pod), begun, pause)
-        if full and (request := self._cluster.request(pod)) is not None and self._refusal(pod) is None:
-            self._judge_templates(answer, request, full)
+            await self._decide(answer, undecided, self._placement(asked), begun, pause)
+        if full and asked.request is not None and asked.refusal is None:
+            self._judge_templates(answer, asked.request, full)
         return answer
 
     def _judge_templates(self, answer: IndexAnswer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
@@ -114,7 +126,7 @@ class Filter:
         """Place the pod on each node that is undecided."""
         resumed, in_time = self._cluster.now(), True
         for count, position in enumerate(undecided):
-            if count % NODES_PER_LOOK == 0:
+            if count % NODES_PER_CLOCK_READ == 0:
                 now = self._cluster.now()
                 in_time = now - begun <= BUDGET_S
                 if now - resumed > SLICE_S:
@@ -123,21 +135,28 @@ class Filter:
             placement = placement_on(answer.names[position]) if in_time else NodeRefusal(Reason.NOT_JUDGED)
             answer.decide(position, placement.reason if isinstance(placement, NodeRefusal) else None)
 
-    def _judged(self, pod: WatchedPod, names: Sequence[str]) -> IndexAnswer:
-        request, refusal = self._cluster.request(pod), self._refusal(pod)
-        if refusal is not None or request is None:
-            return self._judge.alike(names, refusal)
-        selector, nominations = request.options.selector, self._cluster.objects.nominations
+    def _judged_alone(self, pod: WatchedPod, names: Sequence[str]) -> IndexAnswer:
+        """Return the judgement of a pod on the index as if it were in no gang."""
+        return self._judged(self._asked(pod), names)
+
+    def _judged(self, asked: FilteredPod, names: Sequence[str]) -> IndexAnswer:
+        request, pod = asked.request, asked.pod
+        if asked.refusal is not None or request is None:
+            return self._judge.alike(names, asked.refusal)
+        slice_mib, is_narrowed = self._cluster.slice_mib, request is not pod.parsed.request
+        asks = ask.of_pod(request, slice_mib) if is_narrowed else pod.asked.asks(slice_mib)
+        self._cluster.rows.asked("filter", partial(self._judge.prepare, asks))
         return self._judge.judge(
-            self._asks.of(request),
+            asks,
             names,
             self._cluster.now(),
-            exact=self._cluster.owners.nodes_with(selector.named_uuids),
-            reserved=[*nominations.nodes(), *self._cluster.holds.against(pod)],
+            exact=self._cluster.owners.nodes_with(request.options.selector.named_uuids),
+            reserved=[*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)],
         )
 
-    def _asks_of(self, request: PodRequest) -> tuple[ContainerAsk, ...]:
-        return tuple(ask.of(request, container, self._cluster.slice_mib) for container in request.choosers)
+    def _asked(self, pod: WatchedPod) -> FilteredPod:
+        """Return a pod with what is decided for all nodes, as the cluster is now."""
+        return FilteredPod(pod, self._cluster.neighbours.request(pod), self._refusal(pod))
 
     def _refusal(self, pod: WatchedPod) -> Reason | None:
         """Return why no node can take a pod, whatever the node."""
@@ -153,41 +172,42 @@ class Filter:
 
     def placement(self, pod: WatchedPod) -> Callable[[str], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
-        request, refusal = self._cluster.request(pod), self._refusal(pod)
+        return self._placement(self._asked(pod))
+
+    def _placement(self, asked: FilteredPod) -> Callable[[str], Placement]:
+        pod, request, refusal = asked.pod, asked.request, asked.refusal
         if refusal is not None:
             return lambda _: NodeRefusal(refusal)
         if request is None:
             return lambda _: Assignment({})
-        placement_on, preferred = self._placement(pod, request), self._cluster.preferred(pod, request)
-        return placement_on if preferred is None else _first(self._placement(pod, preferred), placement_on)
+        placement_on, preferred = self._placing(pod, request), self._cluster.neighbours.preferred(pod, request)
+        return placement_on if preferred is None else _first(self._placing(pod, preferred), placement_on)
 
-    def _placement(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:
+    def _placing(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:
         policy = self._defaults.gpu_policy_for(request.options)
         placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)
+        usable, kubelets, holds = self._cluster.states.usable, self._cluster.objects.nodes, self._cluster.holds
 
         def placement_on(name: str) -> Placement:
-            state = self._cluster.usable_state(name)
+            state = usable(name)
             if not isinstance(state, NodeState):
                 return NodeRefusal(state)
             placement = placements.on(state)
-            if isinstance(placement, Assignment) and not self._kubelet_has_room(name, state, devices):
+            if isinstance(placement, Assignment) and not kubelets[name].has_room(state.devices, devices):
                 return NodeRefusal(Reason.KUBELET_OFFERS_LESS)
             left = self._room.with_nominated(state, pod)
             if left is not state and isinstance(placement, Assignment):
                 placement = choose.place(request, left, policy)
                 if not isinstance(placement, Assignment):
                     return NodeRefusal(Reason.CARD_RESERVED)
-            kept = self._cluster.holds.left(left, pod)
+            kept = holds.left(left, pod)
             if kept is not left and isinstance(placement, Assignment):
                 placement = choose.place(request, kept, policy)
                 return placement if isinstance(placement, Assignment) else NodeRefusal(Reason.CARD_KEPT_FOR_GANG)
             return placement
 
         return placement_on
-
-    def _kubelet_has_room(self, name: str, state: NodeState, devices: dict[str, int]) -> bool:
-        return self._cluster.objects.nodes[name].has_room(state.devices, devices)
 
 
 def _first(

@@ -1,7 +1,7 @@
 """Caches where a request would be placed on each node, for as long as the node's state is unchanged.
 
 A crowd of equal pods asks about every node, and each binding changes one node only. A cached placement is valid for the
-very `NodeState` object that it was computed from: `Cluster.state` makes a new object whenever the node changes.
+very `NodeState` object that it was computed from: `NodeStates.of` makes a new object whenever the node changes.
 """
 
 from collections import OrderedDict

@@ -21,7 +21,6 @@ from typing import Final, Protocol
 from extender.lead.leader import Leader
 from extender.protocol.wire import MetaVictims
 from extender.state.budgets import Budgets
-from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from extender.state.room import ClusterRoom
 from vgpu.domain.errors import KubernetesError
@@ -54,11 +53,14 @@ class _Noted:
 
 
 class Preemption:
-    """Decides on evictions, and carries out those that kube-scheduler does not. `clock` is monotonic, in seconds."""
+    """Decides on evictions, and carries out those that kube-scheduler does not. `clock` is monotonic, in seconds.
+
+    `pods` are those that the watch shows, by UID.
+    """
 
     def __init__(
         self,
-        cluster: Cluster,
+        pods: Mapping[str, WatchedPod],
         room: ClusterRoom,
         budgets: Budgets,
         leader: Leader,
@@ -66,7 +68,7 @@ class Preemption:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._cluster = cluster
+        self._pods = pods
         self._room = room
         self._budgets = budgets
         self._leader = leader
@@ -133,14 +135,14 @@ class Preemption:
         return MetaVictims(uids, given.violations + eviction.violations) if uids else None
 
     async def _preempt(self, noted: _Noted) -> None:
-        pod = self._cluster.objects.pods.get(noted.pod.uid)
+        pod = self._pods.get(noted.pod.uid)
         if pod is None or pod.node or pod.scheduling.is_terminating or self._leader.refusal() or self.awaited_node(pod):
             return
         node = await self._best_node(pod, noted.nodes)
         eviction = self._room.eviction(pod, node, (), self._budgets) if node else None
         if eviction is None or (not eviction.victims and not self._room.leaving(node)):
             return
-        victims = [self._cluster.objects.pods[victim.uid] for victim in eviction.victims]
+        victims = [self._pods[victim.uid] for victim in eviction.victims]
         try:
             await self._act(pod, node, victims)
         except KubernetesError as error:
@@ -168,7 +170,7 @@ class Preemption:
             await self._sleep(0.02)
 
     def _is_seen(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> bool:
-        known = self._cluster.objects.pods
+        known = self._pods
         current = known.get(pod.uid)
         is_nominated = current is None or current.node or current.scheduling.nominated_node == node
         return bool(is_nominated) and all(

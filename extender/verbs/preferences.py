@@ -12,7 +12,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement import choose
+from vgpu.placement import choose, racks
 from vgpu.placement.policies import DefaultPolicies
 
 MAX_LOOKED: Final = 256  # nodes with such pods on which the pod is placed for one question, 20 ms at most
@@ -20,17 +20,30 @@ MAX_LOOKED: Final = 256  # nodes with such pods on which the pod is placed for o
 
 def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> Mapping[str, int]:
     """Return the tier of each node, 0 the best; empty where the pod has no preference. Racks come before cards."""
-    racks, cards = cluster.rack_tiers(pod, asked), _by_cards(cluster, pod, asked, defaults)
-    if not cards:
-        return racks
-    return {name: 2 * racks.get(name, 0) + cards[name] for name in asked}
+    by_rack, by_cards = rack_tiers(cluster, pod, asked), _by_cards(cluster, pod, asked, defaults)
+    if not by_cards:
+        return by_rack
+    return {name: 2 * by_rack.get(name, 0) + by_cards[name] for name in asked}
+
+
+def rack_tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str]) -> Mapping[str, int]:
+    """Return the tier of each node by its rack, for a pod with a policy for racks; else empty."""
+    request, nodes = pod.parsed.request, cluster.objects.nodes
+    if request is None or request.options.rack_policy is None:
+        return {}
+
+    def rack(node: str) -> str:
+        return nodes[node].rack if node in nodes else ""
+
+    used = [rack(node) for node in cluster.objects.jobs.nodes(pod, cluster.reservations.binding())]
+    return racks.tiers(request.options.rack_policy, {name: rack(name) for name in asked}, used)
 
 
 def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> dict[str, int]:
     if pod.parsed.request is None or not pod.parsed.request.options.prefers_neighbours:
         return {}
-    request = cluster.request(pod)
-    wanted = cluster.preferred(pod, request) if request is not None else None
+    request = cluster.neighbours.request(pod)
+    wanted = cluster.neighbours.preferred(pod, request) if request is not None else None
     if wanted is None:
         return {}
     selector, policy = wanted.options.selector, defaults.gpu_policy_for(wanted.options)
@@ -42,5 +55,5 @@ def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults:
 
 
 def _fits(cluster: Cluster, wanted: PodRequest, name: str, policy: PackingPolicy) -> bool:
-    state = cluster.usable_state(name)
+    state = cluster.states.usable(name)
     return isinstance(state, NodeState) and isinstance(choose.place(wanted, state, policy), Assignment)

@@ -1,6 +1,7 @@
 """Prioritize: exactly one node gets the best score, so that no other plugin's score outvotes the packing policy."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from extender.index.ranking import Scores
 from extender.state.cluster import Cluster
@@ -21,5 +22,6 @@ async def prioritize(
     await cluster.index(pause)
     options = pod.parsed.request.options if pod.parsed.request else PodOptions()
     policy, question = defaults.node_policy_for(options), cluster.demand.question(pod)
+    cluster.rows.asked("prioritize", partial(cluster.ranking.prepare, policy, question))
     tiers = preferences.tiers(cluster, pod, names, defaults)
     return cluster.ranking.score(names, policy, question, cluster.now(), tiers)

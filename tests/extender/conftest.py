@@ -183,7 +183,7 @@ class World:
         return found
 
     def used_slices(self, node: str = "n1") -> list[int]:
-        return [state.usage.slices for state in self.cluster.state(node).cards]
+        return [state.usage.slices for state in self.cluster.states.of(node).cards]
 
 
 def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:
@@ -223,7 +223,7 @@ async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Wo
         settings = ExtenderSettings.model_construct()
         clocks = Clocks(clock, lambda: datetime.now(UTC), clock.sleep)
         history = ListRecorder()
-        seen = assembly.observers(client, settings, clocks, random.random, history, "replica")
+        seen = assembly.Observers(client, settings, clocks, random.random, history, "replica")
         acting = assembly.actors(seen, leader)
         watching = asyncio.create_task(seen.watches.run())
         runs = (seen.recorder.run, seen.unschedulable.run, seen.cluster.rows.run, *acting.tasks)

@@ -208,8 +208,8 @@ async def test_without_a_free_file_descriptor_kept_connections_are_served_and_th
                 assert (await kept.get(f"http://127.0.0.1:{port}/healthz")).is_success
                 await asyncio.sleep(0.1)
             assert processor_s(process.pid) - before < 1
-            for each in many:
-                each.close()
+            for connection in many:
+                connection.close()
             await until_ready(later, f"http://127.0.0.1:{port}/readyz")
         finally:
             process.terminate()

@@ -26,8 +26,8 @@ async def test_the_verbs_are_counted_and_timed(world: World) -> None:
     pod, large = await world.create_pod(), await world.create_pod(gpu_mem=1_000_000)
     transport = httpx.ASGITransport(app.app(world.verbs, world.watches, lambda: 0.0))
     async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
-        for each in (pod, large):
-            await client.post("/filter", json={"Pod": each, "NodeNames": ["n1", "n2"]})
+        for obj in (pod, large):
+            await client.post("/filter", json={"Pod": obj, "NodeNames": ["n1", "n2"]})
         await client.post("/filter", content=b"{")
     assert await world.bind(pod) == ""
     found = text(world)
@@ -46,7 +46,7 @@ async def test_every_metric_of_the_catalogue_is_served_and_there_are_at_most_160
         for reason in ("not_ready", "malformed", "too_long", "disconnected"):
             world.verbs.metrics.failed(verb, reason)
     found = text(world)
-    assert set(re.findall(r"^# TYPE (\S+)", found, re.MULTILINE)) == {each.name for each in metrics.CATALOGUE}
+    assert set(re.findall(r"^# TYPE (\S+)", found, re.MULTILINE)) == {metric.name for metric in metrics.CATALOGUE}
     lines = [line for line in found.split("\n") if line and not line.startswith("#")]
     assert len(lines) + len(Reason) <= 160
 
@@ -69,7 +69,7 @@ def test_the_lag_of_the_history(tmp_path: Path) -> None:
     assert lag.reader(recorder, None)() is None
 
 
-@pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda each: each.name)
+@pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda metric: metric.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
     assert (metric.kind is MetricKind.COUNTER) == metric.name.endswith("_total")
     assert metric.name.startswith("vgpu_extender_")

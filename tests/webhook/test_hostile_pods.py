@@ -5,7 +5,7 @@ import time
 
 import httpx
 
-from extender.state import objects
+from extender.state.pod_reader import PodReader
 from tests.hostile_pods import corpus
 from tests.hostile_pods.case import Case
 from tests.webhook import builders
@@ -53,6 +53,6 @@ async def test_an_allowed_pod_is_one_that_the_extender_can_place() -> None:
         mutated = builders.apply(builders.patch_of(answer.content), json.loads(case.body(name="p")))
         answer = await decided("/validate", json.dumps(mutated).encode())
         if builders.response(answer.content)["allowed"]:
-            seen = objects.pod(mutated)
+            seen = PodReader().decoded(mutated)
             assert seen.parsed.request is None or seen.is_admitted(256), case.kind
             assert not seen.parsed.problems or not manifest.wants_gpu(mutated), case.kind

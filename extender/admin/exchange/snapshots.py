@@ -169,7 +169,7 @@ class Snapshots:
         """Return what pods ask for, with the cards that affinity to the pods on them allows and rules out now."""
         found = []
         for pod in pods:
-            found.append(self._cluster.request(pod))
+            found.append(self._cluster.neighbours.request(pod))
             await self._sleep(0)
         return found
 
@@ -192,9 +192,9 @@ class Snapshots:
         )  # fmt: skip
 
     def _view(self, name: str) -> NodeView:
-        usable = self._cluster.usable_state(name)
+        usable = self._cluster.states.usable(name)
         kubelet = self._cluster.objects.nodes.get(name)
         allocatable = kubelet.allocatable if kubelet is not None else {}
         if isinstance(usable, NodeState):
             return NodeView(name, usable, None, allocatable)
-        return NodeView(name, self._cluster.state(name), usable, allocatable)
+        return NodeView(name, self._cluster.states.of(name), usable, allocatable)

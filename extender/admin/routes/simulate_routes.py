@@ -18,8 +18,8 @@ from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest
 from extender.admin.worker.questions import Simulate
-from extender.state import objects
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, object_names
 from vgpu.domain.asks import translate
@@ -111,7 +111,7 @@ def _pod(
         return [(problem.field, problem.why) for problem in named.problems]
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
-    asking = structs.replace(objects.pod(named.pod), uid="", namespace=namespace)
+    asking = structs.replace(PodReader().decoded(named.pod), uid="", namespace=namespace)
     return PodsToPlace(namespace, name, asking, named.asked, count)
 
 

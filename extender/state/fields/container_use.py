@@ -68,15 +68,15 @@ def news(before: ByPod, after: ByPod) -> Iterator[ContainerUse]:
 def now(uses: tuple[ContainerUse, ...], container: str, gpu: str) -> ContainerUse | None:
     """Return the latest entry about a container on a card."""
     own = (use for use in uses if use.container == container and use.gpu == gpu)
-    return max(own, key=lambda each: each.until_ms, default=None)
+    return max(own, key=lambda use: use.until_ms, default=None)
 
 
 def _read(listed: list[Any]) -> Iterator[ContainerUse]:
     try:
         yield from msgspec.convert(listed, list[ContainerUse])
     except msgspec.ValidationError:
-        for each in listed:
-            yield from _one(each)
+        for entry in listed:
+            yield from _one(entry)
 
 
 def _one(entry: Any) -> Iterator[ContainerUse]:

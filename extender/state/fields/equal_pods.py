@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
+from extender.index import ask
+from extender.index.ask import ContainerAsk
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import host_request, request
 from vgpu.domain.asks.host_request import HostRequest
@@ -41,52 +43,64 @@ class SharedRequest:
         parsed: what it asks of GPUs, with the problems.
         admitted: the amounts in the containers' limits, by container name and kubelet resource.
         host: what it requests of its node's CPU and memory.
-        number: of the request, never given twice; None for a pod whose request is not kept.
+        number: of the request, never given twice by one reader; None for a pod whose request is not kept.
     """
 
     parsed: Parsed
     admitted: Mapping[tuple[str, str], int]
     host: HostRequest
     number: int | None = field(default=None, compare=False)
+    _asks: dict[int, tuple[ContainerAsk, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def asks(self, slice_mib: int) -> tuple[ContainerAsk, ...]:
+        """Return what each container that chooses cards asks of a card, computed once; nothing for an invalid pod."""
+        found = self._asks.get(slice_mib)
+        if found is None:
+            found = self._asks[slice_mib] = ask.of_pod(self.parsed.request, slice_mib) if self.parsed.request else ()
+        return found
 
 
-_numbers = itertools.count()
-_known: OrderedDict[_Key, SharedRequest] = OrderedDict()
-_assignments: OrderedDict[tuple[int, str], Assignment | Distrust] = OrderedDict()
+class EqualPods:
+    """Keeps what was read of the last kinds of pods."""
 
+    def __init__(self, max_requests: int = MAX_KEYS, max_assignments: int = MAX_ASSIGNMENTS) -> None:
+        self._max_requests = max_requests
+        self._max_assignments = max_assignments
+        self._numbers = itertools.count()
+        self._requests: OrderedDict[_Key, SharedRequest] = OrderedDict()
+        self._assignments: OrderedDict[tuple[int, str], Assignment | Distrust] = OrderedDict()
 
-def read(pod: Json) -> SharedRequest:
-    """Read what a pod's decoded JSON asks for."""
-    key = _key(pod)
-    if key is None:
-        return asked(pod)
-    found = _known.get(key)
-    if found is None:
-        found = asked(pod)
-        if len(repr(key)) <= MAX_LENGTH:
-            found = replace(found, number=next(_numbers))
-            _keep(_known, MAX_KEYS, key, found)
-    return found
+    def read(self, pod: Json) -> SharedRequest:
+        """Read what a pod's decoded JSON asks for."""
+        key = _key(pod)
+        if key is None:
+            return asked(pod)
+        found = self._requests.get(key)
+        if found is None:
+            found = asked(pod)
+            if len(repr(key)) <= MAX_LENGTH:
+                found = replace(found, number=next(self._numbers))
+                _keep(self._requests, self._max_requests, key, found)
+        return found
+
+    def assignment(self, asked: SharedRequest, annotation: str) -> Assignment | Distrust:
+        """Return the assignment of a pod that asks for this, where it can be trusted; `annotation` is empty for none.
+
+        It is kept by the request's number, so that no request is kept for it: a pod may have 6,000 containers.
+        """
+        if not annotation or asked.number is None or len(annotation) > MAX_ASSIGNMENT:
+            return assignment_trust.judge(asked.parsed, annotation)
+        key = asked.number, annotation
+        found = self._assignments.get(key)
+        if found is None:
+            found = assignment_trust.judge(asked.parsed, annotation)
+            _keep(self._assignments, self._max_assignments, key, found)
+        return found
 
 
 def asked(pod: Json) -> SharedRequest:
     """Read a pod without looking at others."""
     return SharedRequest(request.parse(pod), dict(_admitted(pod)), host_request.of_pod(pod.get("spec") or {}))
-
-
-def assignment(asked: SharedRequest, annotation: str) -> Assignment | Distrust:
-    """Return the assignment of a pod that asks for this, where it can be trusted; `annotation` is empty for none.
-
-    It is kept by the request's number, so that no request is kept for it: a pod may have 6,000 containers.
-    """
-    if asked.number is None or len(annotation) > MAX_ASSIGNMENT:
-        return assignment_trust.judge(asked.parsed, annotation)
-    key = asked.number, annotation
-    found = _assignments.get(key)
-    if found is None:
-        found = assignment_trust.judge(asked.parsed, annotation)
-        _keep(_assignments, MAX_ASSIGNMENTS, key, found)
-    return found
 
 
 def _keep(kept: OrderedDict[K, V], most: int, key: K, found: V) -> None:

@@ -82,7 +82,7 @@ def _owner(metadata: Json) -> tuple[str, str]:
 
 def _clean(text: str, length: int) -> str:
     """Return what a database stores of a text: users write owner references, of any length."""
-    return "".join(each for each in text[:length] if each.isprintable())
+    return "".join(character for character in text[:length] if character.isprintable())
 
 
 class _Running(msgspec.Struct):

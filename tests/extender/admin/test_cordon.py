@@ -26,7 +26,7 @@ async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytes
     row = await admin.post("/gpus/GPU-n1-0/cordon")
     assert row["cordoned"] is True
     assert await spec_of(admin, "n1") == {"cards": [other, {"uuid": "GPU-n1-0", "cordoned": True}]}
-    await admin.world.until(lambda: admin.world.cluster.state("n1").cards[0].card.cordoned)
+    await admin.world.until(lambda: admin.world.cluster.states.of("n1").cards[0].card.cordoned)
     pod = await admin.world.create_pod(gpu_mem=256)
     assert "CardCordoned" in json.dumps(await admin.world.filter(pod, "n1"))
     await admin.fresh()

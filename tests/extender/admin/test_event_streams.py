@@ -10,14 +10,14 @@ from extender.admin.answers.event_response import EventResponse
 from extender.admin.answers.event_streams import ClientStream, StreamEvent, Streams
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
-from extender.state.objects import pod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain.cards.reasons import Reason
 from vgpu.placement.snapshot import NodeView
 
 
 def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = None) -> ClusterSnapshot:
-    made = {uid: pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid)) for uid in pods}
+    made = {uid: PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid)) for uid in pods}
     state = strategies.node_state(strategies.card(0))
     return ClusterSnapshot(number, made, {}, {f"n{n}": NodeView(f"n{n}", state, blocked) for n in range(nodes)})
 

@@ -114,8 +114,8 @@ async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     await admin.world.client.patch(f"{names.GPUNODES_PATH}/n1/status", status)
     await admin.world.client.delete(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-node-n2")
     await admin.world.create_pod(admitted=False, gpu_mem=256)
-    await admin.world.until(lambda: admin.world.cluster.is_plugin_away("n2"))
-    await admin.world.until(lambda: not admin.world.cluster.state("n1").cards[0].card.healthy)
+    await admin.world.until(lambda: admin.world.cluster.states.is_plugin_away("n2"))
+    await admin.world.until(lambda: not admin.world.cluster.states.of("n1").cards[0].card.healthy)
     await admin.fresh()
     found = (await admin.get("/summary"))["findings"]
     assert [finding["reason"] for finding in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]

@@ -10,9 +10,9 @@ from extender.effects import event_recorder
 from extender.effects.event_recorder import EventRecorder
 from extender.explain import pending_text, unschedulable
 from extender.explain.unschedulable import UnschedulablePods
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs import placement_cache
 from extender.verbs.filter import Filter
 from extender.verbs.verdict import FilterVerdict, Placement
@@ -79,8 +79,8 @@ class Site:
 
     def add_node(self, name: str, index: int, *, cordoned: bool = False) -> None:
         node = Node(name, 256, (strategies.card(index, 1024, cordoned=cordoned),))
-        self.cluster.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
+        self.cluster.updates.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
+        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
         self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
@@ -97,8 +97,8 @@ class Site:
 
     def add(self, uid: str, memory: int) -> None:
         obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=memory), uid=uid))
-        pod = structs.replace(objects.pod(obj), is_unschedulable=True)
-        self.cluster.upsert_pod(pod)
+        pod = structs.replace(PodReader().decoded(obj), is_unschedulable=True)
+        self.cluster.updates.upsert_pod(pod)
         self.pods.add(pod)
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ async def test_what_can_be_cured_comes_first_also_where_other_nodes_are_many() -
     site.add_node("z", 99, cordoned=True)
     assert len(site.cluster.objects.gpunodes) > pending_text.MAX_NODES
     obj = strategies.pod(strategies.container(gpu_mem=256), annotations={names.USE_GPU_UUID: "GPU-99"})
-    pod = objects.pod(strategies.admit(obj))
+    pod = PodReader().decoded(strategies.admit(obj))
     judge = Filter(site.cluster, DefaultPolicies())
     answer = await judge.judge(pod, list(site.cluster.objects.gpunodes), asyncio.sleep)
     verdict = judge.nodes(pod, pending_text.first(answer))
@@ -168,8 +168,8 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
     """`(76 GiB, 100 % free)` read as if a card in use were free."""
     site = Site()
     node = Node("n00", 256, (strategies.card(0, 1024, held_slices=1),))
-    site.cluster.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu=1))))
+    site.cluster.updates.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
+    pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu=1))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
     _, message = pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
     assert message == "needs 1 card whole; n00: card 0 CardInUse (768 MiB and 100 % of compute free)"
@@ -177,7 +177,7 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
 
 def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     site = Site()
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
+    pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     refused = {f"n{n:04}": NodeRefusal(Reason.PLUGIN_AWAY) for n in range(3000)}
     refused |= {f"m{n}": NodeRefusal(Reason.NO_INVENTORY) for n in range(2999)}
     code, message = pending_text.why_pending(pod, FilterVerdict([], refused).reasons, refused, site.cluster)
@@ -189,9 +189,9 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
 
 def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_cards() -> None:
     site = Site()
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
+    pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
     verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
-    site.cluster.delete_gpunodes("n00")
+    site.cluster.updates.delete_gpunodes("n00")
     assert "n00: CardTooSmall" in pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 
@@ -200,7 +200,7 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     site = Site()
     node_filter = Filter(site.cluster, DefaultPolicies(), cached_requests=2)
     for memory in (1, 2, 3):
-        pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=memory))))
+        pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=memory))))
         assert len(node_filter.nodes(pod, list(site.cluster.objects.gpunodes)).fitting) == NODES
     cached = node_filter._cache._placements
     assert len(cached) == 2

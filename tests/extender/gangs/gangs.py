@@ -16,6 +16,7 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease
+from extender.state.pod_reader import PodReader
 from extender.state.room import ClusterRoom
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
@@ -69,8 +70,8 @@ class Extender:
     def __init__(self, clock: Clock, end: Any, hold_after_s: float = HOLD_AFTER_S) -> None:
         self.cluster = Cluster(256, clock)
         for name in NODES:
-            self.cluster.upsert_gpunodes(GpuNode(node(name), name, "2026-01-01T00:00:00Z"))
-            self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
+            self.cluster.updates.upsert_gpunodes(GpuNode(node(name), name, "2026-01-01T00:00:00Z"))
+            self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
             self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
         defaults, leader = DefaultPolicies(), Leader()
         self.tracker = tracker(self.cluster)
@@ -80,7 +81,16 @@ class Extender:
         client: Any = None  # never called
         self.gate = BindGate(self.tracker, leader)
         feed = Feed(NO_RECORDER, {}, lambda: 0, "")
-        self.binder = Binder(client, self.cluster, self.filter, leader, feed, self.gate)
+        self.binder = Binder(
+            client,
+            self.cluster.objects.pods,
+            PodReader(),
+            self.cluster.reservations,
+            self.filter,
+            leader,
+            feed,
+            self.gate,
+        )
         recorder: Any = NoEvents()
         times = HoldTimes(hold_after_s, HOLD_S)
         self.holding = RoomHolding(self.tracker, WakeList(), defaults, times, lambda: 0.0)

@@ -9,9 +9,9 @@ import pytest
 from msgspec import structs
 
 from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
-from extender.state import objects
 from extender.state.held_room import HeldRoom
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.filter import Filter
 from tests import strategies
 from tests.extender.conftest import Clock
@@ -51,12 +51,12 @@ class Stream:
         )
         del obj["spec"]["nodeName"]
         obj["spec"]["priority"] = priority
-        return objects.pod(strategies.admit(obj))
+        return PodReader().decoded(strategies.admit(obj))
 
     def gang(self, name: str) -> list[WatchedPod]:
         members = [self.pod(name, gpu=1) for _ in range(CARDS)]
         for member in members:
-            self.extender.cluster.upsert_pod(member)
+            self.extender.cluster.updates.upsert_pod(member)
         return members
 
     def ask(self, pod: WatchedPod) -> str:
@@ -70,7 +70,7 @@ class Stream:
         chosen = self.extender.binder._reserve(pod, node)
         assert not isinstance(chosen, str)
         bound = structs.replace(pod, node=node, assignment=chosen, has_started=True)
-        self.extender.cluster.upsert_pod(bound)
+        self.extender.cluster.updates.upsert_pod(bound)
         return bound
 
     def step(self) -> None:
@@ -78,14 +78,14 @@ class Stream:
         self.clock.seconds += 1
         for uid, (pod, until) in list(self.running.items()):
             if self.clock.seconds >= until:
-                self.extender.cluster.delete_pod(pod)
+                self.extender.cluster.updates.delete_pod(pod)
                 del self.running[uid]
         while True:
             pod = self.pod(priority=self.priority, gpu_mem=256)
-            self.extender.cluster.upsert_pod(pod)
+            self.extender.cluster.updates.upsert_pod(pod)
             node = self.ask(pod)
             if not node:
-                self.extender.cluster.delete_pod(pod)
+                self.extender.cluster.updates.delete_pod(pod)
                 break
             self.running[pod.uid] = self.bind(pod, node), self.clock.seconds + self.random.randint(*self.lives_s)
         asyncio.run(self.extender.deadlines.look())
@@ -130,14 +130,14 @@ def test_two_gangs_that_need_every_card_are_placed_one_after_the_other() -> None
         stream.step()
         assert not stream.ask(two[0])
     for member in bound:
-        stream.extender.cluster.delete_pod(member)
+        stream.extender.cluster.updates.delete_pod(member)
     assert stream.placed_after(two, LONGEST_WAIT_S) is not None
 
 
 def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     stream = Stream(random.Random(2))
     lasting = stream.pod(gpu_mem=256)
-    stream.extender.cluster.upsert_pod(lasting)
+    stream.extender.cluster.updates.upsert_pod(lasting)
     stream.bind(lasting, "n1")
     members = stream.gang("train")
     kept = []
@@ -166,7 +166,7 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
     stream.step()
     members = [stream.pod("huge", gpu=2) for _ in range(CARDS)]
     for member in members:
-        stream.extender.cluster.upsert_pod(member)
+        stream.extender.cluster.updates.upsert_pod(member)
     assert stream.placed_after(members, int(HOLD_AFTER_S) + 5) is None
     assert stream.extender.holding.cards == 0
     assert stream.extender.holding.outcomes["impossible"] == 1

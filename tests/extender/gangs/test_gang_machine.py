@@ -20,9 +20,9 @@ from msgspec import structs
 
 from extender.gangs import bind_gate, time_slices
 from extender.gangs.deadlines import AGAIN_S
-from extender.state import objects
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs.gangs import DEADLINE_S, NODES, SLICES, Extender, node
@@ -73,7 +73,7 @@ class Gangs(RuleBasedStateMachine):
         held = self.extender.cluster.holds.now
         assert held is None or self.extender.tracker.known.watched(held.key).waiting
         known = {posted.pod.uid for posted in self.unknown}
-        assert {reservation.uid for reservation in self.extender.cluster._reservations} <= known
+        assert {reservation.uid for reservation in self.extender.cluster.reservations} <= known
         bind_gate.WAIT_S, time_slices.SLICE_S = self.wait_s, self.slice_s  # type: ignore[misc]
         self.loop.close()
 
@@ -112,7 +112,7 @@ class Gangs(RuleBasedStateMachine):
             annotations = {names.GANG: gang, names.GANG_SIZE: str(size)} if gang else {}
             obj = strategies.pod(strategies.container(**share), annotations=annotations, uid=uid)
             del obj["spec"]["nodeName"]
-            self.write(objects.pod(strategies.admit(obj)))
+            self.write(PodReader().decoded(strategies.admit(obj)))
         return uid
 
     @rule(uid=consumes(pods))
@@ -130,15 +130,15 @@ class Gangs(RuleBasedStateMachine):
         for _ in range(min(count, len(self.undelivered))):
             kind, pod = self.undelivered.popleft()
             if kind == "DELETED":
-                self.extender.cluster.delete_pod(pod)
+                self.extender.cluster.updates.delete_pod(pod)
             else:
-                self.extender.cluster.upsert_pod(pod)
+                self.extender.cluster.updates.upsert_pod(pod)
 
     @rule()
     def list_again(self) -> None:
         """The watch had a gap."""
         self.undelivered.clear()
-        self.extender.cluster.replace_pods(list(self.truth.values()), self.version)
+        self.extender.cluster.updates.replace_pods(list(self.truth.values()), self.version)
 
     @rule(target=answers, uid=pods, offered=st.sampled_from([NODES, NODES, NODES[:1], NODES[1:]]))
     def filter(self, uid: str, offered: tuple[str, ...]) -> tuple[str, str]:
@@ -190,14 +190,15 @@ class Gangs(RuleBasedStateMachine):
         if any((posted.pod.uid, posted.node) == (uid, name) for posted in self.unknown):
             return  # posted again: only the outcome of the first one counts here
         if current is not None and (current.node, current.assignment) == (name, chosen):
-            self.extender.cluster.release_when_seen(uid, name)  # a Conflict, and the pod shows this very Binding
+            # a Conflict, and the pod shows this very Binding
+            self.extender.cluster.reservations.remove_when_seen(uid, name)
         elif outcome == "unknown":
             self.unknown.append(Posted(pod, name, chosen))
         elif outcome == "commit" and is_open and current is not None:
             self.write(structs.replace(current, node=name, assignment=chosen, has_started=True))
-            self.extender.cluster.release_when_seen(uid, name)
+            self.extender.cluster.reservations.remove_when_seen(uid, name)
         else:
-            self.extender.cluster.release(uid, name)
+            self.extender.cluster.reservations.remove(uid, name)
 
     @precondition(lambda self: self.unknown)
     @rule(commits=st.booleans())
@@ -207,9 +208,9 @@ class Gangs(RuleBasedStateMachine):
         current = self.truth.get(posted.pod.uid)
         if commits and current is not None and not current.node and not current.is_terminal:
             self.write(structs.replace(current, node=posted.node, assignment=posted.assignment, has_started=True))
-            self.extender.cluster.release_when_seen(posted.pod.uid, posted.node)
+            self.extender.cluster.reservations.remove_when_seen(posted.pod.uid, posted.node)
         else:
-            self.extender.cluster.release(posted.pod.uid, posted.node)
+            self.extender.cluster.reservations.remove(posted.pod.uid, posted.node)
 
     @rule(rounds=st.integers(1, 2), outcomes=st.lists(OUTCOMES, min_size=1, max_size=4))
     def schedule(self, rounds: int, outcomes: list[str]) -> None:

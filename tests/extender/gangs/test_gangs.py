@@ -45,7 +45,7 @@ async def bind_all(world: World, pods: list[Pod]) -> list[str]:
 
 
 def reserved(world: World) -> int:
-    return world.cluster.count_reservations()
+    return len(world.cluster.reservations)
 
 
 async def test_each_member_is_answered_with_its_own_node_and_all_are_bound_together(world: World) -> None:
@@ -365,10 +365,10 @@ async def test_a_binding_that_may_still_be_carried_out_keeps_its_cards_in_a_new_
     world.client.faults = [("before", KubernetesError(0, "TimeoutError", "")) for _ in pods]
     assert all(await asyncio.gather(*(world.bind(pod, node) for pod, node in zip(pods, nodes, strict=True))))
     uids = [pod["metadata"]["uid"] for pod in pods[:2]]
-    before = [world.cluster.reservation(uid, node) for uid, node in zip(uids, nodes, strict=False)]
+    before = [world.cluster.reservations.get(uid, node) for uid, node in zip(uids, nodes, strict=False)]
     assert all(before)
     await world.delete_pod(pods[2])
     (late,) = await members(world, 1, size=3, gpu_mem=512)
     assert await node_of(world, late) is not None
-    assert [world.cluster.reservation(uid, node) for uid, node in zip(uids, nodes, strict=False)] == before
+    assert [world.cluster.reservations.get(uid, node) for uid, node in zip(uids, nodes, strict=False)] == before
     assert [await node_of(world, pod) for pod in pods[:2]] == nodes[:2]

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from extender.idle import pod_use
-from extender.state import objects
 from extender.state.fields.container_use import ContainerUse
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
@@ -29,7 +29,7 @@ def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
     made["status"] = {
         "containerStatuses": [{"name": container, "state": states.get(container, RUNNING)} for container in containers]
     }
-    return objects.any_pod(msgspec.json.encode(made))
+    return PodReader().encoded(msgspec.json.encode(made))
 
 
 def use(container: str, idle_ms: int | None, until_ms: int = NOW_MS) -> ContainerUse:
@@ -65,4 +65,4 @@ def test_a_container_is_idle_from_its_start_at_most() -> None:
 
 def test_a_pod_without_a_trusted_assignment_is_unknown() -> None:
     made = strategies.pod(strategies.container("a", gpu_mem=256))
-    assert pod_use.idle_ms(objects.any_pod(msgspec.json.encode(made)), (use("a", 1),)) is None
+    assert pod_use.idle_ms(PodReader().encoded(msgspec.json.encode(made)), (use("a", 1),)) is None

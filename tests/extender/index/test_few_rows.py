@@ -31,14 +31,14 @@ asks = st.one_of(shares, wholes)
 def rooms(draw: st.DrawFn) -> tuple[NodeRoom, FewRows]:
     rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 4))
 
-    def numbers(each: st.SearchStrategy[int], count: int) -> np.ndarray:
-        return np.array(draw(st.lists(each, min_size=count, max_size=count)), np.int64)
+    def numbers(of: st.SearchStrategy[int], count: int) -> np.ndarray:
+        return np.array(draw(st.lists(of, min_size=count, max_size=count)), np.int64)
 
     total = numbers(st.sampled_from([0, SLICES, SLICES]), columns * rows)
     free = np.minimum(total, numbers(st.integers(0, SLICES), columns * rows))
     cores = numbers(st.sampled_from([0, 10, 60, 100, 100]), columns * rows) * (total > 0)
     models = numbers(st.sampled_from([1, 2]), columns * rows)
-    stacked = CardRoom(*(each.reshape(columns, 1, rows) for each in (free, total, cores, models)))
+    stacked = CardRoom(*(amounts.reshape(columns, 1, rows) for amounts in (free, total, cores, models)))
     cards = [CardRoom(*(getattr(stacked, field)[n, 0] for field in FIELDS)) for n in range(columns)]
     host = numbers(st.integers(0, 9), rows), numbers(st.integers(0, 9), rows)
     return NodeRoom(*host, cards), FewRows(*host, [stacked])
@@ -47,14 +47,14 @@ def rooms(draw: st.DrawFn) -> tuple[NodeRoom, FewRows]:
 @given(rooms(), asks, st.lists(asks, min_size=1, max_size=3))
 def test_both_forms_give_the_same_numbers(both: tuple[NodeRoom, FewRows], ask: PodAsk, typical: list[PodAsk]) -> None:
     rows = len(both[0].cpu_milli)
-    for by_card, at_once in (both, tuple(after(each, ask) for each in both)):
+    for by_card, at_once in (both, tuple(after(room, ask) for room in both)):
         np.testing.assert_array_equal(by_card.share, at_once.share)
         np.testing.assert_array_equal(copies(by_card, typical, rows), copies(at_once, typical, rows))
 
 
 @given(rooms(), asks)
 def test_a_pod_takes_the_same_cards_in_both_forms(both: tuple[NodeRoom, FewRows], ask: PodAsk) -> None:
-    by_card, at_once = (after(each, ask).cards for each in both)
+    by_card, at_once = (after(room, ask).cards for room in both)
     for field in FIELDS:
         expected = np.stack([getattr(card, field) for card in by_card])
         np.testing.assert_array_equal(expected, getattr(at_once[0], field)[:, 0])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender.index.supply import Supply
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.fields.scheduling import Scheduling
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs import preferences
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -34,6 +34,7 @@ from vgpu.placement.costs import fragmentation
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import PodAsk
 
+READER = PodReader()
 NAMES = [f"n{n}" for n in range(5)]
 MODELS = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4"]
 UNKNOWN = "not-a-node"
@@ -77,7 +78,8 @@ def pods(draw: st.DrawFn, uid: str) -> WatchedPod:
     obj["metadata"]["ownerReferences"] = [owner]
     obj["metadata"]["labels"] = draw(st.sampled_from([{}, {"app": "a"}, {"app": "b"}]))
     host = draw(st.sampled_from([host_request.NOTHING, HostRequest(1000, 1024), HostRequest(8000, 512)]))
-    return structs.replace(objects.pod(strategies.admit(obj) if draw(st.integers(0, 9)) else obj), host=host)
+    pod = READER.decoded(strategies.admit(obj) if draw(st.integers(0, 9)) else obj)
+    return structs.replace(pod, asked=replace(pod.asked, host=host))
 
 
 @st.composite
@@ -118,13 +120,15 @@ class World:
             found = found * 9  # wider than the index
         named = tuple(replace(card, uuid=f"GPU-{name}-{n}", index=n) for n, card in enumerate(found))
         slice_mib = data.draw(st.sampled_from([256, 256, 256, 256, 512]))
-        self.cluster.upsert_gpunodes(GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version))
+        self.cluster.updates.upsert_gpunodes(
+            GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version)
+        )
 
     def put_kubelet(self, data: st.DataObject, name: str) -> None:
         slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
         host = data.draw(st.sampled_from([host_request.NOTHING, HostRequest(4000, 4096), HostRequest(64000, 65536)]))
         rack = data.draw(st.sampled_from(["r1", "r2", ""]))
-        self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
+        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
@@ -136,24 +140,24 @@ class World:
         uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
         pod = structs.replace(data.draw(pods(uid)), version=self.version, has_started=True)
         self.cluster.demand.see(pod)
-        state = self.cluster.usable_state(name)
+        state = self.cluster.states.usable(name)
         known = self.cluster.objects.pods.get(uid)
         if known is not None and data.draw(st.booleans()):
-            self.cluster.delete_pod(structs.replace(known, version=self.version))
+            self.cluster.updates.delete_pod(structs.replace(known, version=self.version))
         elif data.draw(st.booleans()) and known is None:
             scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=name)
-            self.cluster.upsert_pod(structs.replace(pod, scheduling=scheduling))
+            self.cluster.updates.upsert_pod(structs.replace(pod, scheduling=scheduling))
         elif known is None and isinstance(state, NodeState):
             chosen = self.filter.node(pod, name)
             if isinstance(chosen, Assignment):
-                self.cluster.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
+                self.cluster.updates.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
 
     def remove(self, data: st.DataObject, name: str) -> None:
         match data.draw(st.sampled_from(["gpunode", "node", "lease", "time", "time"])):
             case "gpunode":
-                self.cluster.delete_gpunodes(name)
+                self.cluster.updates.delete_gpunodes(name)
             case "node":
-                self.cluster.delete_nodes(name)
+                self.cluster.updates.delete_nodes(name)
             case "lease":
                 self.cluster.leases.remove(names.node_lease(name))
             case "time":
@@ -163,7 +167,9 @@ class World:
         """Place the pod on each node by the rule itself, with no cache."""
         walk = Filter(self.cluster, self.defaults)
         found = {name: walk.node(pod, name) for name in asked}
-        return {name: each.reason if isinstance(each, NodeRefusal) else None for name, each in found.items()}
+        return {
+            name: placement.reason if isinstance(placement, NodeRefusal) else None for name, placement in found.items()
+        }
 
     def answered(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
         answer = asyncio.run(self.filter.judge(pod, asked, asyncio.sleep))
@@ -174,7 +180,7 @@ class World:
         return found
 
     def expected_scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
-        usable = [state for name in asked if isinstance(state := self.cluster.usable_state(name), NodeState)]
+        usable = [state for name in asked if isinstance(state := self.cluster.states.usable(name), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
         question = self.cluster.demand.asked(pod)  # as the last call of prioritize
@@ -186,15 +192,15 @@ class World:
     def expected_supply(self, typical: tuple[PodAsk, ...]) -> Supply:
         """Add up the room of all usable nodes, one by one."""
         models = self.cluster.demand.policies(self.defaults).models
-        states = [self.cluster.usable_state(name) for name in self.cluster.objects.gpunodes]
+        states = [self.cluster.states.usable(name) for name in self.cluster.objects.gpunodes]
         rooms = [room.room_of(state, models) for state in states if isinstance(state, NodeState)]
-        cards = [card.total_slices for each in rooms for card in each.cards]
-        copies = {ask: sum(fragmentation.copies(each, ask) for each in rooms) for ask in typical}
-        return Supply(copies, sum(each.share for each in rooms), max(1, sum(cards) // max(1, len(cards))))
+        cards = [card.total_slices for node_room in rooms for card in node_room.cards]
+        copies = {ask: sum(fragmentation.copies(node_room, ask) for node_room in rooms) for ask in typical}
+        return Supply(copies, sum(node_room.share for node_room in rooms), max(1, sum(cards) // max(1, len(cards))))
 
     def scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
         found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
-        return {name.decode().strip('"'): score for score, each in found.items() for name in each}
+        return {name.decode().strip('"'): score for score, encoded in found.items() for name in encoded}
 
 
 def is_alike(expected: Reason | None, answered: Reason | None, pod: WatchedPod) -> bool:
@@ -243,19 +249,21 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
         name = NAMES[number]
         held, linked = [version * (n + 1) % 4 for n in range(sizes[number])], (f"GPU-{name}-0",)
         found = tuple(
-            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=each, nvlink_peers=linked)
-            for n, each in enumerate(held)
+            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=slices, nvlink_peers=linked)
+            for n, slices in enumerate(held)
         )
-        world.cluster.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
+        world.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
 
     for number, name in enumerate(NAMES):
         change(number, 1)
-        world.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16)))
+        world.cluster.updates.upsert_nodes(
+            KubeNode(name, {names.SLICE: 144, names.CARD: 18}, HostRequest(64_000, 1 << 16))
+        )
         world.cluster.leases.put(WatchedLease(names.node_lease(name), name, "", 1000))
     for n in range(120):
         kinds: list[dict[str, int | str]] = [{"gpu": 2}, {"gpu_mem": 512}, {"gpu": 3}, {"gpu_mem": 256 * (1 + n // 20)}]
         pod = structs.replace(
-            objects.pod(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}"
+            READER.decoded(strategies.admit(strategies.pod(strategies.container(**kinds[n % 4])))), uid=f"u{n}"
         )
         world.cluster.demand.see(pod)
         assert world.scores(pod, NAMES) == world.expected_scores(pod, NAMES)
@@ -286,17 +294,17 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     """A pod's slices are reported as held after its end: they are not counted for five seconds, then they are."""
     world = World(DefaultPolicies())
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
-    pod = structs.replace(objects.pod(obj), uid="a", version=2, has_started=True)
+    pod = structs.replace(READER.decoded(obj), uid="a", version=2, has_started=True)
     card = Card("GPU-0", 0, MODELS[0], 1024)
-    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
-    world.cluster.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
+    world.cluster.updates.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
     world.cluster.leases.put(WatchedLease(names.node_lease("n0"), "n0", "", 1000))
     chosen = world.filter.node(pod, "n0")
     assert isinstance(chosen, Assignment)
-    world.cluster.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
+    world.cluster.updates.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
     held = replace(card, held_slices=4)
-    world.cluster.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
-    world.cluster.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
+    world.cluster.updates.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
     assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": None}
     world.clock.seconds += 6
     assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}

@@ -13,7 +13,9 @@ NUMBERED = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1
 def test_names_are_grouped_by_score_in_their_order(scores: list[int]) -> None:
     names = [str(number).encode() for number in range(len(scores))]
     grouped = ranking.by_score(np.array(scores, np.int64), np.array(names, object))
-    expected = {each: [n for n, score in zip(names, scores, strict=True) if score == each] for each in set(scores)}
+    expected = {
+        score: [name for name, given in zip(names, scores, strict=True) if given == score] for score in set(scores)
+    }
     assert grouped == expected
     assert list(grouped) == sorted(expected)
 
@@ -28,7 +30,7 @@ def test_one_tier_for_all_nodes_is_no_tier(nodes: list[tuple[int, int]], toleran
 
 @given(NUMBERED, st.integers(0, 9))
 def test_ranks_are_by_tier_and_cost_and_scores_fall_with_them(nodes: list[tuple[int, int]], tolerance: int) -> None:
-    tiers, costs = (np.array(each, np.int64) for each in zip(*nodes, strict=True))
+    tiers, costs = (np.array(column, np.int64) for column in zip(*nodes, strict=True))
     order = np.arange(len(nodes), dtype=np.uint64)
     least = min(cost for tier, cost in nodes if tier == min(tiers))
     keys = [(tier, max(cost, least + tolerance), number) for number, (tier, cost) in enumerate(nodes)]

@@ -45,7 +45,7 @@ class Replica:
 
     def __init__(self, client: VirtualClient, identity: str) -> None:
         clocks = Clocks(time, now)
-        seen = assembly.observers(client, ExtenderSettings.model_construct(), clocks, lambda: 1.0)
+        seen = assembly.Observers(client, ExtenderSettings.model_construct(), clocks, lambda: 1.0)
         self.watches = seen.watches
         self.leadership = Leadership(
             client, seen.cluster.leases, self.watches.pods,

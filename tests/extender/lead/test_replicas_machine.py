@@ -22,9 +22,9 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -68,10 +68,12 @@ class Replica:
         self.filter = Filter(self.cluster, DEFAULTS)
         client: Any = None  # never called: the test reserves and concludes without an API server
         feed, gate = Feed(NO_RECORDER, {}, lambda: 0, ""), BindGate(gangs.tracker(self.cluster), Leader())
-        self.binder = Binder(client, self.cluster, self.filter, Leader(), feed, gate)
+        self.binder = Binder(
+            client, self.cluster.objects.pods, PodReader(), self.cluster.reservations, self.filter, Leader(), feed, gate
+        )
         for name, cards in CARDS.items():
-            self.cluster.upsert_gpunodes(GpuNode(Node(name, 256, cards), name, "2026-01-01T00:00:00Z", 1))
-            self.cluster.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
+            self.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, cards), name, "2026-01-01T00:00:00Z", 1))
+            self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: 2 * SLICES, names.CARD: 2}))
         self.renew_leases()
 
     def renew_leases(self) -> None:
@@ -133,7 +135,7 @@ class Replicas(RuleBasedStateMachine):
         self.write(structs.replace(self.truth[pod.uid], node=node, assignment=chosen))
 
     def list_anew(self, replica: Replica) -> None:
-        replica.cluster.replace_pods(self.truth.values(), len(self.log))
+        replica.cluster.updates.replace_pods(self.truth.values(), len(self.log))
         replica.seen = len(self.log)
 
     @rule(
@@ -148,7 +150,7 @@ class Replicas(RuleBasedStateMachine):
             main = strategies.container(**kind)
             made = strategies.admit(strategies.pod(main, uid=f"u{self.count}", annotations=annotations))
             made["metadata"]["labels"] = labels
-            self.write(objects.pod(made))
+            self.write(PodReader().decoded(made))
         if is_seen:
             self.watch(0, len(self.log))
 
@@ -215,7 +217,7 @@ class Replicas(RuleBasedStateMachine):
     def responses_to_bindings_arrive(self) -> None:
         for replica in self.replicas:
             for uid, node in replica.concluded:
-                replica.cluster.release_when_seen(uid, node)
+                replica.cluster.reservations.remove_when_seen(uid, node)
             replica.concluded.clear()
 
     @rule(which=st.integers(0, 1), events=st.integers(1, 8))
@@ -224,9 +226,9 @@ class Replicas(RuleBasedStateMachine):
         for kind, pod in self.log[replica.seen : replica.seen + events]:
             replica.seen += 1
             if kind == "upsert":
-                replica.cluster.upsert_pod(pod)
+                replica.cluster.updates.upsert_pod(pod)
             else:
-                replica.cluster.delete_pod(pod)
+                replica.cluster.updates.delete_pod(pod)
 
     @rule(which=st.integers(0, 1))
     def the_watch_breaks_off(self, which: int) -> None:
@@ -293,9 +295,9 @@ class Replicas(RuleBasedStateMachine):
             self.watch(which, len(self.log))
             counted = {uid: node for node in NODES for uid in replica.cluster.objects.pods_on(node)}
             assert counted == {pod.uid: pod.node for pod in self.truth.values() if pod.node}
-            assert [reservation.uid for reservation in replica.cluster._reservations] == []
+            assert [reservation.uid for reservation in replica.cluster.reservations] == []
             for name in NODES:
-                state = replica.cluster.state(name)
+                state = replica.cluster.states.of(name)
                 held = [(pod.parsed.request, pod.assignment) for pod in self.truth.values() if pod.node == name]
                 known = [(one, two) for one, two in held if one is not None and isinstance(two, Assignment)]
                 assert {card.card.uuid: card.usage for card in state.cards if card.usage.slices} == usage.on_node(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from extender.protocol import wire
 from extender.protocol.wire import MalformedCall, MetaVictims
-from extender.state import objects
+from extender.state.pod_reader import PodReader
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment_trust import Distrust
@@ -116,7 +116,9 @@ def test_any_pod_is_decoded_for_the_watch(annotations: dict[str, str], amounts: 
     containers: list[dict[str, Any]] = [
         {"name": f"c{n}", "resources": {"limits": amount}} for n, amount in enumerate(amounts)
     ]
-    decoded = objects.pod({"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}})
+    decoded = PodReader().decoded(
+        {"metadata": {"uid": "u", "annotations": annotations}, "spec": {"containers": containers}}
+    )
     assert decoded.uid == "u"
     is_nothing = decoded.assignment == assignment_trust.NOTHING_ASSIGNED and not annotations.get("vgpu.io/assignment")
     assert is_nothing or isinstance(decoded.assignment, Distrust)

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender.state import bound_usage, objects
+from extender.state import bound_usage
 from extender.state.bound_usage import BoundUsage, NodeUsage
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Node
@@ -21,7 +22,7 @@ NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))
 
 def placed(obj: dict[str, object], uid: str) -> WatchedPod:
     """Return a pod with the assignment that it would get on an empty node."""
-    pod = objects.pod(obj)
+    pod = PodReader().decoded(obj)
     assert pod.parsed.request is not None
     state = strategies.node_state(*NODES["n1"].cards)
     chosen = choose.place(pod.parsed.request, state, PackingPolicy.BINPACK)
@@ -49,7 +50,7 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
         if after is None or not bound_usage.holds_alike(before, after):
             bound.change(before, after)
         for name, node_now in NODES.items() if data.draw(st.booleans()) else ():
-            running = [each for each in now.values() if each.node == name and not each.is_terminal]
+            running = [pod for pod in now.values() if pod.node == name and not pod.is_terminal]
             assert plain(bound.on(node_now, running)) == plain(BoundUsage().on(node_now, running))
 
 

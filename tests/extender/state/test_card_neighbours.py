@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from extender.state import objects
 from extender.state.card_neighbours import CardNeighbours
 from extender.state.objects import WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain import names
@@ -22,8 +22,8 @@ NO_LABELS = ("", "app", "=a", "app=a,", "app==a", "a b=c", "x=" + "y" * 64, ",".
 def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", **annotations: str) -> WatchedPod:
     """A pod, on a card where one is named. Labels as `a=1,b=2`; annotations `beside` and `apart` likewise."""
     named = {{"beside": BESIDE, "apart": APART}[name]: value for name, value in annotations.items()}
-    made = objects.pod(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
-    scheduling = structs.replace(made.scheduling, labels=dict(each.split("=") for each in labels.split(",") if each))
+    made = PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid, annotations=named))
+    scheduling = structs.replace(made.scheduling, labels=dict(label.split("=") for label in labels.split(",") if label))
     made = structs.replace(made, namespace=namespace, scheduling=scheduling)
     return (
         structs.replace(made, node="n1", assignment=Assignment({"main": (Grant(card, 256, None),)})) if card else made
@@ -31,19 +31,19 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
 
 
 def chosen(asking: WatchedPod, *others: WatchedPod, binding: tuple[WatchedPod, ...] = ()) -> CardSelector:
-    kept = CardNeighbours()
+    in_flight = [(pod, pod.assignment) for pod in binding if isinstance(pod.assignment, Assignment)]
+    kept = CardNeighbours(lambda: in_flight)
     for other in others:
         kept.put(other)
-    in_flight = [(each, each.assignment) for each in binding if isinstance(each.assignment, Assignment)]
-    found = kept.request(asking, in_flight)
+    found = kept.request(asking)
     assert found is not None
     return found.options.selector
 
 
 def test_a_pod_without_affinity_beside_pods_without_asks_for_what_it_asked_for() -> None:
-    asking, kept = pod("a", labels="app=x"), CardNeighbours()
+    asking, kept = pod("a", labels="app=x"), CardNeighbours(list)
     kept.put(pod("b", "GPU-0", labels="app=x"))
-    assert kept.request(asking, []) is asking.parsed.request
+    assert kept.request(asking) is asking.parsed.request
 
 
 def test_a_pod_is_beside_the_pods_with_all_labels_of_its_namespace() -> None:
@@ -76,7 +76,7 @@ def test_pods_that_are_being_bound_count_and_a_pod_is_no_neighbour_of_itself() -
 
 
 def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
-    kept, online = CardNeighbours(), pod("b", "GPU-0", labels="x=1", apart="y=1")
+    kept, online = CardNeighbours(list), pod("b", "GPU-0", labels="x=1", apart="y=1")
     asking = pod("a", apart="x=1", labels="y=1")
     for has_ended in (True, False):
         kept.put(online)
@@ -84,7 +84,7 @@ def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
             kept.put(structs.replace(online, is_terminal=True))
         else:
             kept.remove("b")
-        found = kept.request(asking, [])
+        found = kept.request(asking)
         assert found is not None
         assert found.options.selector.apart == frozenset()
     assert (kept._holders, kept._repelling, kept._namespaces) == ({}, {}, {})

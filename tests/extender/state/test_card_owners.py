@@ -34,35 +34,35 @@ def test_the_newest_gpunode_owns_a_card_and_the_nodes_that_change_are_named(chan
         else:
             known[change.node.name] = change
             named = owners.put(change)
-        by_age = sorted(known.values(), key=lambda each: (each.created, each.node.name))
-        expected = {each.uuid: one.node.name for one in by_age for each in one.node.cards}
+        by_age = sorted(known.values(), key=lambda gpunode: (gpunode.created, gpunode.node.name))
+        expected = {reported.uuid: one.node.name for one in by_age for reported in one.node.cards}
         assert owned(owners) == {(node, uuid) for uuid, node in expected.items()}
         assert {node for node, _ in before ^ owned(owners)} <= named
         assert owners.duplicates == duplicates(known, expected)
 
 
 def owned(owners: CardOwners) -> set[tuple[str, str]]:
-    return {(node, each.uuid) for node in NODES for each in CARDS if owners.owns(node, each.uuid)}
+    return {(node, known.uuid) for node in NODES for known in CARDS if owners.owns(node, known.uuid)}
 
 
 def duplicates(known: dict[str, GpuNode], owner: dict[str, str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for name, one in known.items():
-        for each in one.node.cards:
-            if owner[each.uuid] != name:
-                found.setdefault(name, {})[each.uuid] = owner[each.uuid]
+        for uuid in (reported.uuid for reported in one.node.cards):
+            if owner[uuid] != name:
+                found.setdefault(name, {})[uuid] = owner[uuid]
     return found
 
 
 def test_a_change_of_one_gpunode_keeps_the_states_of_the_others() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 2))
-    a, b = cluster.state("a"), cluster.state("b")
-    cluster.upsert_gpunodes(gpunode("c", 20, {2}, 3))
-    cluster.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 4))  # a list: only b has changed
-    assert cluster.state("a") is a
-    assert cluster.state("b") is not b
-    cluster.delete_gpunodes("b")
-    assert cluster.state("a") is a
-    cluster.upsert_gpunodes(gpunode("c", 21, {0, 2}, 5))
-    assert not cluster.state("a").cards[0].card.healthy
+    cluster.updates.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 2))
+    a, b = cluster.states.of("a"), cluster.states.of("b")
+    cluster.updates.upsert_gpunodes(gpunode("c", 20, {2}, 3))
+    cluster.updates.upsert_gpunodes(gpunode("a", 20, {0}, 1), gpunode("b", 20, {1}, 4))  # a list: only b has changed
+    assert cluster.states.of("a") is a
+    assert cluster.states.of("b") is not b
+    cluster.updates.delete_gpunodes("b")
+    assert cluster.states.of("a") is a
+    cluster.updates.upsert_gpunodes(gpunode("c", 21, {0, 2}, 5))
+    assert not cluster.states.of("a").cards[0].card.healthy

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender.state import card_states, objects
+from extender.state import card_states
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Card, Node
@@ -36,19 +37,19 @@ def test_states_are_those_of_the_cards_and_usages_now(one: Seen, two: Seen) -> N
 
 def test_a_pod_on_one_card_leaves_the_states_of_the_others_alone() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
-    before = cluster.state("n1").cards
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
-    cluster.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant("GPU-1", 256),)})))
-    after = cluster.state("n1").cards
+    cluster.updates.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
+    before = cluster.states.of("n1").cards
+    pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
+    cluster.updates.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant("GPU-1", 256),)})))
+    after = cluster.states.of("n1").cards
     assert [known is now for known, now in zip(before, after, strict=True)] == [True, False, True]
     assert after[1].usage.slices == 1
 
 
 def test_the_states_of_a_node_that_is_gone_are_forgotten() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
-    cluster.state("n1")
-    cluster.delete_gpunodes("n1")
-    assert not cluster._before
-    assert not cluster._states
+    cluster.updates.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
+    cluster.states.of("n1")
+    cluster.updates.delete_gpunodes("n1")
+    assert not cluster.states._states
+    assert not cluster.states._old

@@ -21,9 +21,9 @@ from extender.history.recording.feed import Feed
 from extender.history.recording.recorder import NO_RECORDER
 from extender.lead import binding_outcome
 from extender.protocol.wire import BindArgs
-from extender.state import objects
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
+from extender.state.pod_reader import PodReader
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from tests import strategies
@@ -54,12 +54,14 @@ class Accounting(RuleBasedStateMachine):
         self.clock = Clock()
         self.cluster = Cluster(256, self.clock)
         cards = (strategies.card(0, SLICES * 256),)
-        self.cluster.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
-        self.cluster.upsert_nodes(KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1}))
+        self.cluster.updates.upsert_gpunodes(GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z"))
+        self.cluster.updates.upsert_nodes(KubeNode(NODE, {names.SLICE: SLICES, names.CARD: 1}))
         client: Any = None  # never called: the test reserves and concludes without an API server
         self.binder = Binder(
             client,
-            self.cluster,
+            self.cluster.objects.pods,
+            PodReader(),
+            self.cluster.reservations,
             Filter(self.cluster, DefaultPolicies()),
             Leader(),
             Feed(NO_RECORDER, {}, lambda: 0, ""),
@@ -95,7 +97,7 @@ class Accounting(RuleBasedStateMachine):
     def create(self, memory: int, whole: bool) -> None:
         self.count += 1
         main = strategies.container(gpu=1) if whole else strategies.container(gpu_mem=memory)
-        self.write(objects.pod(strategies.admit(strategies.pod(main, uid=f"u{self.count}"))))
+        self.write(PodReader().decoded(strategies.admit(strategies.pod(main, uid=f"u{self.count}"))))
 
     @precondition(lambda self: any(not pod.node for pod in self.truth.values()))
     @rule(data=st.data(), outcome=st.sampled_from(["commits", "refused", "lost", "late", "late"]))
@@ -111,7 +113,7 @@ class Accounting(RuleBasedStateMachine):
             self.commit(pod, chosen)
             self.concluded.append(uid)
         elif outcome == "refused":
-            self.cluster.release(uid, NODE)
+            self.cluster.reservations.remove(uid, NODE)
         else:
             ends = self.clock.seconds + binding_outcome.REQUEST_EXPIRY_S
             self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
@@ -135,7 +137,7 @@ class Accounting(RuleBasedStateMachine):
     @precondition(lambda self: self.concluded)
     @rule()
     def the_response_to_a_binding_arrives(self) -> None:
-        self.cluster.release_when_seen(self.concluded.pop(0), NODE)
+        self.cluster.reservations.remove_when_seen(self.concluded.pop(0), NODE)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data())
@@ -148,9 +150,9 @@ class Accounting(RuleBasedStateMachine):
     def watch(self) -> None:
         kind, pod = self.undelivered.popleft()
         if kind == "upsert":
-            self.cluster.upsert_pod(pod)
+            self.cluster.updates.upsert_pod(pod)
         else:
-            self.cluster.delete_pod(pod)
+            self.cluster.updates.delete_pod(pod)
 
     @precondition(lambda self: self.listed is None)
     @rule()
@@ -165,7 +167,7 @@ class Accounting(RuleBasedStateMachine):
         assert self.listed is not None
         version, pods = self.listed
         self.listed = None
-        self.cluster.replace_pods(pods.values(), version)
+        self.cluster.updates.replace_pods(pods.values(), version)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data(), ends=st.booleans())
@@ -202,7 +204,7 @@ class Accounting(RuleBasedStateMachine):
             return
         running = {uid for uid, pod in self.truth.items() if pod.node and not pod.is_terminal}
         assert set(self.cluster.objects.pods_on(NODE)) == running
-        assert [reservation.uid for reservation in self.cluster._reservations] == []
+        assert [reservation.uid for reservation in self.cluster.reservations] == []
 
 
 TestAccounting = Accounting.TestCase

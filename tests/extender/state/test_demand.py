@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from extender.index.supply import Supply
-from extender.state import objects
 from extender.state.demand import DemandKeeper, described
 from extender.state.objects import KubeNode, WatchedPod
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain.asks.host_request import HostRequest
@@ -31,29 +31,29 @@ def other_pod(uid: str = "o1", cpu: str = "1500m", **status: Any) -> bytes:
 
 
 async def test_pods_without_gpus_take_cpu_and_memory_of_a_node_until_they_end(world: World) -> None:
-    nodes, pods = world.watches.nodes.handler, world.watches.pods.handler
+    nodes, pods = world.watches.by_name["nodes"].handler, world.watches.pods.handler
     known = world.cluster.objects.nodes["n1"]
     nodes.upsert(replace(known, host=HostRequest(4000, 8192)))
-    pods.upsert(objects.watched_pod(other_pod()))
-    pods.upsert(objects.watched_pod(other_pod()))
-    assert world.cluster.state("n1").host == HostRoom(2500, 7168)
-    pods.upsert(objects.watched_pod(other_pod(phase="Succeeded")))
-    assert world.cluster.state("n1").host == HostRoom(4000, 8192)
-    pods.upsert(objects.watched_pod(other_pod("o2")))
+    pods.upsert(PodReader().watched(other_pod()))
+    pods.upsert(PodReader().watched(other_pod()))
+    assert world.cluster.states.of("n1").host == HostRoom(2500, 7168)
+    pods.upsert(PodReader().watched(other_pod(phase="Succeeded")))
+    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
+    pods.upsert(PodReader().watched(other_pod("o2")))
     pods.replace([], "7")
-    assert world.cluster.state("n1").host == HostRoom(4000, 8192)
+    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
     nodes.upsert(KubeNode("n1", known.allocatable))
-    assert world.cluster.state("n1").host == HostRoom()
+    assert world.cluster.states.of("n1").host == HostRoom()
 
 
 def test_a_pod_that_cannot_be_read_or_is_on_no_node_takes_nothing() -> None:
-    assert objects.watched_pod(b'{"metadata":{"uid":"a"},"spec":{"nodeName":7}}') is None
-    assert objects.watched_pod(b'{"metadata":{"uid":"a"},"spec":{}}') is None
-    assert objects.watched_pod(b'{"spec":{"nodeName":"n1"}}') is None
+    assert PodReader().watched(b'{"metadata":{"uid":"a"},"spec":{"nodeName":7}}') is None
+    assert PodReader().watched(b'{"metadata":{"uid":"a"},"spec":{}}') is None
+    assert PodReader().watched(b'{"spec":{"nodeName":"n1"}}') is None
 
 
 def pod(uid: str, **amounts: int | str) -> WatchedPod:
-    return objects.pod(strategies.pod(strategies.container(**amounts), uid=uid))
+    return PodReader().decoded(strategies.pod(strategies.container(**amounts), uid=uid))
 
 
 def nodes() -> list[NodeState]:
@@ -67,8 +67,8 @@ def keeper(states: Sequence[NodeState]) -> DemandKeeper:
     rooms = [room.room_of(state, models) for state in states]
 
     def supply(typical: tuple[PodAsk, ...]) -> Supply:
-        copies = {ask: sum(int(fragmentation.copies(each, ask)) for each in rooms) for ask in typical}
-        return Supply(copies, sum(int(each.share) for each in rooms), 8)
+        copies = {ask: sum(int(fragmentation.copies(node_room, ask)) for node_room in rooms) for ask in typical}
+        return Supply(copies, sum(int(node_room.share) for node_room in rooms), 8)
 
     return DemandKeeper(strategies.SLICE_MIB, models, supply)
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import structs
 
-from extender.state import objects
-from extender.state.cluster import HELD_REPORT_LAG_S, Cluster
+from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, WatchedPod
+from extender.state.pod_reader import PodReader
+from extender.state.updates import HELD_REPORT_LAG_S
 from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Node
@@ -33,7 +34,9 @@ def in_order(events: tuple[str, ...]) -> bool:
 
 
 def running(uid: str, slices: int, version: int) -> WatchedPod:
-    pod = objects.pod(strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE)))
+    pod = PodReader().decoded(
+        strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE))
+    )
     chosen = Assignment({"main": (Grant("GPU-0", slices * 256),)})
     return structs.replace(pod, assignment=chosen, version=version, has_started=True)
 
@@ -50,33 +53,33 @@ def report(held: int, version: int) -> GpuNode:
 def test_a_report_that_is_newer_than_an_end_counts_in_full(order: tuple[str, ...], listed_after: int | None) -> None:
     """A pod held the whole card, ended, and an unknown holder took the card: in any order it is full."""
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(report(0, 1))
+    cluster.updates.upsert_gpunodes(report(0, 1))
     pod = running("u1", SLICES, 2)
     for n, event in enumerate(order):
         if event == START:
-            cluster.upsert_pod(pod)
+            cluster.updates.upsert_pod(pod)
         elif event == END:
-            cluster.delete_pod(structs.replace(pod, version=4))
+            cluster.updates.delete_pod(structs.replace(pod, version=4))
         else:
-            cluster.upsert_gpunodes(report(SLICES, 3 if event == OLD else 5))
+            cluster.updates.upsert_gpunodes(report(SLICES, 3 if event == OLD else 5))
         if n == listed_after:
-            cluster.replace_pods([], 6)
-    assert cluster.state(NODE).cards[0].free_slices == 0
+            cluster.updates.replace_pods([], 6)
+    assert cluster.states.of(NODE).cards[0].free_slices == 0
 
 
 def test_a_reported_holder_and_a_pod_that_was_bound_later_add_up() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(report(1, 3))
-    cluster.upsert_pod(running("u1", 1, 4))
-    assert cluster.state(NODE).cards[0].free_slices == 0
+    cluster.updates.upsert_gpunodes(report(1, 3))
+    cluster.updates.upsert_pod(running("u1", 1, 4))
+    assert cluster.states.of(NODE).cards[0].free_slices == 0
 
 
 def test_the_end_of_a_pod_that_no_report_has_shown_corrects_no_report() -> None:
     cluster = Cluster(256, Clock())
-    cluster.upsert_gpunodes(report(SLICES, 3))
-    cluster.upsert_pod(running("u1", 1, 4))
-    cluster.delete_pod(running("u1", 1, 5))
-    assert cluster.state(NODE).cards[0].free_slices == 0
+    cluster.updates.upsert_gpunodes(report(SLICES, 3))
+    cluster.updates.upsert_pod(running("u1", 1, 4))
+    cluster.updates.delete_pod(running("u1", 1, 5))
+    assert cluster.states.of(NODE).cards[0].free_slices == 0
 
 
 class HeldReports(RuleBasedStateMachine):
@@ -95,7 +98,7 @@ class HeldReports(RuleBasedStateMachine):
         self.is_relisted = False  # a list does not say when a pod ended, so an old report may refuse then
         self.count = 0
         self.may_disturb = False
-        self.cluster.upsert_gpunodes(report(0, 1))
+        self.cluster.updates.upsert_gpunodes(report(0, 1))
 
     def held(self) -> int:
         return sum(self.pods.values()) + sum(self.unknown.values())
@@ -105,7 +108,7 @@ class HeldReports(RuleBasedStateMachine):
         return self.version
 
     def shown(self) -> int:
-        return self.cluster.state(NODE).cards[0].taken_slices
+        return self.cluster.states.of(NODE).cards[0].taken_slices
 
     @initialize(may_disturb=st.booleans())
     def draw_whether_to_relist(self, may_disturb: bool) -> None:
@@ -161,14 +164,14 @@ class HeldReports(RuleBasedStateMachine):
     def a_pod_is_watched(self) -> None:
         kind, pod = self.pod_events.popleft()
         if kind == "upsert":
-            self.cluster.upsert_pod(pod)
+            self.cluster.updates.upsert_pod(pod)
         else:
-            self.cluster.delete_pod(pod)
+            self.cluster.updates.delete_pod(pod)
 
     @precondition(lambda self: self.reports)
     @rule()
     def a_report_is_watched(self) -> None:
-        self.cluster.upsert_gpunodes(self.reports.popleft())
+        self.cluster.updates.upsert_gpunodes(self.reports.popleft())
 
     @rule()
     def everything_is_watched(self) -> None:
@@ -183,7 +186,7 @@ class HeldReports(RuleBasedStateMachine):
         self.pod_events.clear()
         self.is_relisted = True
         version = self.next_version()
-        self.cluster.replace_pods([running(uid, slices, version) for uid, slices in self.pods.items()], version)
+        self.cluster.updates.replace_pods([running(uid, slices, version) for uid, slices in self.pods.items()], version)
 
     @precondition(lambda self: self.may_disturb)
     @rule(seconds=st.sampled_from([1.0, HELD_REPORT_LAG_S]))

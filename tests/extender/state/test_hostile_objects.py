@@ -8,6 +8,7 @@ import pytest
 
 from extender import app
 from extender.state import objects
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain import names
@@ -53,7 +54,7 @@ def bound_pod() -> dict[str, Any]:
 def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_trusted() -> None:
     pod = bound_pod()
     pod["spec"]["containers"][0]["resources"] = "many"
-    read = objects.watched_pod(json.dumps(pod).encode())
+    read = PodReader().watched(json.dumps(pod).encode())
     assert isinstance(read, objects.WatchedPod)
     assert (read.uid, read.node, read.is_readable) == ("u1", "n1", False)
     assert read.parsed.problems
@@ -63,13 +64,13 @@ def test_a_pod_with_a_field_of_a_wrong_type_keeps_its_identity_and_is_not_truste
 async def test_a_bound_pod_that_becomes_unreadable_still_holds_its_card(world: World) -> None:
     watch = world.watches.pods.handler
     pod = bound_pod()
-    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
+    watch.upsert(PodReader().watched(json.dumps(pod).encode()))
     assert world.used_slices() == [4, 0]
     pod["spec"]["containers"] = "none"
-    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
+    watch.upsert(PodReader().watched(json.dumps(pod).encode()))
     assert world.used_slices() == [4, 0]
     pod["status"]["phase"] = "Succeeded"
-    watch.upsert(objects.watched_pod(json.dumps(pod).encode()))
+    watch.upsert(PodReader().watched(json.dumps(pod).encode()))
     assert world.used_slices() == [0, 0]
 
 

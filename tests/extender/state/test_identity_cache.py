@@ -11,7 +11,7 @@ def test_each_object_is_computed_once_for_the_same_arguments() -> None:
         return sum(numbers) + more
 
     cache, one, equal = IdentityCache[list[int], int](total), [1, 2], [1, 2]
-    assert [cache.of(each, more) for each, more in ((one, 0), (equal, 0), (one, 5), (one, 0))] == [3, 3, 8, 3]
+    assert [cache.of(obj, more) for obj, more in ((one, 0), (equal, 0), (one, 5), (one, 0))] == [3, 3, 8, 3]
     assert len(asked) == 3
 
 

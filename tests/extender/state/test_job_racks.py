@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from extender.verbs import preferences
 from tests.extender.conftest import World
 from vgpu.domain import names
 
@@ -26,7 +27,7 @@ async def create(world: World, policy: str, job: str = "train") -> dict[str, Any
 
 async def best(world: World, pod: dict[str, Any], *asked: str) -> str:
     scores = await world.prioritize(pod, *(asked or NODES))
-    return str(max(scores, key=lambda each: int(each["Score"]))["Host"])
+    return str(max(scores, key=lambda scored: int(scored["Score"]))["Host"])
 
 
 @pytest.mark.parametrize(("policy", "racks"), [("pack", "aa"), ("spread", "ab")])
@@ -43,10 +44,10 @@ async def test_the_second_pod_of_a_job_goes_where_its_policy_says(world: World, 
 async def test_the_pods_of_other_jobs_and_pods_without_the_policy_are_not_counted(world: World) -> None:
     await label(world)
     plain, other = await create(world, ""), await create(world, "pack", "other")
-    assert [await world.bind(each, "n1") for each in (plain, other)] == ["", ""]
+    assert [await world.bind(pod, "n1") for pod in (plain, other)] == ["", ""]
     await world.until_bound_is_watched(other)
     pod = await create(world, "pack")
-    assert world.cluster.rack_tiers(world.cluster.objects.pods[pod["metadata"]["uid"]], NODES) == {}
+    assert preferences.rack_tiers(world.cluster, world.cluster.objects.pods[pod["metadata"]["uid"]], NODES) == {}
 
 
 async def test_a_deleted_pod_counts_no_longer(world: World) -> None:
@@ -55,9 +56,9 @@ async def test_a_deleted_pod_counts_no_longer(world: World) -> None:
     assert await world.bind(first, "n1") == ""
     await world.until_bound_is_watched(first)
     seen = world.cluster.objects.pods[second["metadata"]["uid"]]
-    assert world.cluster.rack_tiers(seen, NODES) == {"n1": 0, "n2": 1, "n3": 0}
+    assert preferences.rack_tiers(world.cluster, seen, NODES) == {"n1": 0, "n2": 1, "n3": 0}
     await world.delete_pod(first)
-    assert world.cluster.rack_tiers(seen, NODES) == {}
+    assert preferences.rack_tiers(world.cluster, seen, NODES) == {}
 
 
 async def test_racks_refuse_no_node(world: World) -> None:

@@ -13,6 +13,7 @@ from extender.clocks import Clocks
 from extender.settings import ExtenderSettings
 from extender.state import objects
 from extender.state.objects import WatchedLease
+from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
@@ -55,9 +56,10 @@ def encoded(value: dict[str, Any]) -> bytes:
 def add(seen: assembly.Observers, name: str, cards: list[Card]) -> None:
     meta = {"metadata": {"name": name, "resourceVersion": "1"}}
     allocatable = {names.SLICE: str(4 * len(cards)), names.CARD: str(len(cards))}
-    status = {"sliceMiB": 256, "cards": [card_status(each, mig_enabled=False) for each in cards]}
-    seen.watches.nodes.handler.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
-    seen.watches.gpunodes.handler.upsert(objects.gpunode(encoded({**meta, "status": status})))
+    status = {"sliceMiB": 256, "cards": [card_status(card, mig_enabled=False) for card in cards]}
+    nodes, gpunodes = (seen.watches.by_name[kind].handler for kind in ("nodes", "gpunodes"))
+    nodes.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
+    gpunodes.upsert(objects.gpunode(encoded({**meta, "status": status})))
     seen.cluster.leases.put(WatchedLease(names.node_lease(name), name, "now", 1 << 20))
 
 
@@ -67,7 +69,7 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     file.write_text(text)
     settings = ExtenderSettings.model_construct(packing_weights=file, node_policy="topology", gpu_policy="topology")
     server: Any = Server()
-    seen = assembly.observers(server, settings, Clocks(lambda: 0.0, lambda: datetime.now(UTC)), lambda: 0.0)
+    seen = assembly.Observers(server, settings, Clocks(lambda: 0.0, lambda: datetime.now(UTC)), lambda: 0.0)
     leader: Any = SimpleNamespace(refusal=lambda: "")
     verbs = assembly.actors(seen, leader).verbs
     for name in nodes:
@@ -75,14 +77,14 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     pod = strategies.admit(strategies.pod(strategies.container(gpu=2, gpu_mem=1024)))
     pod["metadata"] |= {"name": "p", "namespace": "default", "uid": "u"}
     pod["spec"].pop("nodeName", None)
-    seen.watches.pods.handler.upsert(objects.watched_pod(encoded(pod)))
+    seen.watches.pods.handler.upsert(PodReader().watched(encoded(pod)))
     fitting = json.loads(await verbs.filter(encoded({"Pod": pod, "NodeNames": list(nodes)})))["NodeNames"]
     scores = json.loads(await verbs.prioritize(encoded({"Pod": pod, "NodeNames": fitting})))
-    best = max(scores, key=lambda each: each["Score"])["Host"]
+    best = max(scores, key=lambda scored: scored["Score"])["Host"]
     args = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": best}
     assert json.loads(await verbs.bind(encoded(args)))["Error"] == ""
     chosen = assignment.decode(server.bound["metadata"]["annotations"][names.ASSIGNMENT])
-    return best, {each.gpu for each in chosen.containers["main"]}
+    return best, {grant.gpu for grant in chosen.containers["main"]}
 
 
 @pytest.mark.parametrize(

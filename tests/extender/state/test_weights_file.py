@@ -28,7 +28,7 @@ def test_what_the_file_does_not_name_has_its_default(tmp_path: Path) -> None:
 
 def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
     chosen = PolicyWeights(Weights(1, 2, 0.5, 3, 4, 5), LinkWeights(6, 7, 8))
-    tables = [each.split(": ") for each in weights_file.effective(chosen).split("; ")]
+    tables = [table.split(": ") for table in weights_file.effective(chosen).split("; ")]
     text = "\n".join(f"[{table}]\n" + weights.replace(", ", "\n") for table, weights in tables)
     assert weights_file.read(written(tmp_path, text)) == chosen
 

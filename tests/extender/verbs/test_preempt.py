@@ -34,10 +34,10 @@ def uid(pod: JsonObject) -> str:
 
 async def preempt(world: World, pod: JsonObject, **victims: list[JsonObject]) -> dict[str, list[str]]:
     """Call the verb; `victims` are what kube-scheduler chose, by node. Returns the answer's UIDs by node."""
-    given = {node: {"Pods": [{"UID": uid(each)} for each in pods]} for node, pods in victims.items()}
+    given = {node: {"Pods": [{"UID": uid(name)} for name in pods]} for node, pods in victims.items()}
     body = {"Pod": pod, "NodeNameToMetaVictims": given}
     result = json.loads(await world.verbs.preempt(json.dumps(body).encode()))["NodeNameToMetaVictims"]
-    return {node: [each["UID"] for each in answer["Pods"]] for node, answer in result.items()}
+    return {node: [victim["UID"] for victim in answer["Pods"]] for node, answer in result.items()}
 
 
 async def deciding(world: World) -> None:
@@ -61,9 +61,9 @@ async def test_filter_refuses_then_the_victim_leaves_and_the_pod_is_nominated(wo
     assert await being_deleted(world) == {"lower"}
     assert (await world.read(high))["status"]["nominatedNodeName"] == "n1"
     (condition,) = [
-        each
-        for each in json.loads(await world.client.get(f"{PODS}/lower"))["status"]["conditions"]
-        if each["type"] == "DisruptionTarget"
+        condition
+        for condition in json.loads(await world.client.get(f"{PODS}/lower"))["status"]["conditions"]
+        if condition["type"] == "DisruptionTarget"
     ]
     assert (condition["status"], condition["reason"]) == ("True", "PreemptionByScheduler")
 

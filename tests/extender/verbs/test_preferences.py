@@ -15,7 +15,7 @@ ONLINE = "class=online"
 async def create(world: World, mem: int = 512, labels: str = "", **preferred: str) -> dict[str, Any]:
     kinds = {"beside": names.PREFERRED_GPU_AFFINITY, "apart": names.PREFERRED_GPU_ANTI_AFFINITY}
     metadata = {
-        "labels": dict(each.split("=") for each in labels.split(",") if each),
+        "labels": dict(label.split("=") for label in labels.split(",") if label),
         "annotations": {kinds[kind]: value for kind, value in preferred.items()},
     }
     return await world.create_pod(metadata=metadata, gpu_mem=mem)
@@ -33,7 +33,7 @@ async def best(world: World, pod: dict[str, Any]) -> str:
     fitting = (await world.filter(pod))["NodeNames"]
     assert fitting == list(NODES)
     scores = await world.prioritize(pod, *fitting)
-    return str(max(scores, key=lambda each: int(each["Score"]))["Host"])
+    return str(max(scores, key=lambda scored: int(scored["Score"]))["Host"])
 
 
 @pytest.mark.parametrize("node", NODES)

@@ -4,15 +4,14 @@ import asyncio
 import time
 from typing import Any
 
-from extender.index.last_question import TIMES, LastQuestion
-from extender.state.node_rows import NodeRows
+from extender.state.node_rows import TIMES, NodeRows
 from tests.extender.conftest import World
 from vgpu.placement.models import Models
 
 
 def judged(world: World) -> int:
     """Return the version of the index up to which the last request is judged."""
-    known = world.verbs.node_filter._judge._judgements._known
+    known = world.verbs.node_filter._judge._known
     return next(reversed(known.values())).version
 
 
@@ -34,11 +33,18 @@ async def bind_another(world: World) -> int:
     return world.cluster.rows.index.version
 
 
-def test_a_question_is_answered_again_a_few_times() -> None:
-    last = LastQuestion[str]()
-    assert last.again() is None
-    last.asked("a")
-    assert [last.again() for _ in range(TIMES + 1)] == ["a"] * TIMES + [None]
+async def test_the_last_question_of_a_verb_is_answered_again_a_few_times() -> None:
+    answered = list[str]()
+    rows = NodeRows(lambda _: None, time.monotonic, Models())
+    for question in ("a", "b"):
+        rows.asked("filter", lambda question=question: answered.append(question))  # type: ignore[misc]
+    running = asyncio.create_task(rows.run())
+    for _ in range(TIMES + 2):
+        rows.mark("n1")
+        for _ in range(4):
+            await asyncio.sleep(0)
+    running.cancel()
+    assert answered == ["b"] * TIMES
 
 
 async def test_the_next_call_finds_changed_nodes_judged(world: World) -> None:
@@ -70,7 +76,7 @@ async def test_nothing_is_prepared_from_rows_that_are_old() -> None:
             asyncio.get_running_loop().call_soon(rows.mark, "n2")
 
     rows = NodeRows(row, time.monotonic, Models())
-    rows.prepare.append(lambda: waiting.append(rows.waiting))
+    rows.asked("filter", lambda: waiting.append(rows.waiting))
     running = asyncio.create_task(rows.run())
     await asyncio.sleep(0)
     rows.mark("n1")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from extender.protocol import wire
 from extender.protocol.wire import FullNode
-from extender.state import objects
+from extender.state.pod_reader import PodReader
 from extender.verbs import templates
 from tests import strategies
 from tests.extender.conftest import World
@@ -86,7 +86,7 @@ def test_a_malformed_node_is_named(item: dict[str, Any]) -> None:
 
 @given(st.dictionaries(st.sampled_from([templates.COUNT, templates.MEMORY, templates.PRODUCT]), st.text(max_size=4)))
 def test_any_labels_make_a_node(labels: dict[str, str]) -> None:
-    request = objects.pod(quarter()).parsed.request
+    request = PodReader().decoded(quarter()).parsed.request
     assert request is not None
     for amounts in ({}, {names.SLICE: "-1", names.CARD: "9999"}, {names.SLICE: "1e9"}):
         templates.view("t", FullNode(labels, amounts, b""), 256)

@@ -3,9 +3,9 @@
 from typing import Any
 
 from extender.index.answer import IndexAnswer
-from extender.state import objects
 from extender.state.objects import WatchedLease
-from extender.verbs.filter import BUDGET_S, NODES_PER_LOOK, SLICE_S
+from extender.state.pod_reader import PodReader
+from extender.verbs.filter import BUDGET_S, NODES_PER_CLOCK_READ, SLICE_S
 from extender.verbs.placement_cache import MAX_GRANTS, PlacementCache
 from tests import strategies
 from tests.extender.conftest import World
@@ -31,25 +31,25 @@ class Pauses:
 def pod() -> Any:
     """Return a pod that is placed exactly, on each node."""
     two = (strategies.container(name, gpu_mem=1024) for name in "ab")
-    return objects.pod(strategies.admit(strategies.pod(*two)))
+    return PodReader().decoded(strategies.admit(strategies.pod(*two)))
 
 
 async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[IndexAnswer, int]:
     """Judge with a clock that advances for each node."""
     await world.cluster.index(Pauses())
-    usable_state, pauses = world.cluster.usable_state, Pauses()
+    usable, pauses = world.cluster.states.usable, Pauses()
 
     def slow(name: str) -> NodeState | Reason:
         world.clock.seconds += seconds_per_node
-        return usable_state(name)
+        return usable(name)
 
-    setattr(world.cluster, "usable_state", slow)  # noqa: B010 - a method, which mypy lets nobody assign
+    setattr(world.cluster.states, "usable", slow)  # noqa: B010 - a method, which mypy lets nobody assign
     world.cluster.leases.put(WatchedLease(names_of.node_lease("n1"), "n1", "later", 1000))
     return await world.verbs.node_filter.judge(pod(), names, pauses), pauses.count
 
 
 async def test_the_answer_is_the_same_in_slices(world: World) -> None:
-    names = ["n1"] * 4 * NODES_PER_LOOK
+    names = ["n1"] * 4 * NODES_PER_CLOCK_READ
     answer, pauses = await judged(world, SLICE_S * 1.01, names)
     assert (answer.fitting(), answer.reasons, pauses) == ([b'"n1"'] * len(names), {}, 3)
 
@@ -59,9 +59,9 @@ async def test_a_quick_call_has_no_pause(world: World) -> None:
 
 
 async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
-    names = ["n1"] * (3 * NODES_PER_LOOK + 3)
-    answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_LOOK), names)
-    assert len(answer.fitting()) == 3 * NODES_PER_LOOK
+    names = ["n1"] * (3 * NODES_PER_CLOCK_READ + 3)
+    answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_CLOCK_READ), names)
+    assert len(answer.fitting()) == 3 * NODES_PER_CLOCK_READ
     assert answer.reasons == {Reason.NOT_JUDGED: 3}
     assert Reason.NOT_JUDGED not in UNRESOLVABLE
 

@@ -97,7 +97,7 @@ async def test_nodes_without_a_running_plugin_are_refused(world: World) -> None:
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
     )
-    await world.until(lambda: world.cluster.is_plugin_away("n1"))
+    await world.until(lambda: world.cluster.states.is_plugin_away("n1"))
     assert await world.filter(pod) == {
         "NodeNames": ["n2", "n3"],
         "FailedNodes": {},
@@ -176,11 +176,11 @@ async def test_a_card_uuid_on_two_nodes_belongs_to_the_newest(world: World) -> N
     await world.until(
         lambda: "n4" in world.cluster.objects.gpunodes and world.cluster.objects.gpunodes["n4"].node.cards
     )
-    assert [(s.card.healthy, s.card.reason) for s in world.cluster.state("n1").cards] == [
+    assert [(s.card.healthy, s.card.reason) for s in world.cluster.states.of("n1").cards] == [
         (False, "DuplicateUUID"),
         (True, ""),
     ]
-    assert all(state.card.healthy for state in world.cluster.state("n4").cards)
+    assert all(state.card.healthy for state in world.cluster.states.of("n4").cards)
     (event,) = await world.events()
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("GPUNode", "n1")
     assert (event["reason"], event["message"].rpartition(": ")[2]) == ("DuplicateUUID", "GPU-n1-0 on n4")
@@ -197,11 +197,11 @@ async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(
     status["cards"][0]["heldSlices"] = 8
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
     await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.cards[0].held_slices == 8)
-    assert world.cluster.state("n1").cards[0].free_slices == 0
+    assert world.cluster.states.of("n1").cards[0].free_slices == 0
     await world.delete_pod(pod)
-    assert world.cluster.state("n1").cards[0].free_slices == 8
+    assert world.cluster.states.of("n1").cards[0].free_slices == 8
     world.clock.seconds += 5.1
-    assert world.cluster.state("n1").cards[0].free_slices == 0
+    assert world.cluster.states.of("n1").cards[0].free_slices == 0
 
 
 async def test_a_pod_that_the_scheduler_refused_by_itself_has_an_event_too(world: World) -> None:

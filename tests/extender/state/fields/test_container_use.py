@@ -61,10 +61,10 @@ def test_news_are_entries_that_have_grown() -> None:
 async def test_a_report_of_used_time_leaves_the_state_of_the_node_as_it_is(world: World) -> None:
     """The state of 5,000 nodes would be derived again every minute, and held slices would look newer than they are."""
     before = world.cluster.objects.gpunodes["n1"]
-    state = world.cluster.state("n1")
+    state = world.cluster.states.of("n1")
     name = "/apis/vgpu.io/v1alpha1/gpunodes/n1/status"
     await world.client.patch(name, {"status": {"usage": [ENTRY]}})
     await world.until(lambda: "uid-1" in world.cluster.objects.gpunodes["n1"].usage)
     after = world.cluster.objects.gpunodes["n1"]
-    assert (after.version, world.cluster.state("n1") is state) == (before.version, True)
+    assert (after.version, world.cluster.states.of("n1") is state) == (before.version, True)
     assert [record.pod_uid for record in world.history.records if isinstance(record, Used)] == ["uid-1"]

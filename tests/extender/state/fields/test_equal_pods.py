@@ -1,13 +1,12 @@
 """What is kept of pods that ask for equal things is what each of them asks for."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.state.fields import equal_pods
+from extender.state.fields.equal_pods import EqualPods
 from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants import assignment as codec
@@ -50,17 +49,11 @@ PODS: st.SearchStrategy[Any] = st.fixed_dictionaries(
 )
 
 
-@pytest.fixture(autouse=True)
-def nothing_is_known() -> Iterator[None]:
-    equal_pods._known.clear()
-    yield
-    equal_pods._known.clear()
-
-
 @given(st.lists(PODS, min_size=2, max_size=20))
 def test_a_pod_is_read_as_if_no_other_pod_had_been_read(pods: list[Any]) -> None:
+    reader = EqualPods()
     for pod in pods:
-        assert equal_pods.read(pod) == equal_pods.asked(pod)
+        assert reader.read(pod) == equal_pods.asked(pod)
 
 
 @given(PODS, PODS, st.data())
@@ -68,71 +61,87 @@ def test_a_pod_that_differs_in_one_field_is_read_as_it_is(pod: Any, other: Any, 
     """Another pod's part in place of its own: no part that matters is missing in the key."""
     part, field = data.draw(st.sampled_from([(part, field) for part in other for field in other[part]] or [("", "")]))
     changed = {**pod, part: {**pod[part], field: other[part][field]}} if part else pod
-    equal_pods.read(pod)
-    assert equal_pods.read(changed) == equal_pods.asked(changed)
+    reader = EqualPods()
+    reader.read(pod)
+    assert reader.read(changed) == equal_pods.asked(changed)
 
 
 def test_a_sidecar_differs_from_an_init_container() -> None:
     pods = [
-        strategies.pod(init=({**strategies.container(gpu_mem=256), "restartPolicy": each},)) for each in ("", "Always")
+        strategies.pod(init=({**strategies.container(gpu_mem=256), "restartPolicy": policy},))
+        for policy in ("", "Always")
     ]
-    assert equal_pods.read(pods[0]).parsed != equal_pods.read(pods[1]).parsed
+    reader = EqualPods()
+    assert reader.read(pods[0]).parsed != reader.read(pods[1]).parsed
 
 
 def test_pods_of_one_controller_share_what_was_read() -> None:
     one, other = (strategies.pod(strategies.container(gpu_mem=256), uid=uid) for uid in ("u1", "u2"))
     other["spec"]["containers"][0]["volumeMounts"] = [{"name": "kube-api-access-x7k2p", "mountPath": "/token"}]
-    assert equal_pods.read(one) is equal_pods.read(other)
+    reader = EqualPods()
+    assert reader.read(one) is reader.read(other)
 
 
 def test_equal_pods_on_one_card_share_what_they_were_granted() -> None:
-    asked = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256)))
+    reader = EqualPods()
+    asked = reader.read(strategies.pod(strategies.container(gpu_mem=256)))
     one, same, other = (codec.encode(Assignment({"main": (Grant(card, 256),)})) for card in ("GPU-a", "GPU-a", "GPU-b"))
-    granted = equal_pods.assignment(asked, one)
+    granted = reader.assignment(asked, one)
     assert granted == assignment_trust.judge(asked.parsed, one)
-    assert equal_pods.assignment(asked, same) is granted
-    assert equal_pods.assignment(asked, other) == assignment_trust.judge(asked.parsed, other)
+    assert reader.assignment(asked, same) is granted
+    assert reader.assignment(asked, other) == assignment_trust.judge(asked.parsed, other)
 
 
 def test_an_assignment_is_judged_anew_for_another_request_and_where_it_is_long() -> None:
     pods = [strategies.pod(strategies.container(gpu_mem=amount)) for amount in (256, 512)]
-    asked, other = (equal_pods.read(pod) for pod in pods)
+    reader = EqualPods()
+    asked, other = (reader.read(pod) for pod in pods)
     text = codec.encode(Assignment({"main": (Grant("GPU-a", 256),)}))
-    assert equal_pods.assignment(asked, text) == codec.decode(text)
-    assert isinstance(equal_pods.assignment(other, text), Distrust)
+    assert reader.assignment(asked, text) == codec.decode(text)
+    assert isinstance(reader.assignment(other, text), Distrust)
     long = text + " " * equal_pods.MAX_ASSIGNMENT
-    assert equal_pods.assignment(asked, long) is not equal_pods.assignment(asked, long)
+    assert reader.assignment(asked, long) is not reader.assignment(asked, long)
 
 
 def test_nothing_is_kept_of_the_assignment_of_a_pod_whose_request_is_not_kept() -> None:
-    asked = equal_pods.read(strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17))))
+    reader = EqualPods()
+    asked = reader.read(strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17))))
     text = codec.encode(Assignment({f"c{n}": (Grant("GPU-a", 256),) for n in range(2)}))
-    equal_pods._assignments.clear()
-    assert equal_pods.assignment(asked, text) == assignment_trust.judge(asked.parsed, text)
-    assert equal_pods.assignment(asked, "") == assignment_trust.judge(asked.parsed, "")
-    assert not equal_pods._assignments
+    assert reader.assignment(asked, text) == assignment_trust.judge(asked.parsed, text)
+    assert reader.assignment(asked, "") == assignment_trust.judge(asked.parsed, "")
+    assert not reader._assignments
 
 
-def test_the_oldest_assignment_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(equal_pods, "MAX_ASSIGNMENTS", 2)
-    equal_pods._assignments.clear()
-    asked = equal_pods.read(strategies.pod(strategies.container(gpu_mem=256)))
-    for text in ("", "a", "b"):
-        equal_pods.assignment(asked, text)
-    assert [text for _, text in equal_pods._assignments] == ["a", "b"]
+def test_the_oldest_assignment_is_forgotten_first() -> None:
+    reader = EqualPods(max_assignments=2)
+    asked = reader.read(strategies.pod(strategies.container(gpu_mem=256)))
+    for text in ("a", "b", "c"):
+        reader.assignment(asked, text)
+    assert [text for _, text in reader._assignments] == ["b", "c"]
 
 
 def test_long_pods_and_pods_of_many_containers_are_not_kept() -> None:
     long = strategies.pod(strategies.container(gpu_mem=256), annotations={names.USE_GPU_MODEL: "x" * 5_000})
     many = strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17)))
+    reader = EqualPods()
     for pod in (long, many):
-        assert equal_pods.read(pod) == equal_pods.asked(pod)
-    assert not equal_pods._known
+        assert reader.read(pod) == equal_pods.asked(pod)
+    assert not reader._requests
 
 
 def test_the_oldest_is_forgotten_first() -> None:
-    pods = [strategies.pod(strategies.container(gpu_mem=1 + n)) for n in range(equal_pods.MAX_KEYS + 1)]
-    read = [equal_pods.read(pod) for pod in pods]
-    assert len(equal_pods._known) == equal_pods.MAX_KEYS
-    assert equal_pods.read(pods[-1]) is read[-1]
-    assert equal_pods.read(pods[0]) is not read[0]
+    pods = [strategies.pod(strategies.container(gpu_mem=1 + n)) for n in range(4)]
+    reader = EqualPods(max_requests=3)
+    read = [reader.read(pod) for pod in pods]
+    assert len(reader._requests) == 3
+    assert reader.read(pods[-1]) is read[-1]
+    assert reader.read(pods[0]) is not read[0]
+
+
+def test_what_the_containers_of_a_pod_ask_is_computed_once_for_equal_pods() -> None:
+    reader, pods = EqualPods(), [strategies.pod(strategies.container(gpu_mem=300), uid=uid) for uid in ("a", "b")]
+    one, other = (reader.read(pod) for pod in pods)
+    assert one.asks(256) is other.asks(256)
+    assert [asked.slices for asked in one.asks(256)] == [2]
+    assert [asked.slices for asked in one.asks(512)] == [1]
+    assert equal_pods.asked(strategies.pod()).asks(256) == ()

@@ -2,8 +2,8 @@
 
 import json
 
-from extender.state import objects
 from extender.state.fields.scheduling import Scheduling
+from extender.state.pod_reader import PodReader
 
 
 def test_every_field_is_read_from_the_watch() -> None:
@@ -24,7 +24,7 @@ def test_every_field_is_read_from_the_watch() -> None:
             "containerStatuses": [{}],
         },
     }
-    read = objects.any_pod(json.dumps(pod).encode())
+    read = PodReader().encoded(json.dumps(pod).encode())
     assert read.scheduling == Scheduling(
         priority=7, may_preempt=False, nominated_node="n1", is_terminating=True, started=9.0, labels={"app": "web"}
     )

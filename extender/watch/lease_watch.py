@@ -1,0 +1,40 @@
+"""Takes what the watch of Leases shows."""
+
+from typing import Final
+
+from extender.effects.waker import Waker
+from extender.state import objects as reading
+from extender.state.leases import Leases
+from extender.state.objects import WatchedLease
+from extender.watch.watches import WatchedKind
+from vgpu.domain import names
+
+LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease every 2 s
+
+
+class LeaseWatch:
+    """Takes the Leases of our namespace: every device plugin's, and the extender's own."""
+
+    def __init__(self, leases: Leases, waker: Waker, namespace: str) -> None:
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self.kind = WatchedKind("leases", path, self, reading.lease, silence_s=LEASE_SILENCE_S)
+        self._leases = leases
+        self._waker = waker
+
+    def replace(self, objects: list[WatchedLease], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
+        """Take a full list."""
+        for name in set(self._leases.names()) - {lease.name for lease in objects}:
+            self._leases.remove(name)
+        for lease in objects:
+            self.upsert(lease)
+
+    def upsert(self, obj: WatchedLease) -> None:
+        """Take a Lease that is new or changed."""
+        was_fresh = self._leases.is_fresh(obj.name)
+        self._leases.put(obj)
+        if not was_fresh and (node := names.node_of_lease(obj.name)) and self._leases.is_fresh(obj.name):
+            self._waker.changed(node)
+
+    def delete(self, obj: WatchedLease) -> None:
+        """Take a Lease's deletion."""
+        self._leases.remove(obj.name)
