@@ -149,11 +149,14 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     try:
         body = json.loads(error.read(1 << 20))
         said = str(body.get("detail") or body.get("message") or "")
-        errors = [f"  {problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
+        errors = [f"{problem['field']}: {problem['detail']}" for problem in body.get("errors") or ()]
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
         said, errors = "", []
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
-    return CommandFailed("\n".join([message, *errors[1:]]), _CODES.get(HTTPStatus(error.code), NO_ANSWER))
+    return CommandFailed(
+        "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
+        _CODES.get(HTTPStatus(error.code), NO_ANSWER),
+    )
 
 
 def _lines(response: http.client.HTTPResponse) -> Iterator[str]:

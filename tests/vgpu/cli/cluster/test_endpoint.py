@@ -106,6 +106,7 @@ def test_server_and_token_from_the_environment(server: Server) -> None:
             2,
             "  b: y",
         ),
+        (422, {"detail": "two", "errors": [{"field": "sort", "detail": "x"}]}, 2, "two\n  sort: x"),
         (503, {"detail": "not ready"}, 5, "not ready"),
         (500, "oops", 5, "500"),
         (302, "", 5, "302"),
