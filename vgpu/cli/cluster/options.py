@@ -11,9 +11,8 @@ import typer
 
 from vgpu.cli.cluster.endpoint import SERVER_ENV, TOKEN_ENV, ServerChoice
 from vgpu.cli.cluster.output import Format
+from vgpu.cli.option_classes import Command, with_parameters
 from vgpu.domain.asks.policy import PackingPolicy
-
-Command = Callable[..., None]
 
 
 class ResourceKind(StrEnum):
@@ -123,8 +122,6 @@ def which_cluster(*only: str) -> Callable[[Command], Command]:
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(defaults, name), annotation=kind)
             for name, kind in shared.items()
         ]
-        with_choice.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
-        with_choice.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
-        return with_choice
+        return with_parameters(with_choice, [*own, *more])
 
     return extended

@@ -1,6 +1,7 @@
 """The command `vgpu diagnose`: its options. What carries it out is imported when it runs."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -9,7 +10,7 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu.cli import decimals, outcome
+from vgpu.cli import decimals, option_classes, outcome
 from vgpu.cli.cluster import endpoint, options, pod_diagnosis
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.pod_diagnosis import PodAddress
@@ -23,34 +24,43 @@ from vgpu.workloads.diagnose.finding import ProgramDiagnosis
 _ALONE: Final = "POD stands alone, without --live, --script, --nccl-log, --data, --job"
 
 
+@dataclass(frozen=True, slots=True)
+class DiagnosedFiles:
+    """The options that name files to diagnose, with what is asked about them."""
+
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="a training script of PyTorch or TensorFlow; it is not run")
+    ] = None
+    nccl_log: Annotated[Path | None, typer.Option(metavar="FILE", help="a log of NCCL_DEBUG=INFO")] = None
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
+    ] = None
+    needs: Annotated[
+        float, decimals.option(metavar="MB/S", least=0, meaning="with --data: the rate that the program needs")
+    ] = 200.0
+    job: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
+    ] = None
+    switch_label: Annotated[
+        str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
+    ] = "topology.kubernetes.io/rack"
+
+
 def add(
     app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path, console: Callable[[], Console]
 ) -> None:
     """Add the command; `console` makes what tables are written to, a kubeconfig is looked for in `home`."""
 
     @app.command("diagnose")
+    @option_classes.expanded
     @options.which_cluster("context", "kubeconfig", "admin_namespace")
     def diagnose_(
         pod: Annotated[
             str | None, typer.Argument(metavar="[POD]", help="a running pod of the cluster: NAME, or NAMESPACE/NAME")
         ] = None,
-        script: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="a training script of PyTorch or TensorFlow; it is not run")
-        ] = None,
-        nccl_log: Annotated[Path | None, typer.Option(metavar="FILE", help="a log of NCCL_DEBUG=INFO")] = None,
-        data: Annotated[
-            Path | None,
-            typer.Option(metavar="DIR", help="the files of a data set; some are read, to measure the storage"),
-        ] = None,
-        needs: Annotated[
-            float, decimals.option(metavar="MB/S", least=0, meaning="with --data: the rate that the program needs")
-        ] = 200.0,
-        job: Annotated[
-            Path | None, typer.Option(metavar="FILE", help="what `kubectl get pods,nodes -A -o json` writes")
-        ] = None,
-        switch_label: Annotated[
-            str, typer.Option(metavar="LABEL", help="with --job: the label of nodes that names their switch")
-        ] = "topology.kubernetes.io/rack",
+        *,
+        files: DiagnosedFiles,
         live: Annotated[
             str | None,
             typer.Option(metavar="NAME", help="a running program of this machine: ID, or part of its command or pod"),
@@ -62,7 +72,6 @@ def add(
         namespace: options.Namespace = None,
         state: State = None,
         output: Annotated[Output, typer.Option("--output", "-o", help="output format")] = Output.TABLE,
-        *,
         chosen: ServerChoice,
     ) -> None:
         """Say why a program uses its GPU badly: while it runs, or from its script, NCCL's log, its data or its pods.
@@ -76,10 +85,10 @@ def add(
         from vgpu.cli.local import live as running  # noqa: PLC0415
 
         checks = [
-            (script, diagnose.of_script),
-            (nccl_log, diagnose.of_nccl_log),
-            (data, lambda path: diagnose.of_data(path, needs, host)),
-            (job, lambda path: diagnose.of_job(path, switch_label)),
+            (files.script, diagnose.of_script),
+            (files.nccl_log, diagnose.of_nccl_log),
+            (files.data, lambda path: diagnose.of_data(path, files.needs, host)),
+            (files.job, lambda path: diagnose.of_job(path, files.switch_label)),
         ]
         here = [*(path for path, _ in checks), live]
         outcome.require([*here, pod], "diagnose: give POD, --live, --script, --nccl-log, --data or --job")

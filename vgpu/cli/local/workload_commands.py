@@ -4,6 +4,7 @@ What carries them out is imported when such a command runs, so that `vgpu run` s
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu.cli import decimals, outcome
+from vgpu.cli import decimals, option_classes, outcome
 from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
 from vgpu.domain.asks import idle
@@ -43,8 +44,83 @@ def _whole(help_text: str) -> Any:
     return typer.Option(metavar="N", min=1, max=MAX_WIDTH, help=help_text)
 
 
+@dataclass(frozen=True, slots=True)
+class DecoderOptions:
+    """What the options say about a decoder; None for the rest."""
+
+    params: Annotated[
+        float | None,
+        decimals.option(metavar="N", least=1, most=1e14, meaning="parameters of a decoder, such as 7e9"),
+    ] = None
+    layers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=10_000, help="blocks of a decoder (default: by --params)"),
+    ] = None
+    hidden: Annotated[
+        int | None,
+        _whole("hidden size: elements of a token between blocks (default: by --params)"),
+    ] = None
+    heads: Annotated[int | None, _whole("attention heads of a block; must divide --hidden")] = None
+    kv_heads: Annotated[int | None, _whole("heads of keys and values")] = None
+    ffn: Annotated[int | None, _whole("width of the feed-forward layer")] = None
+    vocab: Annotated[int | None, _whole("tokens of the vocabulary (default: 32000)")] = None
+
+    @property
+    def parameters(self) -> int | None:
+        """The parameters of the whole model."""
+        return None if self.params is None else int(self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    """What the options say about a step of training, or about inference."""
+
+    inference: Annotated[bool, typer.Option("--inference", help="a KV cache instead of training")] = False
+    batch: Annotated[int, _whole("samples of one GPU")] = 1
+    seq: Annotated[int, _whole("tokens of a sample; of inference, prompt and answer")] = 1024
+    dtype: Annotated[
+        Dtype | None,
+        typer.Option(help="of weights and gradients (default: the file's, else fp32)"),
+    ] = None
+    compute: Annotated[
+        Dtype | None, typer.Option(help="of activations; other than --dtype under autocast (default: --dtype)")
+    ] = None
+    optimizer: Annotated[Optimizer, typer.Option(help="of training")] = Optimizer.ADAMW
+    master_weights: Annotated[bool, typer.Option("--master-weights", help="the optimizer keeps fp32 weights")] = False
+    checkpointing: Annotated[
+        bool, typer.Option("--checkpointing", help="keep only the inputs of blocks, and compute blocks again")
+    ] = False
+    attention: Annotated[
+        Attention,
+        typer.Option(help="eager: the matrix of scores is in memory; flash: it is not"),
+    ] = Attention.FLASH
+    accumulate: Annotated[int, _whole("batches of one step")] = 1
+    data_parallel: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="GPUs with other samples")] = 1
+    zero: Annotated[int, typer.Option(metavar="0-3", min=0, max=3, help="stage of ZeRO over --data-parallel")] = 0
+    tensor_parallel: Annotated[int, typer.Option(metavar="N", min=1, max=1024, help="GPUs that share each layer")] = 1
+
+    def plan(self, weights: Dtype, compute: Dtype) -> EstimatePlan:
+        """Return the plan, with types of weights and of activations."""
+        return EstimatePlan(
+            training=not self.inference,
+            batch=self.batch,
+            sequence=self.seq,
+            dtype=weights,
+            compute=compute,
+            optimizer=self.optimizer,
+            master_weights=self.master_weights,
+            checkpointing=self.checkpointing,
+            attention=self.attention,
+            accumulate=self.accumulate,
+            data_parallel=self.data_parallel,
+            zero=self.zero,
+            tensor_parallel=self.tensor_parallel,
+        )
+
+
 def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, console: Callable[[], Console]) -> None:
     @app.command("estimate", context_settings={"allow_interspersed_args": True})
+    @option_classes.expanded
     def estimate_(
         arguments: Annotated[
             list[str] | None,
@@ -53,53 +129,14 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
                 help="a folder of transformers, a config.json, a .safetensors or .onnx file; with --measure a command",
             ),
         ] = None,
-        params: Annotated[
-            float | None,
-            decimals.option(metavar="N", least=1, most=1e14, meaning="parameters of a decoder, such as 7e9"),
-        ] = None,
-        layers: Annotated[
-            int | None,
-            typer.Option(metavar="N", min=1, max=10_000, help="blocks of a decoder (default: by --params)"),
-        ] = None,
-        hidden: Annotated[
-            int | None, _whole("hidden size: elements of a token between blocks (default: by --params)")
-        ] = None,
-        heads: Annotated[int | None, _whole("attention heads of a block; must divide --hidden")] = None,
-        kv_heads: Annotated[int | None, _whole("heads of keys and values")] = None,
-        ffn: Annotated[int | None, _whole("width of the feed-forward layer")] = None,
-        vocab: Annotated[int | None, _whole("tokens of the vocabulary (default: 32000)")] = None,
+        *,
+        decoder: DecoderOptions,
         mlp: Annotated[str | None, typer.Option(metavar="WIDTHS", help="a perceptron, such as 784,4096,10")] = None,
         dim: Annotated[
             list[str] | None,
             typer.Option(metavar="NAME=N", help="a size that an ONNX file only names; may be repeated"),
         ] = None,
-        inference: Annotated[bool, typer.Option("--inference", help="a KV cache instead of training")] = False,
-        batch: Annotated[int, _whole("samples of one GPU")] = 1,
-        seq: Annotated[int, _whole("tokens of a sample; of inference, prompt and answer")] = 1024,
-        dtype: Annotated[
-            Dtype | None, typer.Option(help="of weights and gradients (default: the file's, else fp32)")
-        ] = None,
-        compute: Annotated[
-            Dtype | None, typer.Option(help="of activations; other than --dtype under autocast (default: --dtype)")
-        ] = None,
-        optimizer: Annotated[Optimizer, typer.Option(help="of training")] = Optimizer.ADAMW,
-        master_weights: Annotated[
-            bool, typer.Option("--master-weights", help="the optimizer keeps fp32 weights")
-        ] = False,
-        checkpointing: Annotated[
-            bool, typer.Option("--checkpointing", help="keep only the inputs of blocks, and compute blocks again")
-        ] = False,
-        attention: Annotated[
-            Attention, typer.Option(help="eager: the matrix of scores is in memory; flash: it is not")
-        ] = Attention.FLASH,
-        accumulate: Annotated[int, _whole("batches of one step")] = 1,
-        data_parallel: Annotated[
-            int, typer.Option(metavar="N", min=1, max=100_000, help="GPUs with other samples")
-        ] = 1,
-        zero: Annotated[int, typer.Option(metavar="0-3", min=0, max=3, help="stage of ZeRO over --data-parallel")] = 0,
-        tensor_parallel: Annotated[
-            int, typer.Option(metavar="N", min=1, max=1024, help="GPUs that share each layer")
-        ] = 1,
+        step: StepOptions,
         measure: Annotated[
             bool,
             typer.Option("--measure", help="run COMMAND under the limiter, and compare its peak with the estimate"),
@@ -116,30 +153,24 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
         from vgpu.workloads.estimate.report import EstimateReport  # noqa: PLC0415
 
         given = arguments or []
-        has_model = bool(given) and not (measure and (params or layers or mlp))
+        has_model = bool(given) and not (measure and (decoder.params or decoder.layers or mlp))
         model, command = (Path(given[0]), given[1:]) if has_model else (None, given)
         if bool(command) != measure:
             outcome.fail("estimate: --measure needs a command after --, and a command needs --measure", outcome.USAGE)
 
         def work() -> tuple[EstimateReport, int | None]:
-            numbers = Numbers(None if params is None else int(params), layers, hidden, heads, kv_heads, ffn, vocab)
-            found = estimate.read(model, mlp, numbers)
-            weights = dtype or found.dtype or Dtype.FP32
-            plan = EstimatePlan(
-                training=not inference,
-                batch=batch,
-                sequence=seq,
-                dtype=weights,
-                compute=compute or estimate.compute_dtype(weights),
-                optimizer=optimizer,
-                master_weights=master_weights,
-                checkpointing=checkpointing,
-                attention=attention,
-                accumulate=accumulate,
-                data_parallel=data_parallel,
-                zero=zero,
-                tensor_parallel=tensor_parallel,
+            numbers = Numbers(
+                decoder.parameters,
+                decoder.layers,
+                decoder.hidden,
+                decoder.heads,
+                decoder.kv_heads,
+                decoder.ffn,
+                decoder.vocab,
             )
+            found = estimate.read(model, mlp, numbers)
+            weights = step.dtype or found.dtype or Dtype.FP32
+            plan = step.plan(weights, step.compute or estimate.compute_dtype(weights))
             estimated = estimate.report(found, plan, dim or [])
             return estimated, run.peak_bytes(command, environment, host) if measure else None
 
