@@ -4,7 +4,7 @@
 #include "array.h"
 #include "array_mipmapped.h"
 #include "context.h"
-#include "context_queue.h"
+#include "context_work.h"
 #include "device_memory.h"
 #include "devices.h"
 #include "driver.h"

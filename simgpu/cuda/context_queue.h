@@ -1,4 +1,4 @@
-/* The work of contexts on their cards, and the times when events passed. */
+/* The queue of each context on its card. */
 #ifndef CUDA_CONTEXT_QUEUE_H
 #define CUDA_CONTEXT_QUEUE_H
 
@@ -9,22 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Adds `ns` of work and returns its position. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
-CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position);
-/* Opens the context's queue; false when the card has no room for one. */
+/* Opens the context's queue when it is not open yet; false when the card has no room for it. */
 bool context_open_queue(CUcontext context);
-/* Discards the context's work; all its events have passed then. */
-void context_end_work(CUcontext context);
 
 bool queue_passed(CardQueue queue, uint64_t position);
 /* Sleeps, without the lock, until the position has passed. */
 void queue_await(CardQueue queue, uint64_t position);
-
-/* Records an event behind the position `after`. */
-CUresult event_mark(CUevent event, CUcontext context, uint64_t after);
-/* Makes an event one that was never recorded. */
-void event_reset(CUevent event);
-/* CLOCK_MONOTONIC ns when the event passed; 0 = not yet. */
-uint64_t event_passed(CUevent event);
 
 #endif

@@ -1,14 +1,10 @@
 #include "driver.h"
 
-#include "devices.h"
-#include "hardware/export.h"
 #include "ledger/attach.h"
 #include "ledger/faults.h"
-#include "ledger/join.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -32,6 +28,10 @@ CUresult driver_leave(CUresult result) {
     return result;
 }
 
+bool driver_is_initialized(void) { return initialized; }
+
+void driver_set_initialized(void) { initialized = true; }
+
 void driver_lock_take(void) { (void)pthread_mutex_lock(&driver_lock); }
 
 void driver_sleep_until(uint64_t ns) {
@@ -40,34 +40,4 @@ void driver_sleep_until(uint64_t ns) {
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
     }
     (void)pthread_mutex_lock(&driver_lock);
-}
-
-static CUresult initialize(void) {
-    CUresult result = initialized ? CUDA_SUCCESS : devices_find();
-    if (result == CUDA_SUCCESS && ledger_join() != 0) {
-        result = CUDA_ERROR_OPERATING_SYSTEM;
-    }
-    initialized = initialized || result == CUDA_SUCCESS;
-    return result;
-}
-
-EXPORTED CUresult cuInit(unsigned int Flags) {
-    int injected = fault_injected(__func__);
-    if (injected != 0 || Flags != 0) {
-        return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
-    }
-    if (ledger_is_forked()) {
-        return CUDA_ERROR_NOT_INITIALIZED;
-    }
-    (void)pthread_mutex_lock(&driver_lock);
-    return driver_leave(initialize());
-}
-
-EXPORTED CUresult cuDriverGetVersion(int *driverVersion) {
-    int injected = fault_injected(__func__);
-    if (injected != 0 || driverVersion == NULL) {
-        return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
-    }
-    *driverVersion = DRIVER_CUDA_VERSION;
-    return CUDA_SUCCESS;
 }

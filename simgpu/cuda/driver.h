@@ -1,8 +1,9 @@
-/* Initialization of the simulated libcuda, and its lock: one lock of the process guards all of the library. */
+/* How each function of the simulated libcuda begins and ends. One lock of the process guards all of the library. */
 #ifndef CUDA_DRIVER_H
 #define CUDA_DRIVER_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DRIVER_CUDA_VERSION 13000 /* of a 580 driver; cuda.h may be newer */
@@ -12,7 +13,10 @@
 CUresult driver_enter(const char *function);
 /* Releases the lock and returns `result`. */
 CUresult driver_leave(CUresult result);
-/* Takes the lock in a thread of the simulated driver's own; driver_leave releases it. */
+/* Whether cuInit has succeeded. Under the lock. */
+bool driver_is_initialized(void);
+void driver_set_initialized(void);
+/* Takes the lock without the questions of driver_enter: in cuInit, and in a thread of the simulated driver's own; driver_leave releases it. */
 void driver_lock_take(void);
 /* Releases the lock, sleeps until that time (CLOCK_MONOTONIC, ns) and takes the lock again. */
 void driver_sleep_until(uint64_t ns);

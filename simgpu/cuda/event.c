@@ -1,5 +1,6 @@
 /* Events. */
 #include "context_queue.h"
+#include "context_work.h"
 #include "driver.h"
 #include "hardware/export.h"
 #include "pool.h"

@@ -4,10 +4,6 @@
 
 #include "context.h"
 #include "device_memory.h"
-#include "devices.h"
-#include "driver.h"
-#include "hardware/export.h"
-#include "module.h"
 
 #define LOCAL_FIRST 1024
 #define THREADS     (UINT64_C(132) * 2048) /* multiprocessors by threads, as device_attributes.c says */
@@ -25,22 +21,4 @@ CUresult local_grow(CUcontext context, uint64_t bytes) {
         context->stack = bytes;
     }
     return result;
-}
-
-EXPORTED CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
-    ENTER();
-    REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hfunc != NULL && hfunc->library == NULL, CUDA_ERROR_INVALID_HANDLE);
-    *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)hfunc->local : 0;
-    LEAVE(CUDA_SUCCESS);
-}
-
-EXPORTED CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
-    CUfunction function = (CUfunction)kernel;
-    ENTER();
-    REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
-    *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)function->local : 0;
-    LEAVE(CUDA_SUCCESS);
 }

@@ -13,7 +13,7 @@
 #include "device_memory.h"
 #include "devices.h"
 #include "hardware/units.h"
-#include "pool.h"
+#include "pool_state.h"
 
 #include <stdlib.h>
 

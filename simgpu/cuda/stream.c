@@ -4,6 +4,7 @@
 
 #include "context.h"
 #include "context_queue.h"
+#include "context_work.h"
 #include "devices.h"
 #include "driver.h"
 #include "hardware/cards.h"

@@ -13,18 +13,11 @@ CUresult binding_add(Multicast *multicast, uint64_t offset, uint64_t size, Physi
     return CUDA_SUCCESS;
 }
 
-static void unbind(Binding **link) {
-    Binding *gone = *link;
-    *link = gone->next;
-    physical_remove_binding(gone->memory);
-    free(gone);
-}
-
 bool binding_remove(Multicast *multicast, CUdevice device, uint64_t offset, uint64_t size) {
     for (Binding **link = &multicast->bindings; *link != NULL; link = &(*link)->next) {
         bool same = (*link)->memory->properties.location.id == device;
         if (same && (*link)->offset == offset && (*link)->size == size) {
-            unbind(link);
+            physical_unbind(link);
             return true;
         }
     }
@@ -39,11 +32,4 @@ bool bindings_overlap(const Multicast *multicast, CUdevice device, uint64_t offs
         }
     }
     return false;
-}
-
-void multicast_free(Multicast *multicast) {
-    while (multicast->bindings != NULL) {
-        unbind(&multicast->bindings);
-    }
-    free(multicast);
 }

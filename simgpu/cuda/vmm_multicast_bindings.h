@@ -2,29 +2,16 @@
 #ifndef CUDA_VMM_MULTICAST_BINDINGS_H
 #define CUDA_VMM_MULTICAST_BINDINGS_H
 
+#include "vmm_multicast_state.h"
 #include "vmm_physical.h"
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct Binding {
-    struct Binding *next;
-    uint64_t offset;
-    uint64_t size;
-    Physical *memory;
-} Binding;
-
-typedef struct Multicast {
-    unsigned wanted; /* number of devices */
-    unsigned added;  /* one bit for each device */
-    Binding *bindings;
-} Multicast;
-
 CUresult binding_add(Multicast *multicast, uint64_t offset, uint64_t size, Physical *memory);
 /* Returns false when there is no such binding. */
 bool binding_remove(Multicast *multicast, CUdevice device, uint64_t offset, uint64_t size);
 bool bindings_overlap(const Multicast *multicast, CUdevice device, uint64_t offset, uint64_t size);
-void multicast_free(Multicast *multicast);
 
 #endif

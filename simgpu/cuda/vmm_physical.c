@@ -4,7 +4,7 @@
 #include "devices.h"
 #include "driver.h"
 #include "hardware/export.h"
-#include "vmm_multicast_bindings.h"
+#include "vmm_multicast_state.h"
 
 #include <stdlib.h>
 
@@ -33,9 +33,16 @@ Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, ui
     return made;
 }
 
+static void free_multicast(Multicast *multicast) {
+    while (multicast->bindings != NULL) {
+        physical_unbind(&multicast->bindings);
+    }
+    free(multicast);
+}
+
 static void give_back(const Physical *physical) {
     if (physical->multicast != NULL) {
-        multicast_free(physical->multicast);
+        free_multicast(physical->multicast);
     } else if (physical->shared_id != 0) {
         shared_memory_drop(physical->shared_id, physical->attribution);
     } else {
@@ -84,6 +91,13 @@ void physical_add_binding(Physical *physical) { physical->bindings++; }
 void physical_remove_binding(Physical *physical) {
     physical->bindings--;
     free_if_unused(physical);
+}
+
+void physical_unbind(Binding **link) {
+    Binding *gone = *link;
+    *link = gone->next;
+    physical_remove_binding(gone->memory);
+    free(gone);
 }
 
 EXPORTED CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,

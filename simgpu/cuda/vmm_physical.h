@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <stdint.h>
 
+struct Binding;
 struct Multicast;
 
 /* Made by cuMemCreate or by an import. Freed once the handle is released and nothing maps or binds it. */
@@ -29,5 +30,7 @@ void physical_add_mapping(Physical *physical);
 void physical_remove_mapping(Physical *physical);
 void physical_add_binding(Physical *physical);
 void physical_remove_binding(Physical *physical);
+/* Removes a binding of a multicast object; `link` then points to the next one. */
+void physical_unbind(struct Binding **link);
 
 #endif
