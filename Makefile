@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHIM := limiter/libvgpushare.so
 SHIM_SOURCES := $(shell find limiter/src limiter/arbiter -type f) $(wildcard limiter/build/*.py)
-SIMGPU_SOURCES := $(wildcard simgpu/*/*.c simgpu/*/*.h) $(wildcard simgpu/*.py)
+SIMGPU_SOURCES := $(shell find simgpu -name '*.[ch]') $(wildcard simgpu/*.py)
 
 # One more than processors, because some of the fast tests wait. The slow ones depend on real time.
 TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))

@@ -22,9 +22,42 @@ FOLDERS = {
     "hardware": (),
     "ledger": ("hardware",),
     "nvml": ("hardware", "ledger"),
-    "cuda": ("hardware", "ledger"),
     "probe": ("nvml",),
+    "cuda/driver": ("hardware", "ledger"),
+    "cuda/device": ("hardware", "ledger", "cuda/driver"),
+    "cuda": ("hardware", "ledger", "cuda/driver", "cuda/device"),
+    "cuda/context": ("hardware", "ledger", "cuda/driver", "cuda/device"),
+    "cuda/vmm": ("hardware", "ledger", "cuda/driver", "cuda/device"),
+    "cuda/allocation": ("ledger", "cuda/device", "cuda/context"),
+    "cuda/queue": ("hardware", "ledger", "cuda/driver", "cuda/device", "cuda/context"),
+    "cuda/module": ("hardware", "cuda/driver", "cuda/device", "cuda/context", "cuda/queue"),
+    "cuda/graph": ("hardware", "cuda/driver", "cuda/device", "cuda/queue", "cuda/module"),
+    "cuda/pool": (
+        *("hardware", "ledger", "cuda/driver", "cuda/device", "cuda/context"),
+        *("cuda/allocation", "cuda/graph"),
+    ),
+    "cuda/memory": (
+        *("hardware", "ledger", "cuda/driver", "cuda/device", "cuda/context"),
+        *("cuda/vmm", "cuda/allocation", "cuda/queue", "cuda/graph", "cuda/pool"),
+    ),
+    "cuda/array": (
+        *("hardware", "cuda/driver", "cuda/device", "cuda/context"),
+        *("cuda/vmm", "cuda/allocation", "cuda/graph", "cuda/memory"),
+    ),
+    "cuda/stream": (
+        *("hardware", "cuda/driver", "cuda/device", "cuda/context"),
+        *("cuda/queue", "cuda/module", "cuda/graph", "cuda/pool"),
+    ),
+    "cuda/graph/instance": (
+        *("hardware", "cuda/driver", "cuda/device", "cuda/context"),
+        *("cuda/allocation", "cuda/graph", "cuda/memory", "cuda/stream"),
+    ),
+    "cuda/context/lifetime": (
+        *("hardware", "cuda/driver", "cuda/device", "cuda/context", "cuda/queue"),
+        *("cuda/module", "cuda/graph", "cuda/pool", "cuda/memory", "cuda/array", "cuda/stream"),
+    ),
 }
+_CUDA = tuple(folder for folder in FOLDERS if folder.split("/")[0] == "cuda")
 _NVML_PROTOTYPES = "nvml/functions.h"  # of the functions in all files of the folder
 _BOTH_LIBRARIES = ("hardware", "ledger")
 _ALL_FORMS = "-D__CUDA_API_VERSION_INTERNAL"  # cuda.h declares every form of a function under its own name
@@ -49,7 +82,7 @@ def commands(out: Path) -> dict[str, list[str]]:
     linked = (*_PROBE, "-DGPUPROBE_LINKED", str(cuda))
     return {
         cuda.name: compile_command(
-            cuda, files(*_BOTH_LIBRARIES, "cuda"), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
+            cuda, files(*_BOTH_LIBRARIES, *_CUDA), *_LIBRARY, _ALL_FORMS, f"-Wl,-soname,{cuda.name}"
         ),
         nvml.name: compile_command(nvml, files(*_BOTH_LIBRARIES, "nvml"), *_LIBRARY, f"-Wl,-soname,{nvml.name}"),
         "gpuprobe": compile_command(out / "gpuprobe", files("probe"), *_PROBE),
@@ -60,7 +93,7 @@ def commands(out: Path) -> dict[str, list[str]]:
 def static_command(output: Path) -> list[str]:
     """Return the command for a gpuprobe that contains the driver, for tests of what no loader sees; it needs gcc."""
     command = compile_command(
-        output, files(*_BOTH_LIBRARIES, "cuda", "probe"), "-static", "-DGPUPROBE_LINKED", _ALL_FORMS
+        output, files(*_BOTH_LIBRARIES, *_CUDA, "probe"), "-static", "-DGPUPROBE_LINKED", _ALL_FORMS
     )
     return ["gcc", *command[len(toolchain.compiler("x86_64")) :]]
 

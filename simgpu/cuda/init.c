@@ -1,6 +1,6 @@
 /* Initialization, and the version of CUDA. */
-#include "devices.h"
-#include "driver.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
 #include "hardware/export.h"
 #include "ledger/attach.h"
 #include "ledger/faults.h"

@@ -1,6 +1,6 @@
 /* One simulated card. */
-#ifndef HARDWARE_CARD_H
-#define HARDWARE_CARD_H
+#ifndef SIMGPU_HARDWARE_CARD_H
+#define SIMGPU_HARDWARE_CARD_H
 
 #include <stdbool.h>
 #include <stdint.h>

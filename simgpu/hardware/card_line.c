@@ -1,7 +1,7 @@
 /* A line has fields `key=value` and `key="some words"`. An unknown key or a malformed value is an error. */
-#include "card_line.h"
+#include "hardware/card_line.h"
 
-#include "units.h"
+#include "hardware/units.h"
 
 #include <ctype.h>
 #include <errno.h>

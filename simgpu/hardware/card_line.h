@@ -1,8 +1,8 @@
 /* The parser of one line of the file `cards`. */
-#ifndef HARDWARE_CARD_LINE_H
-#define HARDWARE_CARD_LINE_H
+#ifndef SIMGPU_HARDWARE_CARD_LINE_H
+#define SIMGPU_HARDWARE_CARD_LINE_H
 
-#include "card.h"
+#include "hardware/card.h"
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
-#include "cards.h"
+#include "hardware/cards.h"
 
-#include "card_line.h"
-#include "state_directory.h"
+#include "hardware/card_line.h"
+#include "hardware/state_directory.h"
 
 #include <errno.h>
 #include <pthread.h>

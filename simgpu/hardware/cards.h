@@ -1,8 +1,8 @@
 /* The cards that the file `cards` describes, and which of them this container sees. */
-#ifndef HARDWARE_CARDS_H
-#define HARDWARE_CARDS_H
+#ifndef SIMGPU_HARDWARE_CARDS_H
+#define SIMGPU_HARDWARE_CARDS_H
 
-#include "card.h"
+#include "hardware/card.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "clock.h"
+#include "hardware/clock.h"
 
 #include <time.h>
 

@@ -1,6 +1,6 @@
 /* The clock of all times in the simulated GPU. */
-#ifndef HARDWARE_CLOCK_H
-#define HARDWARE_CLOCK_H
+#ifndef SIMGPU_HARDWARE_CLOCK_H
+#define SIMGPU_HARDWARE_CLOCK_H
 
 #include <stdint.h>
 

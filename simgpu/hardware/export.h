@@ -1,6 +1,6 @@
 /* Marks a function as exported by the library; all others are hidden. */
-#ifndef HARDWARE_EXPORT_H
-#define HARDWARE_EXPORT_H
+#ifndef SIMGPU_HARDWARE_EXPORT_H
+#define SIMGPU_HARDWARE_EXPORT_H
 
 #define EXPORTED __attribute__((visibility("default")))
 

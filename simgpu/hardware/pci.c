@@ -1,4 +1,4 @@
-#include "pci.h"
+#include "hardware/pci.h"
 
 #include <stdlib.h>
 

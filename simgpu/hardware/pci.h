@@ -1,8 +1,8 @@
 /* PCI addresses of cards, as text `DOMAIN:BUS:DEVICE.FUNCTION` in hexadecimal. */
-#ifndef HARDWARE_PCI_H
-#define HARDWARE_PCI_H
+#ifndef SIMGPU_HARDWARE_PCI_H
+#define SIMGPU_HARDWARE_PCI_H
 
-#include "card.h"
+#include "hardware/card.h"
 
 #include <stdbool.h>
 

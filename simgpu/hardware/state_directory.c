@@ -1,4 +1,4 @@
-#include "state_directory.h"
+#include "hardware/state_directory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The directory that holds all state of the simulated GPU: $SIMGPU_STATE, else /run/simgpu. Several processes and
  * containers may share it; ../README.md describes its files. */
-#ifndef HARDWARE_STATE_DIRECTORY_H
-#define HARDWARE_STATE_DIRECTORY_H
+#ifndef SIMGPU_HARDWARE_STATE_DIRECTORY_H
+#define SIMGPU_HARDWARE_STATE_DIRECTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

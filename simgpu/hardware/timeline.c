@@ -1,4 +1,4 @@
-#include "timeline.h"
+#include "hardware/timeline.h"
 
 #include <string.h>
 

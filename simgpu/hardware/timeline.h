@@ -6,8 +6,8 @@
  * A queue is the work of one context in the order of its launches; streams make no difference, because each kernel
  * fills the card. A position in a queue is the amount of work before it, in ns, and passes once that work is done. The
  * runs of a queue record when. */
-#ifndef HARDWARE_TIMELINE_H
-#define HARDWARE_TIMELINE_H
+#ifndef SIMGPU_HARDWARE_TIMELINE_H
+#define SIMGPU_HARDWARE_TIMELINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

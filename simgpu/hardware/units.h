@@ -1,6 +1,6 @@
 /* Sizes in bytes. */
-#ifndef HARDWARE_UNITS_H
-#define HARDWARE_UNITS_H
+#ifndef SIMGPU_HARDWARE_UNITS_H
+#define SIMGPU_HARDWARE_UNITS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Bytes that processes hold on each card. */
-#ifndef LEDGER_ACCOUNTS_H
-#define LEDGER_ACCOUNTS_H
+#ifndef SIMGPU_LEDGER_ACCOUNTS_H
+#define SIMGPU_LEDGER_ACCOUNTS_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
-#include "attach.h"
+#include "ledger/attach.h"
 
 #include "hardware/state_directory.h"
-#include "shared_memory.h"
-#include "state.h"
+#include "ledger/shared_memory.h"
+#include "ledger/state.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* Opening the ledger of the current state directory. */
-#ifndef LEDGER_ATTACH_H
-#define LEDGER_ATTACH_H
+#ifndef SIMGPU_LEDGER_ATTACH_H
+#define SIMGPU_LEDGER_ATTACH_H
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
-#include "card_time.h"
+#include "ledger/card_time.h"
 
-#include "attach.h"
 #include "hardware/clock.h"
 #include "hardware/timeline.h"
-#include "state.h"
+#include "ledger/attach.h"
+#include "ledger/state.h"
 
 #include <time.h>
 

@@ -1,8 +1,8 @@
 /* The time of each card: when it does the work that the contexts of all processes launch (hardware/timeline.h).
  *
  * No process or thread keeps a card's time line going: each call first brings it up to now. */
-#ifndef LEDGER_CARD_TIME_H
-#define LEDGER_CARD_TIME_H
+#ifndef SIMGPU_LEDGER_CARD_TIME_H
+#define SIMGPU_LEDGER_CARD_TIME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. FUNCTION@UUID is a
  * function of one card, `*@UUID` every function of that card. */
-#include "faults.h"
+#include "ledger/faults.h"
 
-#include "attach.h"
 #include "hardware/state_directory.h"
-#include "state.h"
+#include "ledger/attach.h"
+#include "ledger/state.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Results that a test injects into functions of the simulated libraries. */
-#ifndef LEDGER_FAULTS_H
-#define LEDGER_FAULTS_H
+#ifndef SIMGPU_LEDGER_FAULTS_H
+#define SIMGPU_LEDGER_FAULTS_H
 
 /* The result that `function` must return instead of doing its work, as the file `fail` says; 0 = none. Counts the use
  * of a line with a limited count, over all processes. */

@@ -1,9 +1,9 @@
-#include "join.h"
+#include "ledger/join.h"
 
-#include "attach.h"
-#include "card_time.h"
-#include "shared_memory.h"
-#include "state.h"
+#include "ledger/attach.h"
+#include "ledger/card_time.h"
+#include "ledger/shared_memory.h"
+#include "ledger/state.h"
 
 #include <errno.h>
 

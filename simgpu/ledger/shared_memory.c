@@ -1,10 +1,10 @@
 /* A descriptor is one of the file `shares`: its offset is the id, and it has an open file description lock on the byte
  * at the id. That lock belongs to the open file and not to a process: the kernel releases it when the last copy of the
  * descriptor is closed, wherever copies were sent. */
-#include "shared_memory.h"
+#include "ledger/shared_memory.h"
 
 #include "hardware/state_directory.h"
-#include "state.h"
+#include "ledger/state.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
  *
  * It stays on the card while any living process holds it, or while a file descriptor of it is open anywhere. A process
  * may hold it several times. */
-#ifndef LEDGER_SHARED_MEMORY_H
-#define LEDGER_SHARED_MEMORY_H
+#ifndef SIMGPU_LEDGER_SHARED_MEMORY_H
+#define SIMGPU_LEDGER_SHARED_MEMORY_H
 
 #include "hardware/cards.h"
 

@@ -9,7 +9,7 @@
  *
  * No total is stored. A total is the sum over the slots of living processes and over shared memory, so a process that
  * is killed while it writes cannot leave a wrong total. */
-#include "state.h"
+#include "ledger/state.h"
 
 #include "hardware/state_directory.h"
 

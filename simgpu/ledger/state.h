@@ -1,7 +1,7 @@
 /* The ledger's file `state`: its layout, its lock, and the slots of the processes that use the simulated GPU. Only the
  * other files of this folder include this header. */
-#ifndef LEDGER_STATE_H
-#define LEDGER_STATE_H
+#ifndef SIMGPU_LEDGER_STATE_H
+#define SIMGPU_LEDGER_STATE_H
 
 #include "hardware/cards.h"
 #include "hardware/timeline.h"

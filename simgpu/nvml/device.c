@@ -1,10 +1,10 @@
 /* Properties of one device. */
-#include "functions.h"
-#include "handles.h"
 #include "ledger/accounts.h"
 #include "ledger/card_time.h"
-#include "pci_info.h"
-#include "text.h"
+#include "nvml/functions.h"
+#include "nvml/handles.h"
+#include "nvml/pci_info.h"
+#include "nvml/text.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Descriptions of results. */
-#include "functions.h"
+#include "nvml/functions.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Events. A line `xid UUID CODE` that is appended to the file `events` is delivered to each set created before. */
-#include "functions.h"
-#include "handles.h"
 #include "hardware/state_directory.h"
+#include "nvml/functions.h"
+#include "nvml/handles.h"
 
 #include <stdio.h>
 #include <stdlib.h>

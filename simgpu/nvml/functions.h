@@ -1,9 +1,9 @@
 /* The functions of NVML that are simulated, by the file that defines them. */
-#ifndef NVML_FUNCTIONS_H
-#define NVML_FUNCTIONS_H
+#ifndef SIMGPU_NVML_FUNCTIONS_H
+#define SIMGPU_NVML_FUNCTIONS_H
 
 #include "hardware/export.h"
-#include "types.h"
+#include "nvml/types.h"
 
 /* handles.c: initialization and handles */
 EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags);

@@ -1,9 +1,9 @@
-#include "handles.h"
+#include "nvml/handles.h"
 
-#include "functions.h"
 #include "hardware/pci.h"
 #include "hardware/state_directory.h"
 #include "ledger/faults.h"
+#include "nvml/functions.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* Initialization of the simulated libnvidia-ml, and handles of devices. A handle lives as long as the process. */
-#ifndef NVML_HANDLES_H
-#define NVML_HANDLES_H
+#ifndef SIMGPU_NVML_HANDLES_H
+#define SIMGPU_NVML_HANDLES_H
 
 #include "hardware/cards.h"
-#include "types.h"
+#include "nvml/types.h"
 
 struct nvmlDevice_st {
     char uuid[UUID_SIZE];

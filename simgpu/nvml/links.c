@@ -1,7 +1,7 @@
 /* Connections between cards: NVLink, peer-to-peer access, and the topology level of their common ancestor. */
-#include "functions.h"
-#include "handles.h"
-#include "pci_info.h"
+#include "nvml/functions.h"
+#include "nvml/handles.h"
+#include "nvml/pci_info.h"
 
 #include <string.h>
 

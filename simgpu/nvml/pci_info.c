@@ -1,4 +1,4 @@
-#include "pci_info.h"
+#include "nvml/pci_info.h"
 
 #include "hardware/pci.h"
 

@@ -1,8 +1,8 @@
 /* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
  * graphics processes are empty. */
-#include "functions.h"
-#include "handles.h"
 #include "ledger/accounts.h"
+#include "nvml/functions.h"
+#include "nvml/handles.h"
 
 #include <time.h>
 

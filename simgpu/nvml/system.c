@@ -1,7 +1,7 @@
 /* Versions. */
-#include "functions.h"
-#include "handles.h"
-#include "text.h"
+#include "nvml/functions.h"
+#include "nvml/handles.h"
+#include "nvml/text.h"
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* The types of the simulated part of NVML. Their layouts come from nvidia-ml-py's pynvml.py, while the limiter is built
  * from NVIDIA's own header: a layout that either gets wrong makes tests fail. */
-#ifndef NVML_TYPES_H
-#define NVML_TYPES_H
+#ifndef SIMGPU_NVML_TYPES_H
+#define SIMGPU_NVML_TYPES_H
 
 typedef unsigned nvmlReturn_t;
 enum {

@@ -1,6 +1,6 @@
 /* The CUDA driver's functions that the probe calls. */
-#ifndef PROBE_DRIVER_H
-#define PROBE_DRIVER_H
+#ifndef SIMGPU_PROBE_DRIVER_H
+#define SIMGPU_PROBE_DRIVER_H
 
 #include <cuda.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-#include "info.h"
+#include "probe/info.h"
 
-#include "driver.h"
 #include "nvml/types.h"
+#include "probe/driver.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The verb `info`. */
-#ifndef PROBE_INFO_H
-#define PROBE_INFO_H
+#ifndef SIMGPU_PROBE_INFO_H
+#define SIMGPU_PROBE_INFO_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
-#include "ipc.h"
+#include "probe/ipc.h"
 
-#include "driver.h"
+#include "probe/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Memory that one probe exports and another imports. */
-#ifndef PROBE_IPC_H
-#define PROBE_IPC_H
+#ifndef SIMGPU_PROBE_IPC_H
+#define SIMGPU_PROBE_IPC_H
 
 #include <cuda.h>
 #include <stddef.h>

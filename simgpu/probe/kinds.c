@@ -1,7 +1,7 @@
 /* One function for each kind of allocation. An allocation is given back by the end of the process only. */
-#include "kinds.h"
+#include "probe/kinds.h"
 
-#include "driver.h"
+#include "probe/driver.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The ways to allocate that the probe knows. */
-#ifndef PROBE_KINDS_H
-#define PROBE_KINDS_H
+#ifndef SIMGPU_PROBE_KINDS_H
+#define SIMGPU_PROBE_KINDS_H
 
 #include <cuda.h>
 #include <stddef.h>

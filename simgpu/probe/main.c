@@ -14,11 +14,11 @@
  *
  * Sizes are in bytes unless named MiB. Exit code 0; 1 when CUDA does not start: {"error":"cuInit","result":100}; 2 for
  * a wrong command line. Built with GPUPROBE_LINKED, the program is linked with libcuda.so.1. */
-#include "driver.h"
-#include "info.h"
-#include "ipc.h"
-#include "kinds.h"
-#include "spin.h"
+#include "probe/driver.h"
+#include "probe/info.h"
+#include "probe/ipc.h"
+#include "probe/kinds.h"
+#include "probe/spin.h"
 
 #include <getopt.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* The simulated driver reads from a kernel's name how long the kernel takes. */
-#include "spin.h"
+#include "probe/spin.h"
 
-#include "driver.h"
+#include "probe/driver.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The verb `spin`. */
-#ifndef PROBE_SPIN_H
-#define PROBE_SPIN_H
+#ifndef SIMGPU_PROBE_SPIN_H
+#define SIMGPU_PROBE_SPIN_H
 
 /* Launches kernels of the given microseconds until a launch fails; then prints the error and returns 1. */
 int spin(unsigned us);

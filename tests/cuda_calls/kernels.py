@@ -1,4 +1,4 @@
-"""Kernels, whose names say how long they run and what they need (simgpu/cuda/kernel_name.h). Handles are numbers."""
+"""Kernels, whose names say how long they run and what they need (simgpu/cuda/module/kernel_name.h). Handles are numbers."""
 
 import ctypes
 

@@ -11,7 +11,7 @@ from simgpu.world import World
 
 def entries() -> list[tuple[str, int, str, str, int]]:
     """Rows of entry_points.h: base name, version, symbol; suffix and version of the per-thread form, or "" and 0."""
-    text = (build.SOURCES / "cuda" / "entry_points.h").read_text()
+    text = (build.SOURCES / "cuda" / "driver" / "entry_points.h").read_text()
     found = [
         (name, int(v), symbol, "", 0)
         for name, v, symbol in re.findall(r"^ENTRY\((\w+), (\d+), (\w+)\)", text, re.MULTILINE)

@@ -1,0 +1,117 @@
+#include "cuda/array/array.h"
+
+#include "cuda/array/mappings.h"
+#include "cuda/array/texels.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+static CUarray arrays;
+
+bool array_exists(CUarray array) {
+    CUarray each = arrays;
+    while (each != NULL && each != array) {
+        each = each->next;
+    }
+    return each != NULL;
+}
+
+static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+    CUcontext context;
+    CUdeviceptr memory;
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    REQUIRE(texels_are_valid(descriptor), CUDA_ERROR_INVALID_VALUE);
+    CUresult result = texels_allocate(descriptor, texels_size(descriptor), &context, &memory);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    CUarray made = malloc(sizeof *made);
+    if (made == NULL) {
+        texels_free(memory);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    *made = (struct CUarray_st){.next = arrays, .context = context, .descriptor = *descriptor, .memory = memory};
+    arrays = made;
+    *out = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
+    ENTER();
+    REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
+                                          .Height = pAllocateArray->Height,
+                                          .Format = pAllocateArray->Format,
+                                          .NumChannels = pAllocateArray->NumChannels};
+    return create(pHandle, &descriptor);
+}
+
+EXPORTED CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
+    ENTER();
+    REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
+    return create(pHandle, pAllocateArray);
+}
+
+/* The 32-bit forms of CUDA 2, like those of cuMemAlloc. */
+EXPORTED CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
+    (void)pHandle;
+    (void)pAllocateArray;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+EXPORTED CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
+    (void)pHandle;
+    (void)pAllocateArray;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* Takes the level of a mipmapped array too, so the handle is not searched in the list. */
+EXPORTED CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    ENTER();
+    REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
+    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = hArray->descriptor.Width,
+                                                .Height = hArray->descriptor.Height,
+                                                .Format = hArray->descriptor.Format,
+                                                .NumChannels = hArray->descriptor.NumChannels};
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+    ENTER();
+    REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
+    *pArrayDescriptor = hArray->descriptor;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
+static void drop(CUarray *link) {
+    CUarray gone = *link;
+    array_unmap_all(gone);
+    *link = gone->next;
+    free(gone);
+}
+
+EXPORTED CUresult cuArrayDestroy(CUarray hArray) {
+    ENTER();
+    for (CUarray *link = &arrays; *link != NULL; link = &(*link)->next) {
+        if (*link == hArray) {
+            texels_free(hArray->memory);
+            drop(link);
+            LEAVE(CUDA_SUCCESS);
+        }
+    }
+    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+}
+
+void arrays_free_of(CUcontext context) {
+    for (CUarray *link = &arrays; *link != NULL;) {
+        if ((*link)->context == context) {
+            drop(link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+/* The levels of a mipmapped array share one allocation. Each level has half the extent of the level before. */
+#include "cuda/array/mipmapped.h"
+
+#include "cuda/array/mappings.h"
+#include "cuda/array/texels.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+static CUmipmappedArray mipmaps;
+
+bool mipmap_exists(CUmipmappedArray mipmap) {
+    CUmipmappedArray each = mipmaps;
+    while (each != NULL && each != mipmap) {
+        each = each->next;
+    }
+    return each != NULL;
+}
+
+static size_t half(size_t extent, unsigned times) {
+    size_t halved = extent >> times;
+    return extent == 0 || halved > 0 ? halved : 1;
+}
+
+/* The descriptor of a level: each extent but the number of layers is halved. */
+static CUDA_ARRAY3D_DESCRIPTOR at_level(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned level) {
+    CUDA_ARRAY3D_DESCRIPTOR smaller = *descriptor;
+    smaller.Width = half(descriptor->Width, level);
+    smaller.Height = half(descriptor->Height, level);
+    if ((descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0) {
+        smaller.Depth = half(descriptor->Depth, level);
+    }
+    return smaller;
+}
+
+/* The number of levels asked for, but at least 1 and no more than down to a single texel. */
+static unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned asked) {
+    size_t largest =
+        descriptor->Width | descriptor->Height | descriptor->Depth; /* has the highest bit of the largest extent */
+    unsigned most = 0;
+    while (most < MAX_LEVELS && largest >> most != 0) {
+        most++;
+    }
+    unsigned wanted = asked < 1 ? 1 : asked;
+    return wanted < most ? wanted : most;
+}
+
+uint64_t mipmap_size(CUmipmappedArray mipmap) {
+    uint64_t sum = 0;
+    for (unsigned level = 0; level < mipmap->levels; level++) {
+        sum += texels_size(&mipmap->level[level].descriptor);
+    }
+    return sum;
+}
+
+EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                         unsigned int numMipmapLevels) {
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    REQUIRE(pHandle != NULL && pMipmappedArrayDesc != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(texels_are_valid(pMipmappedArrayDesc), CUDA_ERROR_INVALID_VALUE);
+    CUmipmappedArray made = calloc(1, sizeof *made);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    made->descriptor = *pMipmappedArrayDesc;
+    made->levels = levels_of(pMipmappedArrayDesc, numMipmapLevels);
+    for (unsigned level = 0; level < made->levels; level++) {
+        made->level[level].descriptor = at_level(pMipmappedArrayDesc, level);
+    }
+    CUresult result = texels_allocate(&made->descriptor, mipmap_size(made), &made->context, &made->memory);
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        LEAVE(result);
+    }
+    made->next = mipmaps;
+    mipmaps = made;
+    *pHandle = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
+    ENTER();
+    REQUIRE(pLevelArray != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(mipmap_exists(hMipmappedArray), CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(level < hMipmappedArray->levels, CUDA_ERROR_INVALID_VALUE);
+    *pLevelArray = &hMipmappedArray->level[level];
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
+static void drop(CUmipmappedArray *link) {
+    CUmipmappedArray gone = *link;
+    array_unmap_all(gone);
+    *link = gone->next;
+    free(gone);
+}
+
+EXPORTED CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+    ENTER();
+    for (CUmipmappedArray *link = &mipmaps; *link != NULL; link = &(*link)->next) {
+        if (*link == hMipmappedArray) {
+            texels_free(hMipmappedArray->memory);
+            drop(link);
+            LEAVE(CUDA_SUCCESS);
+        }
+    }
+    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+}
+
+void mipmaps_free_of(CUcontext context) {
+    for (CUmipmappedArray *link = &mipmaps; *link != NULL;) {
+        if ((*link)->context == context) {
+            drop(link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}

@@ -1,0 +1,129 @@
+#include "cuda/context/context.h"
+
+#include "cuda/driver/driver.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+#define STACK_SIZE 64
+
+static struct CUctx_st *contexts;
+static unsigned long long last_id;
+static __thread CUcontext stack[STACK_SIZE];
+static __thread unsigned depth;
+
+bool context_is_alive(CUcontext context) {
+    for (struct CUctx_st *each = contexts; each != NULL; each = each->next) {
+        if (each == context) {
+            return true;
+        }
+    }
+    return false;
+}
+
+CUresult context_top(CUcontext *out) {
+    if (depth == 0) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    *out = stack[depth - 1];
+    return context_is_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult context_current(CUcontext *out) {
+    CUresult result = context_top(out);
+    if (result != CUDA_SUCCESS || (*out)->owner == NULL) {
+        return result;
+    }
+    *out = (*out)->owner;
+    return context_is_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUcontext context_add(const struct CUctx_st *wanted) {
+    CUcontext made = malloc(sizeof *made);
+    if (made != NULL) {
+        *made = *wanted;
+        made->id = ++last_id;
+        made->next = contexts;
+        contexts = made;
+    }
+    return made;
+}
+
+void context_remove(CUcontext context) {
+    struct CUctx_st **link = &contexts;
+    while (*link != context) {
+        link = &(*link)->next;
+    }
+    *link = context->next;
+}
+
+bool context_stack_is_full(void) { return depth == STACK_SIZE; }
+
+CUresult context_push(CUcontext context) {
+    if (context_stack_is_full()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+void context_pop_if_top(CUcontext context) {
+    if (depth > 0 && stack[depth - 1] == context) {
+        depth--;
+    }
+}
+
+EXPORTED CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+    ENTER();
+    REQUIRE(context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    LEAVE(context_push(ctx));
+}
+
+EXPORTED CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
+
+EXPORTED CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
+    ENTER();
+    REQUIRE(depth > 0, CUDA_ERROR_INVALID_CONTEXT);
+    depth--;
+    if (pctx != NULL) {
+        *pctx = stack[depth];
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
+
+EXPORTED CUresult cuCtxSetCurrent(CUcontext ctx) {
+    ENTER();
+    REQUIRE(ctx == NULL || context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    if (depth > 0) {
+        depth--;
+    }
+    LEAVE(ctx == NULL ? CUDA_SUCCESS : context_push(ctx));
+}
+
+EXPORTED CUresult cuCtxGetCurrent(CUcontext *pctx) {
+    ENTER();
+    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
+    *pctx = depth == 0 ? NULL : stack[depth - 1];
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult device_of(CUdevice *device, CUcontext context) {
+    CUresult result = context == NULL ? context_current(&context) : CUDA_SUCCESS;
+    REQUIRE(device != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(context_is_alive(context), CUDA_ERROR_INVALID_CONTEXT);
+    *device = context->device;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCtxGetDevice(CUdevice *device) {
+    ENTER();
+    return device_of(device, NULL);
+}
+
+EXPORTED CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+    ENTER();
+    return device_of(device, ctx);
+}

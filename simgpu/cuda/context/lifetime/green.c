@@ -1,0 +1,120 @@
+/* Green contexts. Each has a part of the device's multiprocessors and streams of its own, and takes memory from the
+ * device's primary context. Several green contexts may have the same multiprocessors. */
+#include "cuda/context/context.h"
+#include "cuda/context/lifetime/lifetime.h"
+#include "cuda/context/lifetime/primary.h"
+#include "cuda/device/devices.h"
+#include "cuda/device/resources.h"
+#include "cuda/driver/driver.h"
+#include "cuda/stream/stream.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+struct CUgreenCtx_st {
+    struct CUgreenCtx_st *next;
+    CUcontext context;
+    CUdevResource resource;
+};
+
+static CUgreenCtx greens;
+
+static CUgreenCtx *link_of(CUgreenCtx green) {
+    CUgreenCtx *link = &greens;
+    while (*link != NULL && *link != green) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+static bool exists(CUgreenCtx green) { return green != NULL && *link_of(green) == green; }
+
+/* NULL for a context that is not green. */
+static CUgreenCtx green_of(CUcontext context) {
+    CUgreenCtx each = greens;
+    while (each != NULL && each->context != context) {
+        each = each->next;
+    }
+    return each;
+}
+
+static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resource) {
+    CUcontext primary;
+    CUresult result = primary_retain(dev, &primary);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    CUgreenCtx made = malloc(sizeof *made);
+    CUcontext context = context_add(&(struct CUctx_st){.device = dev, .owner = primary});
+    if (made == NULL || context == NULL) {
+        primary_release(dev);
+        free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (struct CUgreenCtx_st){.next = greens, .context = context, .resource = *resource};
+    greens = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
+EXPORTED CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+    ENTER();
+    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    REQUIRE(phCtx != NULL && desc != NULL && flags == CU_GREEN_CTX_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(make(phCtx, dev, described_resource(desc)));
+}
+
+EXPORTED CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+    ENTER();
+    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    CUgreenCtx *link = link_of(hCtx);
+    CUdevice device = hCtx->context->device;
+    *link = hCtx->next;
+    context_destroy(hCtx->context);
+    primary_release(device);
+    free(hCtx);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
+    ENTER();
+    REQUIRE(pContext != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    *pContext = hCtx->context;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
+    ENTER();
+    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    *resource = hCtx->resource;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
+    ENTER();
+    CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
+    REQUIRE(result == CUDA_SUCCESS && context_is_alive(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    CUgreenCtx green = green_of(hCtx);
+    *resource = green != NULL ? green->resource : device_resource_whole();
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
+    ENTER();
+    REQUIRE(greenCtxId != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
+    *greenCtxId = greenCtx->context->id;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
+    (void)priority;
+    ENTER();
+    REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(context_is_alive(greenCtx->context->owner), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    REQUIRE(phStream != NULL && flags == CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(stream_make(phStream, greenCtx->context->owner, flags));
+}

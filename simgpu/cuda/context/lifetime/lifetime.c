@@ -1,0 +1,92 @@
+#include "cuda/context/lifetime/lifetime.h"
+
+#include "cuda/array/array.h"
+#include "cuda/array/mipmapped.h"
+#include "cuda/context/context.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/graph_memory.h"
+#include "cuda/memory/allocation_free.h"
+#include "cuda/module/module.h"
+#include "cuda/pool/pool.h"
+#include "cuda/queue/context_work.h"
+#include "cuda/stream/stream.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary) {
+    Card card;
+    if (device_at(dev) == NULL) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (!device_card(dev, &card)) {
+        return CUDA_ERROR_UNKNOWN;
+    }
+    CUresult result = device_charge(dev, card.context);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    *out = context_add(&(struct CUctx_st){.device = dev, .flags = flags, .primary = primary, .overhead = card.context});
+    if (*out == NULL) {
+        device_release(dev, card.context);
+    }
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void context_destroy(CUcontext context) {
+    context_remove(context);
+    context_end_work(context);
+    arrays_free_of(context);
+    mipmaps_free_of(context);
+    allocations_free_of(context);
+    streams_free_of(context);
+    modules_free_of(context);
+    pools_trim(context->device);
+    graph_memory_trim(context->device);
+    device_release(context->device, context->overhead);
+    free(context);
+}
+
+static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev) {
+    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(!context_stack_is_full(), CUDA_ERROR_INVALID_VALUE);
+    CUresult result = context_make(pctx, dev, flags, false);
+    LEAVE(result == CUDA_SUCCESS ? context_push(*pctx) : result);
+}
+
+EXPORTED CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    ENTER();
+    return create(pctx, flags, dev);
+}
+
+EXPORTED CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    ENTER();
+    return create(pctx, flags, dev);
+}
+
+EXPORTED CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+                                 CUdevice dev) {
+    (void)paramsArray;
+    (void)numParams;
+    ENTER();
+    return create(pctx, flags, dev);
+}
+
+EXPORTED CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                                 CUdevice dev) {
+    (void)ctxCreateParams;
+    ENTER();
+    return create(pctx, flags, dev);
+}
+
+EXPORTED CUresult cuCtxDestroy_v2(CUcontext ctx) {
+    ENTER();
+    REQUIRE(context_is_alive(ctx) && !ctx->primary && ctx->owner == NULL, CUDA_ERROR_INVALID_CONTEXT);
+    context_pop_if_top(ctx);
+    context_destroy(ctx);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }

@@ -1,0 +1,80 @@
+/* Checkpoints, as documented: a checkpointed process holds nothing on its cards, and takes the same again when it is
+ * restored. A process can checkpoint itself only, and its other functions are not blocked meanwhile. */
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "hardware/export.h"
+#include "ledger/accounts.h"
+
+#include <unistd.h>
+
+static CUprocessState state = CU_PROCESS_STATE_RUNNING;
+static uint64_t parked[MAX_CARDS]; /* bytes of each device while the process is checkpointed */
+
+static uint64_t own_bytes(CUdevice device) {
+    static LedgerProcess found[MAX_PROCESSES];
+    unsigned count = ledger_processes(device_at(device)->uuid, found, MAX_PROCESSES);
+    for (unsigned i = 0; i < count && i < MAX_PROCESSES; i++) {
+        if (found[i].pid == (unsigned)getpid()) {
+            return found[i].bytes;
+        }
+    }
+    return 0;
+}
+
+static CUresult restore(void) {
+    CUdevice device = 0;
+    CUresult result = CUDA_SUCCESS;
+    while (device < device_count() && (result = device_charge(device, parked[device])) == CUDA_SUCCESS) {
+        device++;
+    }
+    for (CUdevice undone = 0; result != CUDA_SUCCESS && undone < device; undone++) {
+        device_release(undone, parked[undone]);
+    }
+    return result;
+}
+
+static CUresult move(int pid, CUprocessState from, CUprocessState into) {
+    REQUIRE(pid == getpid(), CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(state == from, CUDA_ERROR_ILLEGAL_STATE);
+    state = into;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCheckpointProcessGetState(int pid, CUprocessState *out) {
+    ENTER();
+    REQUIRE(pid == getpid() && out != NULL, CUDA_ERROR_INVALID_VALUE);
+    *out = state;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
+    (void)args;
+    ENTER();
+    return move(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
+}
+
+EXPORTED CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
+    (void)args;
+    ENTER();
+    return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
+}
+
+EXPORTED CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
+    (void)args;
+    ENTER();
+    for (CUdevice device = 0; pid == getpid() && state == CU_PROCESS_STATE_LOCKED && device < device_count();
+         device++) {
+        parked[device] = own_bytes(device);
+        device_release(device, parked[device]);
+    }
+    return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
+}
+
+EXPORTED CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
+    (void)args;
+    ENTER();
+    CUresult result = pid == getpid() && state == CU_PROCESS_STATE_CHECKPOINTED ? restore() : CUDA_SUCCESS;
+    REQUIRE(result == CUDA_SUCCESS, result);
+    return move(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);
+}

@@ -1,0 +1,163 @@
+/* Properties of devices. */
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "hardware/cards.h"
+#include "hardware/export.h"
+#include "hardware/pci.h"
+
+#include <stdio.h>
+#include <string.h>
+
+EXPORTED CUresult cuDeviceGetCount(int *count) {
+    ENTER();
+    REQUIRE(count != NULL, CUDA_ERROR_INVALID_VALUE);
+    *count = device_count();
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    ENTER();
+    REQUIRE(device != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(ordinal) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *device = ordinal;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* A card that is lost can be described too: a real driver reads the properties once, at cuInit. */
+static bool described(CUdevice dev, Card *card) {
+    return device_at(dev) != NULL && card_find(device_at(dev)->uuid, card);
+}
+
+EXPORTED CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
+    Card card;
+    ENTER();
+    REQUIRE(name != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    (void)snprintf(name, (size_t)len, "%s", card.model);
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult get_uuid(CUuuid *uuid, CUdevice dev) {
+    Card card;
+    REQUIRE(uuid != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    memcpy(uuid->bytes, card.uuid_bytes, sizeof uuid->bytes);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
+    ENTER();
+    return get_uuid(uuid, dev);
+}
+
+EXPORTED CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
+    ENTER();
+    return get_uuid(uuid, dev);
+}
+
+EXPORTED CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
+    Card card;
+    ENTER();
+    REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    *bytes = card.memory - card.reserved;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
+    Card card;
+    ENTER();
+    REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    uint64_t total = card.memory - card.reserved;
+    *bytes = total < UINT32_MAX ? (unsigned)total : UINT32_MAX;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* The attributes that programs read most, as of an H100. All others are 0. */
+static int attribute_of(CUdevice_attribute attrib, const Card *card) {
+    static const struct {
+        CUdevice_attribute attribute;
+        int value;
+    } fixed[] = {
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+        {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
+        {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+        {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+        {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+        {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+        {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+        {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
+        {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
+    };
+    if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
+        return (int)pci_bus(card);
+    }
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+        if (fixed[i].attribute == attrib) {
+            return fixed[i].value;
+        }
+    }
+    return 0;
+}
+
+EXPORTED CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+    Card card;
+    ENTER();
+    REQUIRE(pi != NULL && attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    *pi = attribute_of(attrib, &card);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
+    ENTER();
+    REQUIRE(major != NULL && minor != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *major = 9;
+    *minor = 0;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+    Card card;
+    ENTER();
+    REQUIRE(pciBusId != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", pci_bus(&card));
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
+    Card card;
+    ENTER();
+    REQUIRE(dev != NULL && pciBusId != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(pci_is_address(pciBusId), CUDA_ERROR_INVALID_VALUE);
+    for (CUdevice i = 0; i < device_count(); i++) {
+        if (described(i, &card) && pci_matches(&card, pciBusId)) {
+            *dev = i;
+            LEAVE(CUDA_SUCCESS);
+        }
+    }
+    LEAVE(CUDA_ERROR_INVALID_DEVICE);
+}
+
+EXPORTED CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
+    ENTER();
+    REQUIRE(canAccessPeer != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(dev) != NULL && device_at(peerDev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *canAccessPeer = dev != peerDev;
+    LEAVE(CUDA_SUCCESS);
+}

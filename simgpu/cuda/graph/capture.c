@@ -1,0 +1,168 @@
+/* Default streams cannot be captured here. What makes a capture invalid is as measured on an H200 with driver 580:
+ * a call that could make a captured stream wait is forbidden, depending on the modes of the capture and of the thread.
+ */
+#include "cuda/graph/capture.h"
+
+#include "cuda/driver/driver.h"
+#include "cuda/graph/graph.h"
+#include "cuda/graph/nodes.h"
+#include "cuda/queue/stream_state.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+static Capture *captures;
+static uint64_t last_number;
+static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static __thread char this_thread; /* its address identifies the thread */
+
+Capture *capture_numbered(uint64_t number) {
+    Capture *each = captures;
+    while (each != NULL && each->number != number) {
+        each = each->next;
+    }
+    return each;
+}
+
+Capture *capture_of(CUstream stream) { return stream_is_default(stream) ? NULL : capture_numbered(stream->capture); }
+
+CUresult capture_forbids_in(CUstream stream) {
+    Capture *capture = capture_of(stream);
+    if (capture == NULL) {
+        return CUDA_SUCCESS;
+    }
+    capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+/* Whether this thread must not make an unsafe call during that capture. */
+static bool forbids(const Capture *capture) {
+    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
+        return false;
+    }
+    if (capture->thread == &this_thread) {
+        return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    }
+    return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+CUresult capture_forbids(void) {
+    CUresult result = CUDA_SUCCESS;
+    for (Capture *each = captures; each != NULL; each = each->next) {
+        if (forbids(each)) {
+            each->invalid = true;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    }
+    return result;
+}
+
+static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) {
+    REQUIRE(mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(!stream_is_default(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    REQUIRE(capture_of(stream) == NULL, CUDA_ERROR_ILLEGAL_STATE);
+    graph = graph == NULL ? graph_make() : graph;
+    Capture *made = graph == NULL ? NULL : malloc(sizeof *made);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (Capture){.next = captures,
+                      .number = ++last_number,
+                      .graph = graph,
+                      .origin = stream,
+                      .mode = mode,
+                      .thread = &this_thread};
+    captures = made;
+    stream->capture = made->number;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+    ENTER();
+    return begin(hStream, NULL, mode);
+}
+
+EXPORTED CUresult cuStreamBeginCapture(CUstream hStream) {
+    ENTER();
+    return begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+EXPORTED CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                              CUstreamCaptureMode mode) {
+    (void)dependencies;
+    (void)dependencyData;
+    (void)numDependencies;
+    ENTER();
+    REQUIRE(graph_exists(hGraph), CUDA_ERROR_INVALID_VALUE);
+    return begin(hStream, hGraph, mode);
+}
+
+static void drop(const Capture *capture) {
+    Capture **link = &captures;
+    while (*link != capture) {
+        link = &(*link)->next;
+    }
+    Capture *gone = *link;
+    *link = gone->next;
+    free(gone);
+}
+
+EXPORTED CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+    ENTER();
+    Capture *capture = capture_of(hStream);
+    REQUIRE(phGraph != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(capture != NULL, CUDA_ERROR_ILLEGAL_STATE);
+    REQUIRE(capture->origin == hStream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    bool here = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+    REQUIRE(here, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    bool invalid = capture->invalid;
+    *phGraph = invalid ? NULL : capture->graph;
+    drop(capture);
+    LEAVE(invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    ENTER();
+    REQUIRE(mode != NULL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
+    CUstreamCaptureMode before = thread_mode;
+    thread_mode = *mode;
+    *mode = before;
+    LEAVE(CUDA_SUCCESS);
+}
+
+static CUresult add_node(CUgraph graph, CUgraphNodeType type) {
+    CUgraphNode node;
+    return graph_add(&node, graph, &(struct CUgraphNode_st){.type = type});
+}
+
+bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result) {
+    const Capture *capture = capture_of(stream);
+    if (capture != NULL) {
+        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
+    }
+    return capture != NULL;
+}
+
+bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result) {
+    const Capture *capture = capture_of(stream);
+    if (capture != NULL) {
+        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function);
+    }
+    return capture != NULL;
+}
+
+bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result) {
+    const Capture *capture = capture_of(stream);
+    if (capture != NULL) {
+        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                   : graph_add_allocation(capture->graph, device, size, address);
+    }
+    return capture != NULL;
+}
+
+bool capture_takes_free(CUstream stream, CUdeviceptr address, CUresult *result) {
+    const Capture *capture = capture_of(stream);
+    if (capture != NULL) {
+        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_free(capture->graph, address);
+    }
+    return capture != NULL;
+}

@@ -1,0 +1,99 @@
+#include "cuda/graph/graph.h"
+
+#include "cuda/driver/driver.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+#define ADDRESSES (UINT64_C(1) << 48) /* above every other address of the simulated driver */
+#define PER_GRAPH (UINT64_C(1) << 40)
+
+static CUgraph graphs;
+static CUdeviceptr next_addresses = ADDRESSES;
+
+bool graph_has_addresses(CUdeviceptr address) { return address >= ADDRESSES && address < next_addresses; }
+
+bool graph_exists(CUgraph graph) {
+    CUgraph each = graphs;
+    while (each != NULL && each != graph) {
+        each = each->next;
+    }
+    return each != NULL;
+}
+
+void graph_free(CUgraph graph) {
+    CUgraph *link = &graphs;
+    while (*link != graph) {
+        link = &(*link)->next;
+    }
+    *link = graph->next;
+    while (graph->nodes != NULL) {
+        CUgraphNode gone = graph->nodes;
+        graph->nodes = gone->next;
+        free(gone);
+    }
+    free(graph);
+}
+
+bool graph_allocates(CUgraph graph) {
+    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
+        if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+CUgraph graph_make(void) {
+    CUgraph made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        *made = (struct CUgraph_st){.next = graphs, .addresses = next_addresses};
+        next_addresses += PER_GRAPH;
+        graphs = made;
+    }
+    return made;
+}
+
+CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st *node) {
+    if (out == NULL || !graph_exists(graph)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUgraphNode made = malloc(sizeof *made);
+    if (made == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUgraphNode *link = &graph->nodes;
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *made = *node;
+    made->next = NULL;
+    *link = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
+/* When `nodes` is NULL, sets numNodes to the number of nodes. Room that is left is set to NULL. */
+EXPORTED CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
+    size_t count = 0;
+    ENTER();
+    REQUIRE(graph_exists(hGraph) && numNodes != NULL, CUDA_ERROR_INVALID_VALUE);
+    for (CUgraphNode node = hGraph->nodes; node != NULL; node = node->next) {
+        if (nodes != NULL && count < *numNodes) {
+            nodes[count] = node;
+        }
+        count++;
+    }
+    for (size_t i = count; nodes != NULL && i < *numNodes; i++) {
+        nodes[i] = NULL;
+    }
+    *numNodes = nodes == NULL || count < *numNodes ? count : *numNodes;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
+    ENTER();
+    REQUIRE(hNode != NULL && type != NULL, CUDA_ERROR_INVALID_VALUE);
+    *type = hNode->type;
+    LEAVE(CUDA_SUCCESS);
+}

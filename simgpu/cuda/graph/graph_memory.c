@@ -1,0 +1,80 @@
+/* Per device. Reserved blocks are kept for the next launch until they are trimmed. */
+#include "cuda/graph/graph_memory.h"
+
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "hardware/cards.h"
+#include "hardware/export.h"
+
+typedef struct {
+    uint64_t used;
+    uint64_t used_high;
+    uint64_t reserved;
+    uint64_t reserved_high;
+} GraphMemory;
+
+static GraphMemory memories[MAX_CARDS];
+
+static void raise_to(uint64_t *high, uint64_t value) { *high = value > *high ? value : *high; }
+
+CUresult graph_memory_reserve(CUdevice device, uint64_t blocks) {
+    GraphMemory *memory = &memories[device];
+    uint64_t needed = round_up(memory->used, GRAPH_BLOCK) + blocks;
+    if (needed <= memory->reserved) {
+        return CUDA_SUCCESS;
+    }
+    CUresult result = device_charge(device, needed - memory->reserved);
+    if (result == CUDA_SUCCESS) {
+        memory->reserved = needed;
+        raise_to(&memory->reserved_high, needed);
+    }
+    return result;
+}
+
+void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept) {
+    GraphMemory *memory = &memories[device];
+    raise_to(&memory->used_high, memory->used + highest);
+    memory->used += kept;
+}
+
+void graph_memory_release(CUdevice device, uint64_t bytes) { memories[device].used -= bytes; }
+
+void graph_memory_trim(CUdevice device) {
+    GraphMemory *memory = &memories[device];
+    uint64_t kept = round_up(memory->used, GRAPH_BLOCK);
+    device_release(device, memory->reserved - kept);
+    memory->reserved = kept;
+}
+
+EXPORTED CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    ENTER();
+    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    graph_memory_trim(device);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+    ENTER();
+    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    REQUIRE(value != NULL && attr <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, CUDA_ERROR_INVALID_VALUE);
+    const GraphMemory *memory = &memories[device];
+    const uint64_t values[] = {memory->used, memory->used_high, memory->reserved, memory->reserved_high};
+    *(cuuint64_t *)value = values[attr];
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* The only value allowed is 0: it resets a peak to the current value. */
+EXPORTED CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+    ENTER();
+    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    REQUIRE(value != NULL && *(const cuuint64_t *)value == 0, CUDA_ERROR_INVALID_VALUE);
+    GraphMemory *memory = &memories[device];
+    if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
+        memory->used_high = memory->used;
+        LEAVE(CUDA_SUCCESS);
+    }
+    REQUIRE(attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, CUDA_ERROR_INVALID_VALUE);
+    memory->reserved_high = memory->reserved;
+    LEAVE(CUDA_SUCCESS);
+}

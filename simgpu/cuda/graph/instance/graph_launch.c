@@ -1,0 +1,54 @@
+/* Launch of graph instances. The memory of an instance is reserved at its upload or its first launch. */
+#include "cuda/context/limits.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/graph/instance/instance_memory.h"
+#include "cuda/graph/instance/instances.h"
+#include "cuda/memory/allocation_free.h"
+#include "cuda/stream/stream.h"
+#include "hardware/export.h"
+
+EXPORTED CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
+    (void)hStream;
+    ENTER();
+    REQUIRE(instance_exists(hGraphExec), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(instance_reserve(hGraphExec));
+}
+
+/* Runs the nodes in turn. Only allocations that outlive the launch get an entry in the table. */
+static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; result == CUDA_SUCCESS && i < exec->count; i++) {
+        const struct CUgraphNode_st *step = &exec->steps[i];
+        *duration_ns += step->duration_ns;
+        result = context_make_heap(context, step->uses_heap);
+        if (result != CUDA_SUCCESS) {
+            return result;
+        }
+        if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired) {
+            result = instance_keep_allocation(step, context);
+        } else if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !step->paired) {
+            Allocation *found = allocation_at(step->address);
+            result = found != NULL ? allocation_free(found) : CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return result;
+}
+
+EXPORTED CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
+    uint64_t duration_ns = 0;
+    ENTER();
+    CUcontext context = stream_context(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(capture_of(hStream) == NULL, CUDA_ERROR_NOT_SUPPORTED); /* child graphs are not simulated */
+    REQUIRE(instance_exists(hGraphExec), CUDA_ERROR_INVALID_VALUE);
+    if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
+        instance_free_outstanding(hGraphExec);
+    }
+    REQUIRE(!instance_has_outstanding(hGraphExec), CUDA_ERROR_INVALID_VALUE);
+    CUresult result = instance_reserve(hGraphExec);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    instance_count_use(hGraphExec);
+    result = run(hGraphExec, context, &duration_ns);
+    LEAVE(result == CUDA_SUCCESS ? stream_run(hStream, duration_ns) : result);
+}

@@ -1,0 +1,146 @@
+#include "cuda/graph/instance/instances.h"
+
+#include "cuda/context/context.h"
+#include "cuda/context/local_memory.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/instance/instance_memory.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+#define KNOWN_FLAGS                                                                         \
+    (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
+     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+
+static CUgraphExec instances;
+
+bool instance_exists(CUgraphExec exec) {
+    CUgraphExec each = instances;
+    while (each != NULL && each != exec) {
+        each = each->next;
+    }
+    return each != NULL;
+}
+
+void instances_forget(CUgraph graph) {
+    for (CUgraphExec each = instances; each != NULL; each = each->next) {
+        each->graph = each->graph == graph ? NULL : each->graph;
+    }
+}
+
+/* A graph that allocates has at most one instance at a time (result as measured on an H200, driver 580). */
+static bool may_have_another(CUgraph graph) {
+    CUgraphExec each = instances;
+    while (each != NULL && each->graph != graph) {
+        each = each->next;
+    }
+    return each == NULL || !graph_allocates(graph);
+}
+
+static size_t count_nodes(CUgraph graph) {
+    size_t count = 0;
+    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
+        count++;
+    }
+    return count;
+}
+
+static CUgraphExec copy(CUgraph graph) {
+    CUgraphExec made = calloc(1, sizeof *made);
+    size_t count = count_nodes(graph);
+    struct CUgraphNode_st *steps = calloc(count + 1, sizeof *steps);
+    if (made == NULL || steps == NULL) {
+        free(made);
+        free(steps);
+        return NULL;
+    }
+    made->steps = steps;
+    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
+        steps[made->count++] = *node;
+    }
+    return made;
+}
+
+static void destroy(CUgraphExec exec) {
+    free(exec->steps);
+    free(exec);
+}
+
+/* Charges the local memory of the instance's kernels. */
+static CUresult grow_local_memory(const struct CUgraphExec_st *exec) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
+        if (exec->steps[i].type == CU_GRAPH_NODE_TYPE_KERNEL) {
+            result = local_grow(context, exec->steps[i].local);
+        }
+    }
+    return exec->count > 0 ? result : CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
+    REQUIRE(out != NULL && graph_exists(graph) && (flags & ~(unsigned long long)KNOWN_FLAGS) == 0,
+            CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(may_have_another(graph), CUDA_ERROR_NOT_SUPPORTED);
+    CUgraphExec made = copy(graph);
+    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    made->graph = graph;
+    made->flags = flags;
+    CUresult result = grow_local_memory(made);
+    if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
+        result = instance_reserve(made);
+    }
+    if (result != CUDA_SUCCESS) {
+        destroy(made);
+        LEAVE(result);
+    }
+    made->next = instances;
+    instances = made;
+    *out = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
+    ENTER();
+    REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
+    return instantiate(phGraphExec, hGraph, flags);
+}
+
+EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                               CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+    ENTER();
+    REQUIRE(instantiateParams != NULL, CUDA_ERROR_INVALID_VALUE);
+    CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags);
+    instantiateParams->hErrNode_out = NULL;
+    instantiateParams->result_out =
+        result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return result;
+}
+
+/* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
+EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                                        char *logBuffer, size_t bufferSize) {
+    (void)phErrorNode; /* set only when an instantiation fails */
+    (void)logBuffer;
+    (void)bufferSize;
+    ENTER();
+    return instantiate(phGraphExec, hGraph, 0);
+}
+/* NOLINTEND(readability-non-const-parameter) */
+
+EXPORTED CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                                     char *logBuffer, size_t bufferSize) {
+    return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+EXPORTED CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+    ENTER();
+    CUgraphExec *link = &instances;
+    while (*link != NULL && *link != hGraphExec) {
+        link = &(*link)->next;
+    }
+    REQUIRE(hGraphExec != NULL && *link != NULL, CUDA_ERROR_INVALID_VALUE);
+    *link = hGraphExec->next;
+    destroy(hGraphExec);
+    LEAVE(CUDA_SUCCESS);
+}

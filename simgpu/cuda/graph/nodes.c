@@ -1,0 +1,213 @@
+/* Simulated kinds of nodes: empty, kernel, allocation and free. */
+#include "cuda/graph/nodes.h"
+
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/graph.h"
+#include "cuda/module/module.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
+
+static CUgraphNode next_allocation(CUgraphNode node) {
+    while (node != NULL && node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        node = node->next;
+    }
+    return node;
+}
+
+/* The last allocation at the address, freed or not; NULL when there is none. */
+static CUgraphNode last_allocation_at(CUgraph graph, CUdeviceptr address) {
+    CUgraphNode found = NULL;
+    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+        found = each->address == address ? each : found;
+    }
+    return found;
+}
+
+/* The end of an allocation that overlaps the range and is not freed; 0 when there is none. */
+static CUdeviceptr overlapped_end(CUgraph graph, CUdeviceptr address, uint64_t size) {
+    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+        CUdeviceptr end = each->address + round_up(each->size, SMALL_UNIT);
+        if (!each->paired && address < end && each->address < address + size) {
+            return end;
+        }
+    }
+    return 0;
+}
+
+/* The lowest free address of the graph. Memory that an earlier node frees is used again (measured on an H200, driver
+ * 580). */
+static CUdeviceptr free_address(CUgraph graph, uint64_t size) {
+    CUdeviceptr address = graph->addresses;
+    CUdeviceptr end;
+    while ((end = overlapped_end(graph, address, size)) != 0) {
+        address = end;
+    }
+    return address;
+}
+
+static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
+    const CUmemPoolProps *wanted = &parameters->poolProps;
+    if (!graph_exists(graph) || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        device_at(wanted->location.id) == NULL || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+        parameters->bytesize == 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    parameters->dptr = free_address(graph, parameters->bytesize);
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                                  .address = parameters->dptr,
+                                  .size = parameters->bytesize,
+                                  .device = wanted->location.id,
+                                  .allocation = *parameters};
+    return graph_add(out, graph, &node);
+}
+
+/* The memory is allocated by this graph and not freed yet, or it is allocated by another graph. */
+static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
+    if (!graph_exists(graph) || !graph_has_addresses(address)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    CUgraphNode allocated = last_allocation_at(graph, address);
+    if (allocated != NULL && allocated->paired) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
+    if (allocated != NULL) {
+        node.paired = true;
+        node.size = allocated->size;
+        node.device = allocated->device;
+    }
+    CUresult result = graph_add(out, graph, &node);
+    if (result == CUDA_SUCCESS && allocated != NULL) {
+        allocated->paired = true;
+    }
+    return result;
+}
+
+static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+    const struct CUfunc_st *function = kernel->func != NULL ? kernel->func : (const struct CUfunc_st *)kernel->kern;
+    if (function == NULL) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
+                                  .kernel = *kernel,
+                                  .duration_ns = function->duration_ns,
+                                  .local = function->local,
+                                  .uses_heap = function->uses_heap};
+    return graph_add(out, graph, &node);
+}
+
+CUresult graph_add_kernel(CUgraph graph, CUfunction function) {
+    CUgraphNode node;
+    return add_kernel(&node, graph, &(CUDA_KERNEL_NODE_PARAMS){.func = function});
+}
+
+CUresult graph_add_allocation(CUgraph graph, CUdevice device, uint64_t size, CUdeviceptr *address) {
+    CUgraphNode node;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters = {
+        .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}},
+        .bytesize = size,
+    };
+    CUresult result = add_allocation(&node, graph, &parameters);
+    *address = parameters.dptr;
+    return result;
+}
+
+CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
+    CUgraphNode node;
+    return add_free(&node, graph, address);
+}
+
+EXPORTED CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                         size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
+}
+
+EXPORTED CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                        size_t numDependencies, CUdeviceptr dptr) {
+    ENTER();
+    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_free(phGraphNode, hGraph, dptr));
+}
+
+EXPORTED CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                      size_t numDependencies) {
+    ENTER();
+    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY}));
+}
+
+EXPORTED CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                          size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_kernel(phGraphNode, hGraph, nodeParams));
+}
+
+EXPORTED CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                       size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func}));
+}
+
+static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *parameters) {
+    switch ((int)parameters->type) {
+        case CU_GRAPH_NODE_TYPE_EMPTY:
+            return graph_add(out, graph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            return add_kernel(
+                out, graph,
+                &(CUDA_KERNEL_NODE_PARAMS){.func = parameters->kernel.func, .kern = parameters->kernel.kern});
+        case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+            return add_allocation(out, graph, (CUDA_MEM_ALLOC_NODE_PARAMS *)&parameters->alloc);
+        case CU_GRAPH_NODE_TYPE_MEM_FREE:
+            return add_free(out, graph, parameters->free.dptr);
+        default:
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+EXPORTED CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                 size_t numDependencies, CUgraphNodeParams *nodeParams) {
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add(phGraphNode, hGraph, nodeParams));
+}
+
+EXPORTED CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                    const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                    CUgraphNodeParams *nodeParams) {
+    (void)dependencyData;
+    ENTER();
+    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(add(phGraphNode, hGraph, nodeParams));
+}
+
+EXPORTED CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+    ENTER();
+    REQUIRE(hNode != NULL && nodeParams != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_KERNEL, CUDA_ERROR_INVALID_VALUE);
+    *nodeParams = hNode->kernel;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+    ENTER();
+    REQUIRE(hNode != NULL && params_out != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_ERROR_INVALID_VALUE);
+    *params_out = hNode->allocation;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+    ENTER();
+    REQUIRE(hNode != NULL && dptr_out != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_INVALID_VALUE);
+    *dptr_out = hNode->address;
+    LEAVE(CUDA_SUCCESS);
+}

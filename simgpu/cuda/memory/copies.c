@@ -1,0 +1,138 @@
+/* Copies and fills: device addresses are checked, and no byte is copied. */
+#include "cuda/allocation/allocation.h"
+#include "cuda/context/context.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/queue/stream_waits.h"
+#include "cuda/vmm/addresses.h"
+#include "hardware/export.h"
+
+static bool is_valid_range(CUdeviceptr address, size_t size) {
+    const Allocation *found = allocation_holding(address);
+    if (found == NULL) {
+        return mapping_holds(address, size);
+    }
+    return size <= found->size - (address - found->address);
+}
+
+/* Ends a call that uses a device range. */
+static CUresult touch(CUdeviceptr address, size_t size) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(size == 0 || is_valid_range(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUresult touch_both(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    REQUIRE(size == 0 || is_valid_range(from, size), CUDA_ERROR_INVALID_VALUE);
+    return touch(to, size);
+}
+
+/* An address that is no memory of CUDA's is the host's, as far as this driver knows. */
+static bool may_copy(CUdeviceptr address, size_t size) {
+    return is_valid_range(address, size) || (address != 0 && allocation_holding(address) == NULL);
+}
+
+static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(size == 0 || (may_copy(to, size) && may_copy(from, size)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORTED CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    ENTER();
+    stream_waits_await_open();
+    return copy_any(dst, src, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
+    return copy_any(dst, src, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
+    ENTER();
+    stream_waits_await_open();
+    REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    return touch(dstDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+    ENTER();
+    stream_waits_await_open();
+    REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    return touch(srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    ENTER();
+    return touch_both(dstDevice, srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
+    REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    return touch(dstDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
+    stream_waits_await_open();
+    REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    return touch(srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                       CUstream hStream) {
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
+        LEAVE(result);
+    }
+    return touch_both(dstDevice, srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
+    (void)uc;
+    ENTER();
+    return touch(dstDevice, N);
+}
+
+EXPORTED CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
+    (void)ui;
+    ENTER();
+    return touch(dstDevice, N * sizeof ui);
+}
+
+EXPORTED CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
+    (void)uc;
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
+        LEAVE(result);
+    }
+    return touch(dstDevice, N);
+}
+
+EXPORTED CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
+    (void)ui;
+    CUresult result;
+    ENTER();
+    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
+        LEAVE(result);
+    }
+    return touch(dstDevice, N * sizeof ui);
+}

@@ -1,0 +1,242 @@
+/* cuMemAlloc and its siblings, and host memory.
+ *
+ * Device addresses are made up: no byte is behind them. An allocation of up to 1 MiB shares pages of 2 MiB with others,
+ * a larger one is rounded up to pages. So totals agree with those of a real card. */
+#include "cuda/memory/memory.h"
+
+#include "cuda/allocation/allocation.h"
+#include "cuda/allocation/pages.h"
+#include "cuda/context/context.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/memory/allocation_free.h"
+#include "cuda/pool/pool.h"
+#include "cuda/queue/stream_waits.h"
+#include "cuda/vmm/addresses.h"
+#include "hardware/export.h"
+#include "hardware/units.h"
+#include "ledger/accounts.h"
+
+#include <sys/mman.h>
+
+#define SMALL_LIMIT MIB
+#define PITCH       512
+
+CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size, bool for_arrays) {
+    Card card;
+    if (size > UINT64_C(1) << 50) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (!device_card(context->device, &card)) {
+        return CUDA_ERROR_UNKNOWN; /* even when a page has room */
+    }
+    Allocation made = {.size = size,
+                       .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL,
+                       .context = context,
+                       .device = context->device};
+    made.charged = round_up(size, made.kind == KIND_DEVICE ? PAGE : SMALL_UNIT);
+    CUresult result = made.kind == KIND_DEVICE ? device_charge(context->device, made.charged)
+                                               : pages_take(context->device, made.charged, for_arrays, &made.address);
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    result = allocation_add(made, address);
+    if (result != CUDA_SUCCESS) {
+        allocation_give_back(&made);
+    }
+    return result;
+}
+
+EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+    CUcontext context;
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(dptr != NULL && bytesize > 0, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(memory_allocate(context, dptr, bytesize, false));
+}
+
+EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                                     unsigned int ElementSizeBytes) {
+    CUcontext context;
+    size_t bytes;
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    CUresult result = context_current(&context);
+    size_t pitch = round_up(WidthInBytes, PITCH);
+    bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(dptr != NULL && pPitch != NULL && element && pitch > 0 && Height > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(!__builtin_mul_overflow(pitch, Height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    *pPitch = pitch;
+    LEAVE(memory_allocate(context, dptr, bytes, false));
+}
+
+EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
+    ENTER();
+    stream_waits_await_open();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    Allocation *found = allocation_at(dptr);
+    if (dptr == 0) {
+        LEAVE(CUDA_SUCCESS);
+    }
+    REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
+    bool of_pool = found->kind == KIND_POOL;
+    CUdevice device = found->device;
+    CUresult result = allocation_free(found);
+    if (of_pool) {
+        pools_trim(device); /* cuMemFree waits for the device: it is a synchronization */
+    }
+    LEAVE(result);
+}
+
+static void *map_host(size_t size) {
+    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
+
+static CUresult allocate_host(CUdeviceptr *out, size_t size, Kind kind) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(out != NULL && size > 0, CUDA_ERROR_INVALID_VALUE);
+    void *mapped = map_host(size);
+    REQUIRE(mapped != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    Allocation made = {.address = (uintptr_t)mapped, .size = size, .kind = kind, .context = context};
+    LEAVE(allocation_add(made, out));
+}
+
+/* Managed memory is charged to a card when a kernel there touches it; no simulated kernel does. */
+EXPORTED CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
+    return allocate_host(dptr, bytesize, KIND_MANAGED);
+}
+
+EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+    CUdeviceptr address = 0;
+    (void)Flags;
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    REQUIRE(pp != NULL, CUDA_ERROR_INVALID_VALUE);
+    CUresult result = allocate_host(&address, bytesize, KIND_HOST);
+    if (result == CUDA_SUCCESS) {
+        *pp = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
+    }
+    return result;
+}
+
+EXPORTED CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+
+EXPORTED CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
+    (void)Flags;
+    ENTER();
+    REQUIRE(pdptr != NULL && allocation_at((uintptr_t)p) != NULL, CUDA_ERROR_INVALID_VALUE);
+    *pdptr = (uintptr_t)p;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemFreeHost(void *p) {
+    ENTER();
+    stream_waits_await_open();
+    Allocation *found = allocation_at((uintptr_t)p);
+    REQUIRE(found != NULL && found->kind == KIND_HOST, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(allocation_free(found));
+}
+
+EXPORTED CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
+    (void)Flags;
+    ENTER();
+    LEAVE(p != NULL && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORTED CUresult cuMemHostUnregister(void *p) {
+    ENTER();
+    LEAVE(p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}
+
+EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+    CUcontext context;
+    Card card;
+    ENTER();
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(free != NULL && total != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_card(context->device, &card), CUDA_ERROR_UNKNOWN);
+    uint64_t used = ledger_used(card.uuid);
+    *total = card.memory - card.reserved;
+    *free = used < *total ? *total - used : 0;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create.
+ * NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
+EXPORTED CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
+    (void)free;
+    (void)total;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+EXPORTED CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
+    (void)dptr;
+    (void)bytesize;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+/* NOLINTEND(readability-non-const-parameter) */
+
+EXPORTED CUresult cuMemFree(CUdeviceptr_v1 dptr) {
+    (void)dptr;
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+EXPORTED CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
+    ENTER();
+    const Allocation *found = allocation_holding(dptr);
+    REQUIRE(found != NULL, CUDA_ERROR_NOT_FOUND);
+    if (pbase != NULL) {
+        *pbase = found->address;
+    }
+    if (psize != NULL) {
+        *psize = found->size;
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Memory that this driver does not know has no type; it is the host's, and not pinned. */
+static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const Allocation *found) {
+    REQUIRE(type != NULL && (found != NULL || mapping_holds(ptr, 1)), CUDA_ERROR_INVALID_VALUE);
+    *type = found != NULL && found->kind == KIND_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Needs no current context, as on a real card. Only some attributes are simulated. */
+EXPORTED CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+    ENTER();
+    const Allocation *found = allocation_holding(ptr);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+        return get_memory_type(data, ptr, found);
+    }
+    REQUIRE(data != NULL && found != NULL, CUDA_ERROR_INVALID_VALUE);
+    switch ((int)attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+            *(CUcontext *)data = found->context;
+            LEAVE(CUDA_SUCCESS);
+        case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+            *(int *)data = found->device;
+            LEAVE(CUDA_SUCCESS);
+        case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+            *(CUmemoryPool *)data = found->pool;
+            LEAVE(CUDA_SUCCESS);
+        default:
+            LEAVE(CUDA_ERROR_INVALID_VALUE);
+    }
+}

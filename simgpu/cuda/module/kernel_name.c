@@ -1,0 +1,42 @@
+#include "cuda/module/kernel_name.h"
+
+#include "hardware/units.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_US  10
+#define PREFIX      "local"
+#define LOCAL_UNIT  16
+#define HEAP_PREFIX "heap"
+#define LOOP_PREFIX "loop"
+#define LAZY_PREFIX "lazy"
+#define LOADING_NS  2000000
+
+static uint64_t number_at_end(const char *name, uint64_t without) {
+    size_t digits = strlen(name);
+    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
+        digits--;
+    }
+    return name[digits] == '\0' ? without : strtoull(name + digits, NULL, 10);
+}
+
+uint64_t kernel_iteration_ns(const char *name) {
+    bool loops = strncmp(name, LOOP_PREFIX, sizeof LOOP_PREFIX - 1) == 0;
+    return loops ? number_at_end(name, 0) : 0;
+}
+
+uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAULT_US) * 1000; }
+
+uint64_t kernel_loading_ns(const char *name) {
+    return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? LOADING_NS : 0;
+}
+
+bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
+
+uint64_t kernel_local_bytes(const char *name) {
+    bool named = strncmp(name, PREFIX, sizeof PREFIX - 1) == 0;
+    return named ? round_up(strtoull(name + sizeof PREFIX - 1, NULL, 10), LOCAL_UNIT) : 0;
+}

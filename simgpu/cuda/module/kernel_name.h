@@ -1,0 +1,22 @@
+/* What a kernel's name says about it: simulated kernels have no code. */
+#ifndef SIMGPU_CUDA_MODULE_KERNEL_NAME_H
+#define SIMGPU_CUDA_MODULE_KERNEL_NAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ns of one iteration of a kernel whose first parameter is the number of iterations: the number at the end of a name
+ * that begins with "loop", "loop_1000" for 1 us; 0 for other kernels. */
+uint64_t kernel_iteration_ns(const char *name);
+/* ns of work: the number of microseconds at the end of the name, "busy_250" for 250 us; 10 us without a number. */
+uint64_t kernel_duration_ns(const char *name);
+/* ns of more work in the first launch, for which the driver loads the kernel: 2 ms of one whose name begins with
+ * "lazy", as measured (0.6 to 3 ms); 0 for other kernels. */
+uint64_t kernel_loading_ns(const char *name);
+/* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;
+ * 0 without it. */
+uint64_t kernel_local_bytes(const char *name);
+/* Whether it calls malloc: "heap" at the start of the name. */
+bool kernel_uses_heap(const char *name);
+
+#endif

@@ -1,0 +1,167 @@
+/* Each module is charged as the line of the context's card says. */
+#include "cuda/module/module.h"
+
+#include "cuda/context/context.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/module/kernel_name.h"
+#include "cuda/queue/stream_waits.h"
+#include "hardware/export.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static CUmodule modules;
+
+CUfunction function_named(CUfunction *list, const char *name) {
+    for (CUfunction each = *list; each != NULL; each = each->next) {
+        if (strcmp(each->name, name) == 0) {
+            return each;
+        }
+    }
+    CUfunction made = calloc(1, sizeof *made);
+    if (made != NULL) {
+        *made = (struct CUfunc_st){
+            .next = *list,
+            .duration_ns = kernel_duration_ns(name),
+            .iteration_ns = kernel_iteration_ns(name),
+            .loading_ns = kernel_loading_ns(name),
+            .local = kernel_local_bytes(name),
+            .uses_heap = kernel_uses_heap(name),
+        };
+        (void)snprintf(made->name, sizeof made->name, "%s", name);
+        *list = made;
+    }
+    return made;
+}
+
+void functions_free(CUfunction *list) {
+    while (*list != NULL) {
+        CUfunction gone = *list;
+        *list = gone->next;
+        free(gone);
+    }
+}
+
+CUresult module_load(CUmodule *out, CUlibrary library) {
+    Card card;
+    CUcontext context;
+    CUresult result = context_current(&context);
+    if (result == CUDA_SUCCESS && !device_card(context->device, &card)) {
+        result = CUDA_ERROR_UNKNOWN;
+    }
+    if (result == CUDA_SUCCESS) {
+        result = device_charge(context->device, card.module);
+    }
+    if (result != CUDA_SUCCESS) {
+        return result;
+    }
+    CUmodule made = malloc(sizeof *made);
+    if (made == NULL) {
+        device_release(context->device, card.module);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (struct CUmod_st){.next = modules, .context = context, .library = library, .charged = card.module};
+    modules = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
+CUmodule module_of(CUlibrary library, CUcontext context) {
+    CUmodule module = modules;
+    while (module != NULL && (module->library != library || module->context != context)) {
+        module = module->next;
+    }
+    return module;
+}
+
+/* Unlinks and frees the module; `link` then points to the next one. */
+static void drop(CUmodule *link) {
+    CUmodule gone = *link;
+    *link = gone->next;
+    device_release(gone->context->device, gone->charged);
+    functions_free(&gone->functions);
+    free(gone);
+}
+
+/* Drops the modules of a context or of a library; the other argument is NULL. */
+static void drop_all(CUcontext context, CUlibrary library) {
+    for (CUmodule *link = &modules; *link != NULL;) {
+        if ((*link)->context == context || (library != NULL && (*link)->library == library)) {
+            drop(link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}
+
+void modules_unload_of(CUlibrary library) { drop_all(NULL, library); }
+
+void modules_free_of(CUcontext context) { drop_all(context, NULL); }
+
+/* Only the text of PTX is read. */
+static bool text_uses_heap(const char *text) {
+    return strncmp(text, ".version", sizeof ".version" - 1) == 0 && strstr(text, "malloc") != NULL;
+}
+
+static CUresult load(CUmodule *module, const void *image) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
+    stream_waits_await_open();
+    result = module_load(module, NULL);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    (*module)->uses_heap = text_uses_heap(image);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuModuleLoad(CUmodule *module, const char *fname) {
+    ENTER();
+    return load(module, fname);
+}
+
+EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    ENTER();
+    return load(module, image);
+}
+
+/* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
+EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                                     CUjit_option *options, void **optionValues) {
+    (void)numOptions;
+    (void)options;
+    (void)optionValues;
+    ENTER();
+    return load(module, image);
+}
+/* NOLINTEND(readability-non-const-parameter) */
+
+EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
+    ENTER();
+    return load(module, fatCubin);
+}
+
+EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
+    ENTER();
+    stream_waits_await_open();
+    for (CUmodule *link = &modules; *link != NULL; link = &(*link)->next) {
+        if (*link == hmod) {
+            drop(link);
+            LEAVE(CUDA_SUCCESS);
+        }
+    }
+    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+}
+
+EXPORTED CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+    ENTER();
+    REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
+    *hfunc = function_named(&hmod->functions, name);
+    REQUIRE(*hfunc != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    (*hfunc)->uses_heap |= hmod->uses_heap;
+    LEAVE(CUDA_SUCCESS);
+}

@@ -1,0 +1,158 @@
+/* What exported pointers hold of a pool (measured on an H200, driver 580).
+ *
+ * The blocks of an exported pointer are held by the exporter's handle of the pool, by each open descriptor of the pool,
+ * and by the handle of each importer that imported the pointer, until those are gone. A handle of an importer that is
+ * destroyed while imported pointers are not freed holds the blocks until the importer's end.
+ *
+ * Once the allocation is freed and the pool trimmed, the blocks stay on the card but NVML counts them with no process.
+ * A later allocation at the same addresses is other memory; when it is exported, it replaces the blocks held before.
+ *
+ * Here each export has blocks of its own, as far as the pool has blocks that belong to no other export. */
+#include "cuda/pool/exports.h"
+
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/pool/pool_state.h"
+#include "hardware/units.h"
+
+#include <stdlib.h>
+
+typedef struct PoolExport {
+    struct PoolExport *next;
+    uint64_t shared_id;
+    uint64_t bytes;
+    CUdeviceptr address; /* of the allocation */
+    uint64_t size;
+    bool reserved; /* part of what the exporter's pool reserved, and attributed to the exporter */
+    bool held;     /* by the handle of the pool */
+} PoolExport;
+
+uint64_t pool_exports_reserved(const struct CUmemPoolHandle_st *pool) {
+    uint64_t sum = 0;
+    for (const PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        sum += each->reserved ? each->bytes : 0;
+    }
+    return sum;
+}
+
+static PoolExport *export_of(CUmemoryPool pool, const Allocation *allocation) {
+    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        if (each->address == allocation->address && each->size == allocation->size) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static PoolExport *add(CUmemoryPool pool, PoolExport wanted) {
+    PoolExport *made = malloc(sizeof *made);
+    if (made != NULL) {
+        *made = wanted;
+        made->next = pool->exports;
+        pool->exports = made;
+    }
+    return made;
+}
+
+static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one : other; }
+
+static uint64_t greater(uint64_t one, uint64_t other) { return one > other ? one : other; }
+
+/* Bytes of the blocks that the export has in common with the range. */
+static uint64_t common_bytes(const PoolExport *each, CUdeviceptr address, uint64_t size) {
+    uint64_t begin = greater(each->address / POOL_BLOCK, address / POOL_BLOCK);
+    uint64_t end = lesser((each->address + each->size - 1) / POOL_BLOCK, (address + size - 1) / POOL_BLOCK);
+    return end < begin ? 0 : (end - begin + 1) * POOL_BLOCK;
+}
+
+/* A new export replaces the memory that exports of freed allocations keep in the same blocks. */
+static void replace(CUmemoryPool pool, const Allocation *by) {
+    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        if (!each->reserved) {
+            each->bytes -= lesser(each->bytes, common_bytes(each, by->address, by->size));
+            shared_memory_shrink(each->shared_id, each->bytes);
+        }
+    }
+}
+
+static CUresult make(CUmemoryPool pool, const Allocation *allocation, uint64_t *shared_id) {
+    SharedMemory held;
+    uint64_t left = pool->reserved - pool_exports_reserved(pool);
+    uint64_t wanted = round_up(allocation->size, POOL_BLOCK);
+    PoolExport made = {.address = allocation->address, .size = allocation->size, .reserved = true, .held = true};
+    made.bytes = lesser(wanted, left);
+    replace(pool, allocation);
+    made.shared_id = shared_memory_create(device_at(pool->device)->uuid, made.bytes, pool->shared_id);
+    if (made.shared_id == 0 || !shared_memory_hold(made.shared_id, UNATTRIBUTED, &held) || add(pool, made) == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *shared_id = made.shared_id;
+    return CUDA_SUCCESS;
+}
+
+/* An allocation at the same address as the freed one: the shared memory stands for the new allocation. */
+static void renew(CUmemoryPool pool, PoolExport *each) {
+    SharedMemory held;
+    if (!each->reserved && shared_memory_hold(each->shared_id, ATTRIBUTED, &held)) {
+        device_release(pool->device, each->bytes);
+        each->reserved = true;
+    }
+}
+
+CUresult pool_export_add(CUmemoryPool pool, const Allocation *allocation, uint64_t *shared_id) {
+    PoolExport *known = export_of(pool, allocation);
+    if (known == NULL) {
+        return make(pool, allocation, shared_id);
+    }
+    renew(pool, known);
+    *shared_id = known->shared_id;
+    return CUDA_SUCCESS;
+}
+
+CUresult pool_export_import(CUmemoryPool pool, uint64_t shared_id) {
+    SharedMemory held;
+    for (const PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        if (each->shared_id == shared_id) {
+            return CUDA_SUCCESS;
+        }
+    }
+    if (!shared_memory_hold(shared_id, UNATTRIBUTED, &held)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return add(pool, (PoolExport){.shared_id = shared_id, .held = true}) != NULL ? CUDA_SUCCESS
+                                                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static bool is_freed(CUmemoryPool pool, const PoolExport *each) {
+    const Allocation *found = allocation_at(each->address);
+    return pool->used == 0 || found == NULL || found->kind != KIND_POOL || found->pool != pool;
+}
+
+uint64_t pool_exports_unreserve(CUmemoryPool pool, uint64_t most) {
+    uint64_t hidden = 0;
+    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        if (each->reserved && each->bytes <= most - hidden && is_freed(pool, each)) {
+            each->reserved = false;
+            hidden += each->bytes;
+            shared_memory_drop(each->shared_id, ATTRIBUTED);
+        }
+    }
+    return hidden;
+}
+
+void pool_exports_drop(CUmemoryPool pool) {
+    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+        if (each->held) {
+            shared_memory_drop(each->shared_id, UNATTRIBUTED);
+        }
+        each->held = false;
+    }
+}
+
+void pool_exports_free(CUmemoryPool pool) {
+    while (pool->exports != NULL) {
+        PoolExport *first = pool->exports;
+        pool->exports = first->next;
+        free(first);
+    }
+}

@@ -1,0 +1,83 @@
+/* Attributes of pools, and the devices that may access their memory. */
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/pool/pool.h"
+#include "hardware/export.h"
+
+/* The field of a 64-bit attribute; NULL for the reuse switches, which are ints and have no effect here. */
+static uint64_t *field_of(CUmemoryPool pool, CUmemPool_attribute attr) {
+    switch ((int)attr) {
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            return &pool->threshold;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+            return &pool->reserved;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+            return &pool->reserved_high;
+        case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+            return &pool->used;
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            return &pool->used_high;
+        default:
+            return NULL;
+    }
+}
+
+EXPORTED CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+    ENTER();
+    CUresult forbidden = capture_forbids();
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    REQUIRE(pool != NULL && value != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
+    const uint64_t *field = field_of(pool, attr);
+    if (field != NULL) {
+        *(cuuint64_t *)value = *field;
+    } else {
+        *(int *)value = 1;
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* A peak can be set to 0 only, which resets it to the current value. */
+static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *field, uint64_t value) {
+    switch ((int)attr) {
+        case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+            *field = value;
+            return CUDA_SUCCESS;
+        case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+        case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+            *field = attr == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
+            return value == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+EXPORTED CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+    ENTER();
+    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
+    uint64_t *field = field_of(pool, attr);
+    LEAVE(field == NULL ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value));
+}
+
+/* The memory's own device always has access. */
+EXPORTED CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+    ENTER();
+    REQUIRE(pool != NULL && (map != NULL || count == 0), CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++) {
+        REQUIRE(map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(device_at(map[i].location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+        bool revoked = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == pool->device;
+        REQUIRE(!revoked, CUDA_ERROR_INVALID_VALUE);
+        pool->access[map[i].location.id] = map[i].flags;
+    }
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+    ENTER();
+    REQUIRE(flags != NULL && memPool != NULL && location != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(location->id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    *flags = location->id == memPool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : memPool->access[location->id];
+    LEAVE(CUDA_SUCCESS);
+}

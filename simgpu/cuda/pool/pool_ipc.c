@@ -1,0 +1,95 @@
+/* Pools that other processes open. NVML counts the memory that a pool reserved with the process that made the pool, and
+ * never with an importer. A descriptor or an import of the pool alone holds no memory (measured on an H200, driver
+ * 580); pool/exports.c says what exported pointers hold. */
+#include "cuda/allocation/allocation.h"
+#include "cuda/context/context.h"
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/pool/exports.h"
+#include "cuda/pool/pool.h"
+#include "hardware/export.h"
+
+#include <string.h>
+
+/* The content of an exported pointer. */
+typedef struct {
+    uint64_t pool_id;   /* id of the pool's shared memory */
+    uint64_t shared_id; /* id of the pointer's shared memory */
+    uint64_t origin;    /* address in the exporter */
+    uint64_t size;
+} Exported;
+
+_Static_assert(sizeof(Exported) <= sizeof(CUmemPoolPtrExportData), "the content fits");
+
+EXPORTED CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
+    ENTER();
+    REQUIRE(handle_out != NULL && pool != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(pool->exportable, CUDA_ERROR_INVALID_VALUE);
+    CUresult result = device_share(pool->device, 0, &pool->shared_id);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(shared_memory_export(pool->shared_id, handle_out));
+}
+
+EXPORTED CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+                                                     CUmemAllocationHandleType handleType, unsigned long long flags) {
+    SharedMemory shared;
+    Attribution attribution;
+    ENTER();
+    REQUIRE(pool_out != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    CUresult result = shared_memory_import((int)(intptr_t)handle, &attribution, &shared);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    CUmemoryPool made = pool_make(device_of_uuid(shared.uuid));
+    if (made == NULL) {
+        shared_memory_drop(shared.id, attribution);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    made->imported = true;
+    made->attribution = attribution;
+    made->shared_id = shared.id;
+    *pool_out = made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
+    ENTER();
+    const Allocation *found = allocation_at(ptr);
+    REQUIRE(shareData_out != NULL && found != NULL && found->kind == KIND_POOL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(found->pool->shared_id != 0, CUDA_ERROR_INVALID_VALUE);
+    Exported exported = {.pool_id = found->pool->shared_id, .origin = ptr, .size = found->size};
+    CUresult result = pool_export_add(found->pool, found, &exported.shared_id);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    memset(shareData_out, 0, sizeof *shareData_out);
+    memcpy(shareData_out, &exported, sizeof exported);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
+    Exported exported;
+    CUcontext context;
+    ENTER();
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(ptr_out != NULL && pool != NULL && shareData != NULL && pool->imported, CUDA_ERROR_INVALID_VALUE);
+    memcpy(&exported, shareData, sizeof exported);
+    REQUIRE(exported.pool_id == pool->shared_id, CUDA_ERROR_INVALID_VALUE);
+    const Allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);
+    if (known != NULL && known->pool == pool) {
+        *ptr_out = known->address;
+        LEAVE(CUDA_SUCCESS);
+    }
+    result = pool_export_import(pool, exported.shared_id);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    Allocation made = {.size = exported.size,
+                       .kind = KIND_POOL_IPC,
+                       .context = context,
+                       .pool = pool,
+                       .shared_id = exported.shared_id,
+                       .origin = exported.origin};
+    result = allocation_add(made, ptr_out);
+    pool->imports += result == CUDA_SUCCESS;
+    LEAVE(result);
+}

@@ -1,0 +1,25 @@
+/* Waits of streams for a value in memory (cuStreamWaitValue32), and writes of values (cuStreamWriteValue32). All
+ * streams of a context share one hardware channel here, as with CUDA_DEVICE_MAX_CONNECTIONS=1: a wait holds back all
+ * work that is launched later in the context. */
+#ifndef SIMGPU_CUDA_QUEUE_STREAM_WAITS_H
+#define SIMGPU_CUDA_QUEUE_STREAM_WAITS_H
+
+#include "cuda/context/context.h"
+
+#include <stdint.h>
+
+/* Sleeps, without the lock, until no work of the current context is held back: what driver functions do that block
+ * while a wait is closed (measured on an H200, driver 580). */
+void stream_waits_await_open(void);
+/* Sleeps, without the lock, while as many launches are held back as a hardware channel takes. */
+void stream_waits_await_room(CUcontext context);
+/* Holds back all later work of the context until the word is at least `value`, by a cyclic comparison. */
+CUresult stream_waits_add(CUcontext context, const uint32_t *word, uint32_t value);
+/* Stores `value` when the card has done all work and passed all waits that are in the context so far. */
+CUresult stream_waits_write(CUcontext context, uint32_t *word, uint32_t value);
+/* A launch goes to the context's channel. */
+void stream_waits_count_launch(CUcontext context);
+/* The context ends, and its waits with it. */
+void stream_waits_free(CUcontext context);
+
+#endif

@@ -1,0 +1,57 @@
+/* Kernel launches. */
+#include "cuda/context/limits.h"
+#include "cuda/context/local_memory.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/module/module.h"
+#include "cuda/stream/stream.h"
+#include "hardware/export.h"
+
+/* ns of work of a launch, with the loading of the kernel. */
+static uint64_t work_of(CUfunction function, void *const *parameters) {
+    bool loops = function->iteration_ns != 0 && parameters != NULL && parameters[0] != NULL;
+    uint64_t own = loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
+    uint64_t loading = function->loading_ns;
+    function->loading_ns = 0;
+    return own + loading;
+}
+
+static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
+    REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUresult result;
+    if (capture_takes_kernel(stream, function, &result)) {
+        LEAVE(result);
+    }
+    result = local_grow(stream_context(stream), function->local);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    result = context_make_heap(stream_context(stream), function->uses_heap);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(stream_run(stream, work_of(function, parameters)));
+}
+
+EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+    (void)sharedMemBytes;
+    (void)extra;
+    ENTER();
+    REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, hStream, kernelParams);
+}
+
+EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    (void)extra;
+    ENTER();
+    REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
+    return launch(f, config->hStream, kernelParams);
+}
+
+EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                            unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                            void **kernelParams) {
+    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                          kernelParams, NULL);
+}

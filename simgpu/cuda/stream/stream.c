@@ -1,0 +1,131 @@
+/* A kernel computes nothing. It keeps the card busy for its duration, after all earlier kernels of its context,
+ * whatever their streams. */
+#include "cuda/stream/stream.h"
+
+#include "cuda/context/context.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/pool/pool.h"
+#include "cuda/queue/context_queue.h"
+#include "cuda/queue/context_work.h"
+#include "cuda/queue/stream_state.h"
+#include "hardware/cards.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+void streams_free_of(CUcontext context) {
+    while (context->streams != NULL) {
+        CUstream gone = context->streams;
+        context->streams = gone->next;
+        free(gone);
+    }
+}
+
+CUcontext stream_context(CUstream stream) {
+    CUcontext context = NULL;
+    if (!stream_is_default(stream)) {
+        return stream->context;
+    }
+    return context_current(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
+    CUstream made = malloc(sizeof *made);
+    if (made == NULL) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
+    context->streams = made;
+    *out = made;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUstream *phStream, unsigned flags) {
+    CUcontext context;
+    CUresult result = context_current(&context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    REQUIRE(phStream != NULL && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
+    LEAVE(stream_make(phStream, context, flags));
+}
+
+EXPORTED CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+    ENTER();
+    return create(phStream, Flags);
+}
+
+EXPORTED CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+    (void)priority;
+    ENTER();
+    return create(phStream, flags);
+}
+
+EXPORTED CUresult cuStreamDestroy_v2(CUstream hStream) {
+    ENTER();
+    REQUIRE(!stream_is_default(hStream), CUDA_ERROR_INVALID_HANDLE);
+    struct CUstream_st **link = &hStream->context->streams;
+    while (*link != hStream) {
+        REQUIRE(*link != NULL, CUDA_ERROR_INVALID_HANDLE);
+        link = &(*link)->next;
+    }
+    *link = hStream->next;
+    free(hStream);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+
+EXPORTED CUresult cuStreamSynchronize(CUstream hStream) {
+    ENTER();
+    CUcontext context = stream_context(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    CUresult forbidden = capture_forbids_in(hStream);
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    CUdevice device = context->device;
+    queue_await(context->queue, *stream_position(hStream, context));
+    pools_trim(device);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuStreamQuery(CUstream hStream) {
+    ENTER();
+    CUcontext context = stream_context(hStream);
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    CUresult forbidden = capture_forbids_in(hStream);
+    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    bool passed = queue_passed(context->queue, *stream_position(hStream, context));
+    LEAVE(passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+}
+
+CUresult stream_run(CUstream stream, uint64_t duration_ns) {
+    Card card;
+    CUcontext context = stream_context(stream);
+    if (context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    if (!device_card(context->device, &card)) {
+        return CUDA_ERROR_UNKNOWN;
+    }
+    return context_add_work(context, duration_ns, stream_position(stream, context));
+}
+
+static CUresult get_context(CUstream stream, CUcontext *context) {
+    REQUIRE(context != NULL, CUDA_ERROR_INVALID_VALUE);
+    *context = stream_context(stream);
+    LEAVE(*context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+}
+
+EXPORTED CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+    ENTER();
+    return get_context(hStream, pctx);
+}
+
+/* Streams of a green context belong to the primary context here. */
+EXPORTED CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+    ENTER();
+    if (pGreenCtx != NULL) {
+        *pGreenCtx = NULL;
+    }
+    return get_context(hStream, pCtx);
+}

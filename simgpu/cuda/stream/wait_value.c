@@ -1,0 +1,33 @@
+#include "cuda/context/context.h"
+#include "cuda/driver/driver.h"
+#include "cuda/graph/capture.h"
+#include "cuda/queue/stream_waits.h"
+#include "cuda/stream/stream.h"
+#include "hardware/export.h"
+
+/* The arguments' error. `is_supported`: the simulated driver knows the flags. `*context`: the stream's. */
+static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUcontext *context) {
+    *context = stream_context(stream);
+    if (*context == NULL) {
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    return is_supported && addr != 0 ? capture_forbids_in(stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORTED CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    ENTER();
+    CUcontext context;
+    CUresult result = check(stream, addr, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    const uint32_t *word = (const uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
+    LEAVE(stream_waits_add(context, word, value));
+}
+
+EXPORTED CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+    ENTER();
+    CUcontext context;
+    CUresult result = check(stream, addr, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    uint32_t *word = (uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
+    LEAVE(stream_waits_write(context, word, value));
+}

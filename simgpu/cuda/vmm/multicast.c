@@ -1,0 +1,105 @@
+/* Multicast objects: handles that charge nothing themselves and keep the memory bound to them. They cannot be exported
+ * to other processes. The granularities are those documented for an H100; they were not measured. */
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/vmm/addresses.h"
+#include "cuda/vmm/multicast_bindings.h"
+#include "cuda/vmm/physical.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+#define RECOMMENDED (512 * MIB)
+
+static bool aligned(uint64_t value) { return value % PAGE == 0; }
+
+static bool properties_are_valid(const CUmulticastObjectProp *prop) {
+    return prop->numDevices > 0 && prop->flags == 0 && prop->size > 0;
+}
+
+EXPORTED CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
+                                            CUmulticastGranularity_flags option) {
+    ENTER();
+    REQUIRE(granularity != NULL && prop != NULL && prop->numDevices > 0, CUDA_ERROR_INVALID_VALUE);
+    *granularity = option == CU_MULTICAST_GRANULARITY_MINIMUM ? PAGE : RECOMMENDED;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
+    ENTER();
+    REQUIRE(mcHandle != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(properties_are_valid(prop) && aligned(prop->size), CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(prop->handleTypes == 0, CUDA_ERROR_NOT_SUPPORTED);
+    Multicast *multicast = calloc(1, sizeof *multicast);
+    Physical *made =
+        multicast == NULL ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, prop->size, 0);
+    if (made == NULL) {
+        free(multicast);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    multicast->wanted = prop->numDevices;
+    made->multicast = multicast;
+    *mcHandle = (uintptr_t)made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+static Physical *multicast_of(CUmemGenericAllocationHandle handle) {
+    Physical *found = physical_of(handle);
+    return found != NULL && found->multicast != NULL ? found : NULL;
+}
+
+EXPORTED CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
+    ENTER();
+    const Physical *object = multicast_of(mcHandle);
+    REQUIRE(object != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    Multicast *multicast = object->multicast;
+    bool full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
+    REQUIRE(!full && (multicast->added >> dev & 1) == 0, CUDA_ERROR_INVALID_VALUE);
+    multicast->added |= 1U << dev;
+    LEAVE(CUDA_SUCCESS);
+}
+
+/* Whether all devices were added, the memory is on one of them, and the range is free. */
+static bool may_bind(const Physical *object, const Physical *memory, uint64_t offset, uint64_t size) {
+    const Multicast *multicast = object->multicast;
+    CUdevice device = memory->properties.location.id;
+    bool complete = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
+    bool fits = size > 0 && offset <= object->size && size <= object->size - offset;
+    return complete && fits && (multicast->added >> device & 1) != 0 &&
+           !bindings_overlap(multicast, device, offset, size);
+}
+
+static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, Physical *memory, uint64_t memory_offset,
+                     uint64_t size) {
+    Physical *object = multicast_of(handle);
+    REQUIRE(object != NULL && memory != NULL && memory->multicast == NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(aligned(offset) && aligned(memory_offset) && aligned(size), CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(memory_offset <= memory->size && size <= memory->size - memory_offset, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(may_bind(object, memory, offset, size), CUDA_ERROR_INVALID_VALUE);
+    LEAVE(binding_add(object->multicast, offset, size, memory));
+}
+
+EXPORTED CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+                                     CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                                     unsigned long long flags) {
+    ENTER();
+    REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    return bind(mcHandle, mcOffset, physical_of(memHandle), memOffset, size);
+}
+
+EXPORTED CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
+                                      size_t size, unsigned long long flags) {
+    ENTER();
+    REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    return bind(mcHandle, mcOffset, physical_mapped(memptr, size), 0, size);
+}
+
+EXPORTED CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
+    ENTER();
+    const Physical *object = multicast_of(mcHandle);
+    REQUIRE(object != NULL, CUDA_ERROR_INVALID_VALUE);
+    bool removed = binding_remove(object->multicast, dev, mcOffset, size);
+    LEAVE(removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,146 @@
+#include "cuda/vmm/physical.h"
+
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/vmm/multicast_state.h"
+#include "hardware/export.h"
+
+#include <stdlib.h>
+
+static Physical *physicals;
+
+Physical *physical_of(CUmemGenericAllocationHandle handle) {
+    for (Physical *each = physicals; each != NULL; each = each->next) {
+        if ((uintptr_t)each == handle) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t shared_id) {
+    Physical *made = malloc(sizeof *made);
+    if (made != NULL) {
+        *made = (Physical){.next = physicals,
+                           .properties = *properties,
+                           .size = size,
+                           .shared_id = shared_id,
+                           .attribution = ATTRIBUTED,
+                           .references = 1};
+        physicals = made;
+    }
+    return made;
+}
+
+static void free_multicast(Multicast *multicast) {
+    while (multicast->bindings != NULL) {
+        physical_unbind(&multicast->bindings);
+    }
+    free(multicast);
+}
+
+static void give_back(const Physical *physical) {
+    if (physical->multicast != NULL) {
+        free_multicast(physical->multicast);
+    } else if (physical->shared_id != 0) {
+        shared_memory_drop(physical->shared_id, physical->attribution);
+    } else {
+        device_release(physical->properties.location.id, physical->size);
+    }
+}
+
+/* Only bindings are left: the memory stays on the card, and NVML counts it with no process. */
+static void make_unattributed(Physical *physical) {
+    SharedMemory shared;
+    CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
+    if (result == CUDA_SUCCESS && shared_memory_hold(physical->shared_id, UNATTRIBUTED, &shared)) {
+        shared_memory_drop(physical->shared_id, physical->attribution);
+        physical->attribution = UNATTRIBUTED;
+    }
+}
+
+static void free_if_unused(Physical *physical) {
+    if (physical->references > 0 || physical->mappings > 0) {
+        return;
+    }
+    if (physical->bindings > 0) {
+        if (physical->attribution != UNATTRIBUTED) {
+            make_unattributed(physical);
+        }
+        return;
+    }
+    Physical **link = &physicals;
+    while (*link != physical) {
+        link = &(*link)->next;
+    }
+    *link = physical->next;
+    give_back(physical);
+    free(physical);
+}
+
+void physical_add_mapping(Physical *physical) { physical->mappings++; }
+
+void physical_remove_mapping(Physical *physical) {
+    physical->mappings--;
+    free_if_unused(physical);
+}
+
+void physical_add_binding(Physical *physical) { physical->bindings++; }
+
+void physical_remove_binding(Physical *physical) {
+    physical->bindings--;
+    free_if_unused(physical);
+}
+
+void physical_unbind(Binding **link) {
+    Binding *gone = *link;
+    *link = gone->next;
+    physical_remove_binding(gone->memory);
+    free(gone);
+}
+
+EXPORTED CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                                CUmemAllocationGranularity_flags option) {
+    (void)option;
+    ENTER();
+    REQUIRE(granularity != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
+    *granularity = PAGE;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                              unsigned long long flags) {
+    ENTER();
+    REQUIRE(handle != NULL && prop != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(size > 0 && size % PAGE == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(device_at(prop->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    CUresult result = device_charge(prop->location.id, size);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    const Physical *made = physical_make(prop, size, 0);
+    if (made == NULL) {
+        device_release(prop->location.id, size);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    *handle = (uintptr_t)made;
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+    ENTER();
+    Physical *physical = physical_of(handle);
+    REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
+    physical->references--;
+    free_if_unused(physical);
+    LEAVE(CUDA_SUCCESS);
+}
+
+EXPORTED CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                         CUmemGenericAllocationHandle handle) {
+    ENTER();
+    const Physical *physical = physical_of(handle);
+    REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);
+    *prop = physical->properties;
+    LEAVE(CUDA_SUCCESS);
+}

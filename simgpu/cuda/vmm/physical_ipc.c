@@ -1,0 +1,43 @@
+/* Physical memory sent to other processes as a file descriptor. */
+#include "cuda/device/device_memory.h"
+#include "cuda/device/devices.h"
+#include "cuda/driver/driver.h"
+#include "cuda/vmm/physical.h"
+#include "hardware/export.h"
+
+EXPORTED CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+                                               CUmemAllocationHandleType handleType, unsigned long long flags) {
+    ENTER();
+    Physical *physical = physical_of(handle);
+    REQUIRE(shareableHandle != NULL && physical != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(physical->multicast == NULL, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    REQUIRE((physical->properties.requestedHandleTypes & handleType) != 0, CUDA_ERROR_INVALID_VALUE);
+    CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    LEAVE(shared_memory_export(physical->shared_id, shareableHandle));
+}
+
+EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+                                                 CUmemAllocationHandleType shHandleType) {
+    SharedMemory shared;
+    Attribution attribution;
+    ENTER();
+    REQUIRE(handle != NULL, CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    CUresult result = shared_memory_import((int)(intptr_t)osHandle, &attribution, &shared);
+    REQUIRE(result == CUDA_SUCCESS, result);
+    CUmemAllocationProp properties = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = shHandleType,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device_of_uuid(shared.uuid)},
+    };
+    Physical *made = physical_make(&properties, shared.bytes, shared.id);
+    if (made == NULL) {
+        shared_memory_drop(shared.id, attribution);
+        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    made->attribution = attribution;
+    *handle = (uintptr_t)made;
+    LEAVE(CUDA_SUCCESS);
+}
