@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from limiter.build import declarations, include_order, linters, toolchain
+from limiter.build import declarations, include_order, linters, macros, toolchain
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "simgpu"
@@ -122,9 +122,10 @@ def ensure(out: Path = OUT) -> Path:
 
 
 def check() -> None:
-    """Check the include order, the format and clang-tidy's rules, and build everything once."""
+    """Check the rules for files and folders, the format and clang-tidy's rules, and build everything once."""
     include_order.check(SOURCES, FOLDERS)
     declarations.check(SOURCES, exempt=[_NVML_PROTOTYPES])
+    macros.check(SOURCES)
     linters.check_format(files(*FOLDERS, suffixes="ch"))
     linters.tidy(files(*FOLDERS), [*toolchain.flags(), f"-I{SOURCES}", _ALL_FORMS])
     with tempfile.TemporaryDirectory() as scratch:

@@ -27,8 +27,8 @@ EXPORTED CUresult cuInit(unsigned int Flags) {
     if (ledger_is_forked()) {
         return CUDA_ERROR_NOT_INITIALIZED;
     }
-    driver_lock_take();
-    return driver_leave(initialize());
+    HOLD_DRIVER();
+    return initialize();
 }
 
 EXPORTED CUresult cuDriverGetVersion(int *driverVersion) {

@@ -1,6 +1,7 @@
 #include "hardware/cards.h"
 
 #include "hardware/card_line.h"
+#include "hardware/mutex.h"
 #include "hardware/state_directory.h"
 
 #include <errno.h>
@@ -119,13 +120,17 @@ static void keep_visible(Cards *cards) {
     (void)fclose(visible);
 }
 
-int cards_visible(Cards *out) {
-    (void)pthread_mutex_lock(&cards_lock);
+static int copy_all(Cards *out) {
+    HOLD_MUTEX(cards_lock);
     int result = refresh();
     if (result == 0) {
         *out = cached;
     }
-    (void)pthread_mutex_unlock(&cards_lock);
+    return result;
+}
+
+int cards_visible(Cards *out) {
+    int result = copy_all(out);
     if (result == 0) {
         keep_visible(out);
     }
@@ -134,7 +139,7 @@ int cards_visible(Cards *out) {
 
 bool card_find(const char *uuid, Card *out) {
     bool found = false;
-    (void)pthread_mutex_lock(&cards_lock);
+    HOLD_MUTEX(cards_lock);
     int result = refresh();
     for (unsigned i = 0; result == 0 && !found && i < cached.count; i++) {
         found = strcmp(cached.card[i].uuid, uuid) == 0;
@@ -142,7 +147,6 @@ bool card_find(const char *uuid, Card *out) {
             *out = cached.card[i];
         }
     }
-    (void)pthread_mutex_unlock(&cards_lock);
     return found;
 }
 

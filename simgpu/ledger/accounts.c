@@ -22,23 +22,11 @@ static uint64_t sum_of_all(int card) {
     return sum;
 }
 
-/* Slots are read without the file's lock, shared memory with it. Returns whether the lock was taken. */
-static bool lock_for_shared_memory(void) {
-    bool any = __atomic_load_n(&state->shared_used, __ATOMIC_ACQUIRE) > 0;
-    if (any) {
-        state_lock();
-    }
-    return any;
-}
-
-static void unlock_if(bool locked) {
-    if (locked) {
-        state_unlock();
-    }
-}
+/* Slots are read without the file's lock, shared memory with it. */
+static bool has_shared_memory(void) { return __atomic_load_n(&state->shared_used, __ATOMIC_ACQUIRE) > 0; }
 
 static uint64_t sum_of_living(int card) {
-    bool locked = lock_for_shared_memory();
+    HELD_STATE const bool is_state_held = state_hold(has_shared_memory());
     uint64_t sum = shared_memory_sum(card, true);
     uint32_t used = __atomic_load_n(&state->slots_used, __ATOMIC_ACQUIRE);
     for (uint32_t slot = 0; slot < used; slot++) {
@@ -46,7 +34,6 @@ static uint64_t sum_of_living(int card) {
             sum += slot_bytes(slot, card);
         }
     }
-    unlock_if(locked);
     return sum;
 }
 
@@ -92,24 +79,21 @@ int ledger_charge(const char *uuid, uint64_t bytes, uint64_t capacity) {
     if (own_slot < 0) {
         return -EBADF;
     }
-    state_lock();
+    HOLD_STATE();
     int card = card_index_or_add(uuid);
-    int result = card < 0 ? -ENOSPC : charge(card, bytes, capacity);
-    state_unlock();
-    return result;
+    return card < 0 ? -ENOSPC : charge(card, bytes, capacity);
 }
 
 void ledger_release(const char *uuid, uint64_t bytes) {
     if (own_slot < 0) {
         return;
     }
-    state_lock();
+    HOLD_STATE();
     int card = card_index(uuid);
     if (card >= 0) {
         uint64_t *held = &state->slot[own_slot].bytes[card];
         __atomic_store_n(held, *held - (bytes < *held ? bytes : *held), __ATOMIC_RELAXED);
     }
-    state_unlock();
 }
 
 uint64_t ledger_used(const char *uuid) {
@@ -138,7 +122,7 @@ unsigned ledger_processes(const char *uuid, LedgerProcess *out, unsigned capacit
     if (ledger_attach() != 0) {
         return 0;
     }
-    bool locked = lock_for_shared_memory();
+    HELD_STATE const bool is_state_held = state_hold(has_shared_memory());
     int card = card_index(uuid);
     if (card >= 0) {
         card_time_publish(card);
@@ -152,6 +136,5 @@ unsigned ledger_processes(const char *uuid, LedgerProcess *out, unsigned capacit
         }
         count++;
     }
-    unlock_if(locked);
     return count;
 }

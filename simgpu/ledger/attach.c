@@ -29,10 +29,8 @@ static int attach(void) {
 }
 
 int ledger_attach(void) {
-    state_lock_process();
-    int result = attach();
-    state_unlock_process();
-    return result;
+    HOLD_PROCESS_LOCK();
+    return attach();
 }
 
 bool ledger_is_forked(void) { return forked; }

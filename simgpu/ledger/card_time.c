@@ -90,8 +90,9 @@ static void close_queues_of_dead(Timeline *timeline, bool idle_too) {
     }
 }
 
-/* Locks the card's time line and brings it up to now; `leave` unlocks it. */
-static Timeline *enter(int card) {
+/* Locks the card's time line and brings it up to now. The variable that the result is stored in is declared HELD_CARD,
+ * so that the time line is unlocked at the end of the enclosing block. */
+static CardTime *enter(int card) {
     CardTime *time = &state->time[card];
     lock_card(time);
     uint64_t now = clock_now_ns();
@@ -100,76 +101,76 @@ static Timeline *enter(int card) {
         close_queues_of_dead(&time->timeline, false);
     }
     timeline_advance(&time->timeline, now);
-    return &time->timeline;
+    return time;
 }
 
-static void leave(int card) { unlock_card(&state->time[card]); }
+static void leave(CardTime **time) { unlock_card(*time); }
+
+#define HELD_CARD __attribute__((cleanup(leave)))
 
 void card_time_forget(uint32_t slot) {
     for (int card = 0; card < LEDGER_CARDS; card++) {
         if (state->time[card].timeline.queues_used > 0) {
-            close_queues_of(enter(card), slot);
-            leave(card);
+            HELD_CARD CardTime *time = enter(card);
+            close_queues_of(&time->timeline, slot);
         }
     }
 }
 
 static bool is_open(const Timeline *timeline, CardQueue queue) { return timeline->queue[queue.number].id == queue.id; }
 
+static int add_card(const char *uuid) {
+    HOLD_STATE();
+    return card_index_or_add(uuid);
+}
+
 bool card_queue_open(const char *uuid, CardQueue *out) {
-    state_lock();
-    int card = card_index_or_add(uuid);
-    state_unlock();
+    int card = add_card(uuid);
     if (card < 0) {
         return false;
     }
-    Timeline *timeline = enter(card);
-    uint32_t number = timeline_open(timeline, (uint64_t)own_slot);
+    HELD_CARD CardTime *time = enter(card);
+    uint32_t number = timeline_open(&time->timeline, (uint64_t)own_slot);
     if (number == 0) {
-        close_queues_of_dead(timeline, true);
-        number = timeline_open(timeline, (uint64_t)own_slot);
+        close_queues_of_dead(&time->timeline, true);
+        number = timeline_open(&time->timeline, (uint64_t)own_slot);
     }
-    *out = (CardQueue){.card = card, .number = number, .id = timeline->queue[number].id};
-    leave(card);
+    *out = (CardQueue){.card = card, .number = number, .id = time->timeline.queue[number].id};
     return number != 0;
 }
 
 void card_queue_close(CardQueue queue) {
-    Timeline *timeline = enter(queue.card);
-    if (is_open(timeline, queue)) {
-        timeline_close(timeline, queue.number);
+    HELD_CARD CardTime *time = enter(queue.card);
+    if (is_open(&time->timeline, queue)) {
+        timeline_close(&time->timeline, queue.number);
     }
-    leave(queue.card);
 }
 
 uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs) {
-    Timeline *timeline = enter(queue.card);
-    uint64_t position = timeline_submit(timeline, queue.number, ns);
-    *runs = timeline->queue[queue.number].runs;
-    leave(queue.card);
+    HELD_CARD CardTime *time = enter(queue.card);
+    uint64_t position = timeline_submit(&time->timeline, queue.number, ns);
+    *runs = time->timeline.queue[queue.number].runs;
     return position;
 }
 
 uint64_t card_queue_mark(CardQueue queue, uint64_t after) {
-    uint64_t position = timeline_mark(enter(queue.card), queue.number, after);
-    leave(queue.card);
-    return position;
+    HELD_CARD CardTime *time = enter(queue.card);
+    return timeline_mark(&time->timeline, queue.number, after);
 }
 
 void card_queue_hold(CardQueue queue, uint64_t position) {
-    Timeline *timeline = enter(queue.card);
-    if (is_open(timeline, queue)) {
-        timeline_hold(timeline, queue.number, position);
+    HELD_CARD CardTime *time = enter(queue.card);
+    if (is_open(&time->timeline, queue)) {
+        timeline_hold(&time->timeline, queue.number, position);
     }
-    leave(queue.card);
 }
 
 uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest) {
-    const Timeline *timeline = enter(queue.card);
+    HELD_CARD CardTime *time = enter(queue.card);
+    const Timeline *timeline = &time->timeline;
     uint64_t at = is_open(timeline, queue) ? timeline_passed(timeline, queue.number, position) : timeline->at;
     *earliest =
         at != 0 ? at : least(timeline_earliest(timeline, queue.number, position), timeline->at + CHECK_EVERY_NS * 10);
-    leave(queue.card);
     return at;
 }
 
@@ -183,16 +184,17 @@ static bool has_work(const Timeline *timeline) {
 
 bool card_is_busy(const char *uuid) {
     int card = ledger_attach() == 0 ? card_index(uuid) : -1;
-    bool busy = card >= 0 && has_work(enter(card));
-    if (card >= 0) {
-        leave(card);
+    if (card < 0) {
+        return false;
     }
-    return busy;
+    HELD_CARD CardTime *time = enter(card);
+    return has_work(&time->timeline);
 }
 
 /* A process may have several queues: the latest time counts. */
 void card_time_publish(int card) {
-    const Timeline *timeline = enter(card);
+    HELD_CARD CardTime *time = enter(card);
+    const Timeline *timeline = &time->timeline;
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
         state->slot[timeline->queue[queue].owner].busy_until[card] = 0;
     }
@@ -204,5 +206,4 @@ void card_time_publish(int card) {
             __atomic_store_n(busy_until, until, __ATOMIC_RELAXED);
         }
     }
-    leave(card);
 }

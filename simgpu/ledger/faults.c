@@ -2,6 +2,7 @@
  * function of one card, `*@UUID` every function of that card. */
 #include "ledger/faults.h"
 
+#include "hardware/mutex.h"
 #include "hardware/state_directory.h"
 #include "ledger/attach.h"
 #include "ledger/state.h"
@@ -71,14 +72,13 @@ static bool count_use(uint64_t version, unsigned line, unsigned limit) {
     if (ledger_attach() != 0) {
         return false;
     }
-    state_lock();
+    HOLD_STATE();
     if (state->fault_version != version) {
         state->fault_version = version;
         memset(state->fault_used, 0, sizeof state->fault_used);
     }
     bool counted = state->fault_used[line] < limit;
     state->fault_used[line] += counted;
-    state_unlock();
     return counted;
 }
 
@@ -103,11 +103,9 @@ int fault_injected(const char *function) {
     if (version == 0) {
         return 0;
     }
-    (void)pthread_mutex_lock(&faults_lock);
+    HOLD_MUTEX(faults_lock);
     refresh(version, settled, path);
-    int result = match(function, version);
-    (void)pthread_mutex_unlock(&faults_lock);
-    return result;
+    return match(function, version);
 }
 
 int fault_injected_for(const char *function, const char *uuid) {

@@ -27,8 +27,6 @@ int ledger_join(void) {
     if (result != 0) {
         return result;
     }
-    state_lock();
-    result = own_slot >= 0 ? 0 : claim_free_slot();
-    state_unlock();
-    return result;
+    HOLD_STATE();
+    return own_slot >= 0 ? 0 : claim_free_slot();
 }

@@ -166,23 +166,20 @@ static uint64_t create(int card, uint64_t bytes, uint64_t parent_id) {
 }
 
 uint64_t shared_memory_create(const char *uuid, uint64_t bytes, uint64_t parent_id) {
-    state_lock();
-    uint64_t id = create(card_index_or_add(uuid), bytes, parent_id);
-    state_unlock();
-    return id;
+    HOLD_STATE();
+    return create(card_index_or_add(uuid), bytes, parent_id);
 }
 
 void shared_memory_shrink(uint64_t id, uint64_t bytes) {
-    state_lock();
+    HOLD_STATE();
     SharedEntry *entry = find(id);
     if (entry != NULL && bytes < entry->bytes) {
         entry->bytes = bytes;
     }
-    state_unlock();
 }
 
 bool shared_memory_hold(uint64_t id, Attribution attribution, SharedMemory *out) {
-    state_lock();
+    HOLD_STATE();
     SharedEntry *entry = find(id);
     bool held = entry != NULL && is_held(entry);
     if (held) {
@@ -191,27 +188,23 @@ bool shared_memory_hold(uint64_t id, Attribution attribution, SharedMemory *out)
         *out = (SharedMemory){.id = id, .bytes = entry->bytes};
         memcpy(out->uuid, state->uuid[entry->card], sizeof out->uuid);
     }
-    state_unlock();
     return held;
 }
 
 void shared_memory_drop(uint64_t id, Attribution attribution) {
-    state_lock();
+    HOLD_STATE();
     SharedEntry *entry = find(id);
     if (entry != NULL) {
         own_holds[attribution][id % SHARED_ENTRIES]--;
         publish_own_holds(entry);
         shared_memory_reap();
     }
-    state_unlock();
 }
 
 bool shared_memory_is_own(uint64_t id) {
-    state_lock();
+    HOLD_STATE();
     const SharedEntry *entry = find(id);
-    bool own = entry != NULL && entry->exporter == (uint32_t)own_slot;
-    state_unlock();
-    return own;
+    return entry != NULL && entry->exporter == (uint32_t)own_slot;
 }
 
 int shared_memory_open_descriptor(uint64_t id) {

@@ -43,18 +43,26 @@ static int lock_byte(int command, int64_t byte, short type) {
     return result;
 }
 
-void state_lock_process(void) { (void)pthread_mutex_lock(&process_lock); }
-
-void state_unlock_process(void) { (void)pthread_mutex_unlock(&process_lock); }
-
-void state_lock(void) {
-    state_lock_process();
-    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+bool state_hold_process(void) {
+    pthread_mutex_lock(&process_lock);
+    return true;
 }
 
-void state_unlock(void) {
-    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
-    state_unlock_process();
+void state_drop_process(const bool *held) {
+    if (*held) pthread_mutex_unlock(&process_lock);
+}
+
+bool state_hold(bool is_needed) {
+    if (is_needed) {
+        state_hold_process();
+        lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+    }
+    return is_needed;
+}
+
+void state_drop(const bool *held) {
+    if (*held) lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
+    state_drop_process(held);
 }
 
 static int map_open_file(void) {

@@ -69,11 +69,19 @@ int state_map(const char *path);
 /* In a child of fork: leaves the slot and the mapping to the parent, without releasing the parent's locks. */
 void state_leave_to_parent(void);
 
-/* The process's lock is a mutex; the file's lock is taken inside it. */
-void state_lock_process(void);
-void state_unlock_process(void);
-void state_lock(void);
-void state_unlock(void);
+/* Holds the process's lock, a mutex, to the end of the enclosing block. */
+#define HOLD_PROCESS_LOCK() \
+    __attribute__((cleanup(state_drop_process), unused)) const bool is_process_held = state_hold_process()
+bool state_hold_process(void); /* true */
+void state_drop_process(const bool *held);
+
+/* Holds the file's lock, and the process's around it, to the end of the enclosing block. */
+#define HOLD_STATE() HELD_STATE const bool is_state_held = state_hold(true)
+
+/* The same where `is_needed`: declares the variable in which state_hold stores it. */
+#define HELD_STATE __attribute__((cleanup(state_drop), unused))
+bool state_hold(bool is_needed); /* returns `is_needed` */
+void state_drop(const bool *held);
 
 /* Makes the slot this process's own. Returns 0 or a negative errno. Under the file's lock. */
 int slot_claim(int slot);

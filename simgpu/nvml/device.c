@@ -14,30 +14,23 @@
 
 EXPORTED nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     return nvml_copy_text(uuid, length, card.uuid);
 }
 
 EXPORTED nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     return nvml_copy_text(name, length, card.model);
 }
 
-/* Defines a function that writes one value of one card.
- * NOLINTBEGIN(bugprone-macro-parentheses): `type` is a type */
-#define ONE_VALUE(name, type, expression)                           \
-    EXPORTED nvmlReturn_t name(nvmlDevice_t device, type *answer) { \
-        Card card;                                                  \
-        NVML_ENTER(device, &card);                                  \
-        if (answer == NULL) {                                       \
-            return NVML_ERROR_INVALID_ARGUMENT;                     \
-        }                                                           \
-        *answer = (expression);                                     \
-        return NVML_SUCCESS;                                        \
-    }
-
-/* NOLINTEND(bugprone-macro-parentheses) */
+/* Begins a function that writes one value of one card. */
+static nvmlReturn_t enter_for(const void *answer, const char *function, nvmlDevice_t device, Card *card) {
+    nvmlReturn_t entered = nvml_enter_card(function, device, card);
+    return entered == NVML_SUCCESS && answer == NULL ? NVML_ERROR_INVALID_ARGUMENT : entered;
+}
 
 /* The card's index among the visible cards. */
 static unsigned index_of(const Card *card) {
@@ -76,21 +69,87 @@ static nvmlPciInfo_t pci_of(const Card *card) {
     return pci;
 }
 
-ONE_VALUE(nvmlDeviceGetIndex, unsigned, index_of(&card))
-ONE_VALUE(nvmlDeviceGetMinorNumber, unsigned, card.minor)
-ONE_VALUE(nvmlDeviceGetNumaNodeId, int, (int)card.numa)
-ONE_VALUE(nvmlDeviceGetComputeMode, unsigned, 0)
-ONE_VALUE(nvmlDeviceGetPersistenceMode, unsigned, 1)
-ONE_VALUE(nvmlDeviceGetBrand, unsigned, 14)
-ONE_VALUE(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, 0)
-ONE_VALUE(nvmlDeviceGetPowerUsage, unsigned, 70000)
-ONE_VALUE(nvmlDeviceGetAccountingBufferSize, unsigned, MAX_PROCESSES)
-ONE_VALUE(nvmlDeviceGetPciInfo_v3, nvmlPciInfo_t, pci_of(&card))
-ONE_VALUE(nvmlDeviceGetUtilizationRates, nvmlUtilization_t, utilization_of(&card))
+EXPORTED nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = index_of(&card);
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = card.minor;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, int *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = (int)card.numa;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = 0;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetPersistenceMode(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = 1;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetBrand(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = 14;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = 0;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = 70000;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetAccountingBufferSize(nvmlDevice_t device, unsigned *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = MAX_PROCESSES;
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = pci_of(&card);
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *answer) {
+    Card card;
+    nvmlReturn_t result = enter_for(answer, __func__, device, &card);
+    if (result == NVML_SUCCESS) *answer = utilization_of(&card);
+    return result;
+}
 
 EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (memory == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -101,7 +160,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t 
 
 EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (memory == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -114,7 +174,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory
 
 EXPORTED nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sensor, unsigned *temperature) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (sensor != 0 || temperature == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -124,7 +185,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, unsigned sen
 
 EXPORTED nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (major == NULL || minor == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -141,7 +203,8 @@ static void answer_field(const Card *card, nvmlFieldValue_t *field) {
 
 EXPORTED nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (count < 1 || values == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -153,7 +216,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, n
 
 EXPORTED nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (current == NULL || pending == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -181,12 +245,14 @@ EXPORTED nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned 
                                                   unsigned scope) {
     Card card;
     (void)scope;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     return set_bits(nodeSet, nodeSetSize, card.numa, 1);
 }
 
 EXPORTED nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned cpuSetSize, unsigned long *cpuSet) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     return set_bits(cpuSet, cpuSetSize, card.numa * CPUS_PER_NUMA_NODE, CPUS_PER_NUMA_NODE);
 }

@@ -46,7 +46,8 @@ EXPORTED nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set) {
 
 EXPORTED nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (types == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -56,7 +57,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsi
 
 EXPORTED nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (set == NULL || set->count == MAX_CARDS) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

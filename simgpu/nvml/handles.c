@@ -1,5 +1,6 @@
 #include "nvml/handles.h"
 
+#include "hardware/mutex.h"
 #include "hardware/pci.h"
 #include "hardware/state_directory.h"
 #include "ledger/faults.h"
@@ -28,18 +29,23 @@ static long long driver_load(void) {
     return stat(path, &found) == 0 ? (long long)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec : 0;
 }
 
-EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
+/* Returns what cards_visible does. */
+static int initialize(void) {
     static Cards cards; /* static because it is large; under nvml_lock */
+    HOLD_MUTEX(nvml_lock);
+    int result = cards_visible(&cards);
+    references += result == 0;
+    initialized_load = driver_load();
+    return result;
+}
+
+EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
     int injected = fault_injected("nvmlInit_v2");
     (void)flags;
     if (injected != 0) {
         return (nvmlReturn_t)injected;
     }
-    (void)pthread_mutex_lock(&nvml_lock);
-    int result = cards_visible(&cards);
-    references += result == 0;
-    initialized_load = driver_load();
-    (void)pthread_mutex_unlock(&nvml_lock);
+    int result = initialize();
     if (result == -ENOENT) {
         return NVML_ERROR_DRIVER_NOT_LOADED;
     }
@@ -53,9 +59,8 @@ EXPORTED nvmlReturn_t nvmlInit(void) { return nvmlInitWithFlags(0); }
 EXPORTED nvmlReturn_t nvmlShutdown(void) {
     nvmlReturn_t result = nvml_enter(__func__);
     if (result == NVML_SUCCESS) {
-        (void)pthread_mutex_lock(&nvml_lock);
+        HOLD_MUTEX(nvml_lock);
         references--;
-        (void)pthread_mutex_unlock(&nvml_lock);
     }
     return result;
 }
@@ -95,7 +100,7 @@ nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *ca
 /* The handle of a card, added when it is new; NULL when there is no room. */
 static nvmlDevice_t handle_of(const char *uuid) {
     nvmlDevice_t found = NULL;
-    (void)pthread_mutex_lock(&nvml_lock);
+    HOLD_MUTEX(nvml_lock);
     for (unsigned i = 0; i < handle_count && found == NULL; i++) {
         found = strcmp(handles[i].uuid, uuid) == 0 ? &handles[i] : NULL;
     }
@@ -104,7 +109,6 @@ static nvmlDevice_t handle_of(const char *uuid) {
         (void)snprintf(found->uuid, UUID_SIZE, "%s", uuid);
         handle_count++;
     }
-    (void)pthread_mutex_unlock(&nvml_lock);
     return found;
 }
 

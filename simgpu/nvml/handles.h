@@ -15,13 +15,4 @@ nvmlReturn_t nvml_enter(const char *function);
  */
 nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card);
 
-/* Returns from a function that programs call unless nvml_enter_card succeeds. */
-#define NVML_ENTER(device, card)                                         \
-    do {                                                                 \
-        nvmlReturn_t entered_ = nvml_enter_card(__func__, device, card); \
-        if (entered_ != NVML_SUCCESS) {                                  \
-            return entered_;                                             \
-        }                                                                \
-    } while (0)
-
 #endif

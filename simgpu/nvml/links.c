@@ -19,7 +19,8 @@ static bool has_link(const Card *card, const char *uuid) {
 
 EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, unsigned *isActive) {
     Card card;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (card.nvlink_count == 0) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
@@ -33,7 +34,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned lin
 EXPORTED nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, nvmlPciInfo_t *pci) {
     Card card;
     Card peer;
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (card.nvlink_count == 0) {
         return NVML_ERROR_NOT_SUPPORTED;
     }
@@ -48,8 +50,10 @@ EXPORTED nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t 
                                              unsigned *status) {
     Card first;
     Card second;
-    NVML_ENTER(device1, &first);
-    NVML_ENTER(device2, &second);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device1, &first);
+    if (entered != NVML_SUCCESS) return entered;
+    entered = nvml_enter_card(__func__, device2, &second);
+    if (entered != NVML_SUCCESS) return entered;
     if (status == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -60,8 +64,10 @@ EXPORTED nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device1, nvmlDevice_t 
 EXPORTED nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device1, nvmlDevice_t device2, unsigned *level) {
     Card first;
     Card second;
-    NVML_ENTER(device1, &first);
-    NVML_ENTER(device2, &second);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device1, &first);
+    if (entered != NVML_SUCCESS) return entered;
+    entered = nvml_enter_card(__func__, device2, &second);
+    if (entered != NVML_SUCCESS) return entered;
     if (level == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

@@ -66,31 +66,62 @@ static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigne
     return NVML_SUCCESS;
 }
 
-/* Defines one list of processes, in one version or in all.
- * NOLINTBEGIN(bugprone-macro-parentheses): `Info` is a type */
-#define PROCESSES(name, Info, answer)                                               \
-    EXPORTED nvmlReturn_t name(nvmlDevice_t device, unsigned *count, Info *infos) { \
-        (void)infos; /* unused where the list is always empty */                    \
-        return answer;                                                              \
-    }
-#define EVERY_VERSION(name, old_answer, answer)       \
-    PROCESSES(name, nvmlProcessInfo_v1_t, old_answer) \
-    PROCESSES(name##_v2, nvmlProcessInfo_t, answer)   \
-    PROCESSES(name##_v3, nvmlProcessInfo_t, answer)
+EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                           nvmlProcessInfo_v1_t *infos) {
+    return list_old(device, __func__, count, infos);
+}
 
-/* NOLINTEND(bugprone-macro-parentheses) */
+EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                              nvmlProcessInfo_t *infos) {
+    return list(device, __func__, count, infos);
+}
 
-EVERY_VERSION(nvmlDeviceGetComputeRunningProcesses, list_old(device, __func__, count, infos),
-              list(device, __func__, count, infos))
-EVERY_VERSION(nvmlDeviceGetMPSComputeRunningProcesses, list_none(device, __func__, count),
-              list_none(device, __func__, count))
-EVERY_VERSION(nvmlDeviceGetGraphicsRunningProcesses, list_none(device, __func__, count),
-              list_none(device, __func__, count))
+EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                              nvmlProcessInfo_t *infos) {
+    return list(device, __func__, count, infos);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                              nvmlProcessInfo_v1_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                                 nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                                 nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_v1_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                               nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
 
 EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (details == NULL || details->mode > NVML_PROCESS_MODE_ALL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -142,7 +173,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlP
                                                       unsigned *count, unsigned long long lastSeenTimeStamp) {
     Card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -158,7 +190,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                             nvmlProcessesUtilizationInfo_v1_t *info) {
     Card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (info == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -179,7 +212,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 EXPORTED nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (count == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }
@@ -193,7 +227,8 @@ EXPORTED nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned 
 EXPORTED nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
     Card card;
     LedgerProcess found[MAX_PROCESSES];
-    NVML_ENTER(device, &card);
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
     if (stats == NULL) {
         return NVML_ERROR_INVALID_ARGUMENT;
     }

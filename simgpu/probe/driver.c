@@ -19,14 +19,16 @@ static int load_cuda(bool by_proc, bool in_namespace) {
     return 0;
 }
 #else
-#define BY_SYMBOL(name, version, symbol, parameters)                   \
-    if ((*(void **)&cuda.name##_ = dlsym(library, #symbol)) == NULL) { \
-        return failed(#symbol, CUDA_ERROR_NOT_FOUND);                  \
-    }
-#define BY_PROC(name, version, symbol, parameters)                                                         \
-    if (get(#name, (void **)&cuda.name##_, version, 0, &status) != CUDA_SUCCESS || cuda.name##_ == NULL) { \
-        return failed(#name, CUDA_ERROR_NOT_FOUND);                                                        \
-    }
+static const struct {
+    const char *name;
+    int version;
+    const char *symbol;
+    void **place;
+} functions[] = {
+#define ROW(name, version, symbol, parameters) {#name, version, #symbol, (void **)&cuda.name##_},
+    FUNCTIONS(ROW)};
+
+#define COUNT (sizeof functions / sizeof *functions)
 
 static int load_by_proc(void *library) {
     CUdriverProcAddressQueryResult status;
@@ -35,12 +37,22 @@ static int load_by_proc(void *library) {
     if (get == NULL) {
         return failed("cuGetProcAddress_v2", CUDA_ERROR_NOT_FOUND);
     }
-    FUNCTIONS(BY_PROC)
+    for (size_t i = 0; i < COUNT; i++) {
+        CUresult result = get(functions[i].name, functions[i].place, functions[i].version, 0, &status);
+        if (result != CUDA_SUCCESS || *functions[i].place == NULL) {
+            return failed(functions[i].name, CUDA_ERROR_NOT_FOUND);
+        }
+    }
     return 0;
 }
 
 static int load_by_symbol(void *library) {
-    FUNCTIONS(BY_SYMBOL)
+    for (size_t i = 0; i < COUNT; i++) {
+        *functions[i].place = dlsym(library, functions[i].symbol);
+        if (*functions[i].place == NULL) {
+            return failed(functions[i].symbol, CUDA_ERROR_NOT_FOUND);
+        }
+    }
     return 0;
 }
 

@@ -22,24 +22,25 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) 
     CUcontext context;
     CUdeviceptr memory;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(texels_are_valid(descriptor), CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (!texels_are_valid(descriptor)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = texels_allocate(descriptor, texels_size(descriptor), &context, &memory);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     CUarray made = malloc(sizeof *made);
     if (made == NULL) {
         texels_free(memory);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *made = (struct CUarray_st){.next = arrays, .context = context, .descriptor = *descriptor, .memory = memory};
     arrays = made;
     *out = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
-    ENTER();
-    REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pHandle == NULL || pAllocateArray == NULL) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
                                           .Height = pAllocateArray->Height,
                                           .Format = pAllocateArray->Format,
@@ -48,8 +49,9 @@ EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
 }
 
 EXPORTED CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
-    ENTER();
-    REQUIRE(pHandle != NULL && pAllocateArray != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pHandle == NULL || pAllocateArray == NULL) return CUDA_ERROR_INVALID_VALUE;
     return create(pHandle, pAllocateArray);
 }
 
@@ -68,22 +70,24 @@ EXPORTED CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTO
 
 /* Takes the level of a mipmapped array too, so the handle is not searched in the list. */
 EXPORTED CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    ENTER();
-    REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pArrayDescriptor == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hArray == NULL) return CUDA_ERROR_INVALID_HANDLE;
     *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = hArray->descriptor.Width,
                                                 .Height = hArray->descriptor.Height,
                                                 .Format = hArray->descriptor.Format,
                                                 .NumChannels = hArray->descriptor.NumChannels};
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    ENTER();
-    REQUIRE(pArrayDescriptor != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hArray != NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pArrayDescriptor == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hArray == NULL) return CUDA_ERROR_INVALID_HANDLE;
     *pArrayDescriptor = hArray->descriptor;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
@@ -95,15 +99,16 @@ static void drop(CUarray *link) {
 }
 
 EXPORTED CUresult cuArrayDestroy(CUarray hArray) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     for (CUarray *link = &arrays; *link != NULL; link = &(*link)->next) {
         if (*link == hArray) {
             texels_free(hArray->memory);
             drop(link);
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         }
     }
-    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    return CUDA_ERROR_INVALID_HANDLE;
 }
 
 void arrays_free_of(CUcontext context) {

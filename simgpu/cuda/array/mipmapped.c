@@ -57,13 +57,14 @@ uint64_t mipmap_size(CUmipmappedArray mipmap) {
 
 EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
                                          unsigned int numMipmapLevels) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(pHandle != NULL && pMipmappedArrayDesc != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(texels_are_valid(pMipmappedArrayDesc), CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (pHandle == NULL || pMipmappedArrayDesc == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!texels_are_valid(pMipmappedArrayDesc)) return CUDA_ERROR_INVALID_VALUE;
     CUmipmappedArray made = calloc(1, sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     made->descriptor = *pMipmappedArrayDesc;
     made->levels = levels_of(pMipmappedArrayDesc, numMipmapLevels);
     for (unsigned level = 0; level < made->levels; level++) {
@@ -72,21 +73,22 @@ EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
     CUresult result = texels_allocate(&made->descriptor, mipmap_size(made), &made->context, &made->memory);
     if (result != CUDA_SUCCESS) {
         free(made);
-        LEAVE(result);
+        return result;
     }
     made->next = mipmaps;
     mipmaps = made;
     *pHandle = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
-    ENTER();
-    REQUIRE(pLevelArray != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(mipmap_exists(hMipmappedArray), CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(level < hMipmappedArray->levels, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pLevelArray == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!mipmap_exists(hMipmappedArray)) return CUDA_ERROR_INVALID_HANDLE;
+    if (level >= hMipmappedArray->levels) return CUDA_ERROR_INVALID_VALUE;
     *pLevelArray = &hMipmappedArray->level[level];
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Unlinks and frees the array, but not its memory; `link` then points to the next one. */
@@ -98,15 +100,16 @@ static void drop(CUmipmappedArray *link) {
 }
 
 EXPORTED CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     for (CUmipmappedArray *link = &mipmaps; *link != NULL; link = &(*link)->next) {
         if (*link == hMipmappedArray) {
             texels_free(hMipmappedArray->memory);
             drop(link);
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         }
     }
-    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    return CUDA_ERROR_INVALID_HANDLE;
 }
 
 void mipmaps_free_of(CUcontext context) {

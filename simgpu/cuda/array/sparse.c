@@ -53,32 +53,35 @@ static CUresult apply(const CUarrayMapInfo *info) {
 EXPORTED CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
     CUresult result = CUDA_SUCCESS;
     (void)hStream;
-    ENTER();
-    REQUIRE(mapInfoList != NULL && count > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (mapInfoList == NULL || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) {
         result = apply(&mapInfoList[i]);
     }
-    LEAVE(result);
+    return result;
 }
 
 static CUresult answer(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint64_t size) {
-    REQUIRE((descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0, CUDA_ERROR_INVALID_VALUE);
+    if ((descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
     *out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = round_up(size, SMALL_UNIT), .alignment = ALIGNMENT};
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
                                                CUdevice device) {
-    ENTER();
-    REQUIRE(memoryRequirements != NULL && array_exists(array), CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (memoryRequirements == NULL || !array_exists(array)) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     return answer(memoryRequirements, &array->descriptor, texels_size(&array->descriptor));
 }
 
 EXPORTED CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                                         CUmipmappedArray mipmap, CUdevice device) {
-    ENTER();
-    REQUIRE(memoryRequirements != NULL && mipmap_exists(mipmap), CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (memoryRequirements == NULL || !mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     return answer(memoryRequirements, &mipmap->descriptor, mipmap_size(mipmap));
 }

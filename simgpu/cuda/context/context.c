@@ -74,56 +74,62 @@ void context_pop_if_top(CUcontext context) {
 }
 
 EXPORTED CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
-    ENTER();
-    REQUIRE(context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
-    LEAVE(context_push(ctx));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    return context_push(ctx);
 }
 
 EXPORTED CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
 
 EXPORTED CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
-    ENTER();
-    REQUIRE(depth > 0, CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
     depth--;
     if (pctx != NULL) {
         *pctx = stack[depth];
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
 
 EXPORTED CUresult cuCtxSetCurrent(CUcontext ctx) {
-    ENTER();
-    REQUIRE(ctx == NULL || context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (ctx != NULL && !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     if (depth > 0) {
         depth--;
     }
-    LEAVE(ctx == NULL ? CUDA_SUCCESS : context_push(ctx));
+    return ctx == NULL ? CUDA_SUCCESS : context_push(ctx);
 }
 
 EXPORTED CUresult cuCtxGetCurrent(CUcontext *pctx) {
-    ENTER();
-    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
     *pctx = depth == 0 ? NULL : stack[depth - 1];
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static CUresult device_of(CUdevice *device, CUcontext context) {
     CUresult result = context == NULL ? context_current(&context) : CUDA_SUCCESS;
-    REQUIRE(device != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(context_is_alive(context), CUDA_ERROR_INVALID_CONTEXT);
+    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS) return result;
+    if (!context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     *device = context->device;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxGetDevice(CUdevice *device) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return device_of(device, NULL);
 }
 
 EXPORTED CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return device_of(device, ctx);
 }

@@ -57,25 +57,27 @@ CUresult context_make_heap(CUcontext context, bool is_used) {
 
 EXPORTED CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     CUcontext context;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(pvalue != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_supported(limit), CUDA_ERROR_UNSUPPORTED_LIMIT);
+    if (result != CUDA_SUCCESS) return result;
+    if (pvalue == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_supported(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *pvalue = limit_of(context, limit);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CUcontext context;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(is_supported(limit), CUDA_ERROR_UNSUPPORTED_LIMIT);
+    if (result != CUDA_SUCCESS) return result;
+    if (!is_supported(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     if (limit == CU_LIMIT_STACK_SIZE) {
-        LEAVE(local_grow(context, value));
+        return local_grow(context, value);
     }
-    REQUIRE(limit != CU_LIMIT_MALLOC_HEAP_SIZE || !context->has_heap, CUDA_ERROR_INVALID_VALUE);
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->has_heap) return CUDA_ERROR_INVALID_VALUE;
     context->limits[limit] = value < ranges[limit].largest ? value : ranges[limit].largest;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

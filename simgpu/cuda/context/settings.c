@@ -5,39 +5,43 @@
 
 EXPORTED CUresult cuCtxGetFlags(unsigned int *flags) {
     CUcontext context;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_top(&context);
-    REQUIRE(flags != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (flags == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS) return result;
     *flags = context->flags;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
-    REQUIRE(ctxId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    if (ctxId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     *ctxId = ctx->id;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
-    REQUIRE(version != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(result == CUDA_SUCCESS && context_is_alive(ctx), CUDA_ERROR_INVALID_CONTEXT);
+    if (version == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     *version = 3020;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (leastPriority != NULL) {
         *leastPriority = 0;
     }
     if (greatestPriority != NULL) {
         *greatestPriority = -5;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

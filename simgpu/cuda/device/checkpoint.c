@@ -35,34 +35,38 @@ static CUresult restore(void) {
 }
 
 static CUresult move(int pid, CUprocessState from, CUprocessState into) {
-    REQUIRE(pid == getpid(), CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(state == from, CUDA_ERROR_ILLEGAL_STATE);
+    if (pid != getpid()) return CUDA_ERROR_NOT_SUPPORTED;
+    if (state != from) return CUDA_ERROR_ILLEGAL_STATE;
     state = into;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCheckpointProcessGetState(int pid, CUprocessState *out) {
-    ENTER();
-    REQUIRE(pid == getpid() && out != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pid != getpid() || out == NULL) return CUDA_ERROR_INVALID_VALUE;
     *out = state;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
     (void)args;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
 }
 
 EXPORTED CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
     (void)args;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
 }
 
 EXPORTED CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
     (void)args;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     for (CUdevice device = 0; pid == getpid() && state == CU_PROCESS_STATE_LOCKED && device < device_count();
          device++) {
         parked[device] = own_bytes(device);
@@ -73,8 +77,9 @@ EXPORTED CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointA
 
 EXPORTED CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
     (void)args;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = pid == getpid() && state == CU_PROCESS_STATE_CHECKPOINTED ? restore() : CUDA_SUCCESS;
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     return move(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED);
 }

@@ -9,18 +9,20 @@
 #include <string.h>
 
 EXPORTED CUresult cuDeviceGetCount(int *count) {
-    ENTER();
-    REQUIRE(count != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (count == NULL) return CUDA_ERROR_INVALID_VALUE;
     *count = device_count();
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceGet(CUdevice *device, int ordinal) {
-    ENTER();
-    REQUIRE(device != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(ordinal) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(ordinal) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* A card that is lost can be described too: a real driver reads the properties once, at cuInit. */
@@ -30,48 +32,53 @@ static bool described(CUdevice dev, Card *card) {
 
 EXPORTED CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
     Card card;
-    ENTER();
-    REQUIRE(name != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (name == NULL || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     (void)snprintf(name, (size_t)len, "%s", card.model);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static CUresult get_uuid(CUuuid *uuid, CUdevice dev) {
     Card card;
-    REQUIRE(uuid != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    if (uuid == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     memcpy(uuid->bytes, card.uuid_bytes, sizeof uuid->bytes);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return get_uuid(uuid, dev);
 }
 
 EXPORTED CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return get_uuid(uuid, dev);
 }
 
 EXPORTED CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
     Card card;
-    ENTER();
-    REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     *bytes = card.memory - card.reserved;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
     Card card;
-    ENTER();
-    REQUIRE(bytes != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t total = card.memory - card.reserved;
     *bytes = total < UINT32_MAX ? (unsigned)total : UINT32_MAX;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* The attributes that programs read most, as of an H100. All others are 0. */
@@ -115,49 +122,54 @@ static int attribute_of(CUdevice_attribute attrib, const Card *card) {
 
 EXPORTED CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
     Card card;
-    ENTER();
-    REQUIRE(pi != NULL && attrib > 0 && attrib < CU_DEVICE_ATTRIBUTE_MAX, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pi == NULL || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     *pi = attribute_of(attrib, &card);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
-    ENTER();
-    REQUIRE(major != NULL && minor != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (major == NULL || minor == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *major = 9;
     *minor = 0;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
     Card card;
-    ENTER();
-    REQUIRE(pciBusId != NULL && len > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(described(dev, &card), CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pciBusId == NULL || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", pci_bus(&card));
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     Card card;
-    ENTER();
-    REQUIRE(dev != NULL && pciBusId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(pci_is_address(pciBusId), CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (dev == NULL || pciBusId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pci_is_address(pciBusId)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdevice i = 0; i < device_count(); i++) {
         if (described(i, &card) && pci_matches(&card, pciBusId)) {
             *dev = i;
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         }
     }
-    LEAVE(CUDA_ERROR_INVALID_DEVICE);
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 EXPORTED CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
-    ENTER();
-    REQUIRE(canAccessPeer != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL && device_at(peerDev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (canAccessPeer == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL || device_at(peerDev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *canAccessPeer = dev != peerDev;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -27,23 +27,25 @@ static CUdevResource resource_of(unsigned count) {
 CUdevResource device_resource_whole(void) { return resource_of(MULTIPROCESSORS); }
 
 EXPORTED CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
-    ENTER();
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     *resource = device_resource_whole();
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* When `result` is NULL, sets nbGroups to the number of parts that are possible. */
 EXPORTED CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
                                               CUdevResource *remaining, unsigned int flags, unsigned int minCount) {
     (void)flags;
-    ENTER();
-    REQUIRE(nbGroups != NULL && input != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(input->type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nbGroups == NULL || input == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     unsigned size = (unsigned)round_up(minCount > 0 ? minCount : 1, PARTITION);
     unsigned possible = input->sm.smCount / size;
-    REQUIRE(possible > 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
+    if (possible == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     unsigned given = result == NULL || possible < *nbGroups ? possible : *nbGroups;
     for (unsigned i = 0; result != NULL && i < given; i++) {
         result[i] = resource_of(size);
@@ -52,22 +54,23 @@ EXPORTED CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned in
         *remaining = resource_of(input->sm.smCount - given * size);
     }
     *nbGroups = given;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* A descriptor is never freed: CUDA has no function for it. */
 EXPORTED CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
                                             unsigned int nbResources) {
     unsigned count = 0;
-    ENTER();
-    REQUIRE(phDesc != NULL && resources != NULL && nbResources > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (phDesc == NULL || resources == NULL || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < nbResources; i++) {
-        REQUIRE(resources[i].type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+        if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
         count += resources[i].sm.smCount;
     }
     CUdevResourceDesc made = malloc(sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     made->resource = resource_of(count);
     *phDesc = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -8,35 +8,37 @@
 
 #define DRIVER_CUDA_VERSION 13000 /* of a 580 driver; cuda.h may be newer */
 
-/* Begins a function that programs call. Returns an injected result; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a
- * child of fork; CUDA_SUCCESS, and then the lock is taken. */
+/* A function that programs call begins so, and holds the lock to its end, by whichever way it is left:
+ *
+ *     HELD_DRIVER const CUresult entered = driver_enter(__func__);
+ *     if (entered != CUDA_SUCCESS) return entered;
+ *
+ * driver_enter returns an injected result; CUDA_ERROR_NOT_INITIALIZED before cuInit and in a child of fork;
+ * CUDA_SUCCESS, and then the lock is taken. */
+#define HELD_DRIVER __attribute__((cleanup(driver_drop)))
 CUresult driver_enter(const char *function);
-/* Releases the lock and returns `result`. */
-CUresult driver_leave(CUresult result);
+
+/* Holds the lock to the end of the enclosing block, without the questions of driver_enter: in cuInit, and in a thread
+ * of the simulated driver's own. */
+#define HOLD_DRIVER() __attribute__((cleanup(driver_drop), unused)) const CUresult held_driver = driver_hold()
+
 /* Whether cuInit has succeeded. Under the lock. */
 bool driver_is_initialized(void);
 void driver_set_initialized(void);
-/* Takes the lock without the questions of driver_enter: in cuInit, and in a thread of the simulated driver's own;
- * driver_leave releases it. */
-void driver_lock_take(void);
 /* Releases the lock, sleeps until that time (CLOCK_MONOTONIC, ns) and takes the lock again. */
 void driver_sleep_until(uint64_t ns);
 
-/* A function that programs call begins with ENTER and ends with LEAVE or REQUIRE. In a static function that such a
- * function returns, they mean the same. */
-#define ENTER()                                     \
-    do {                                            \
-        CUresult entered_ = driver_enter(__func__); \
-        if (entered_ != CUDA_SUCCESS) {             \
-            return entered_;                        \
-        }                                           \
-    } while (0)
-#define LEAVE(result) return driver_leave(result)
-#define REQUIRE(condition, error)       \
-    do {                                \
-        if (!(condition)) {             \
-            return driver_leave(error); \
-        }                               \
-    } while (0)
+/* For the macros above. */
+void driver_lock(void);
+void driver_unlock(void);
+
+static inline CUresult driver_hold(void) {
+    driver_lock();
+    return CUDA_SUCCESS;
+}
+
+static inline void driver_drop(const CUresult *entered) {
+    if (*entered == CUDA_SUCCESS) driver_unlock();
+}
 
 #endif

@@ -4,86 +4,156 @@
 
 #include <cuda.h>
 
-#define PER_THREAD_FORM(symbol, suffix, parameters, arguments) \
-    EXPORTED CUresult symbol##suffix parameters { return symbol arguments; }
+EXPORTED CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+    return cuMemAllocAsync(dptr, bytesize, hStream);
+}
 
-PER_THREAD_FORM(cuMemAllocAsync, _ptsz, (CUdeviceptr * dptr, size_t bytesize, CUstream hStream),
-                (dptr, bytesize, hStream))
-PER_THREAD_FORM(cuMemAllocFromPoolAsync, _ptsz,
-                (CUdeviceptr * dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream),
-                (dptr, bytesize, pool, hStream))
-PER_THREAD_FORM(cuMemFreeAsync, _ptsz, (CUdeviceptr dptr, CUstream hStream), (dptr, hStream))
-PER_THREAD_FORM(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo * mapInfoList, unsigned int count, CUstream hStream),
-                (mapInfoList, count, hStream))
-PER_THREAD_FORM(cuMemcpy, _ptds, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), (dst, src, ByteCount))
-PER_THREAD_FORM(cuMemcpyAsync, _ptsz, (CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream),
-                (dst, src, ByteCount, hStream))
-PER_THREAD_FORM(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount),
-                (dstDevice, srcHost, ByteCount))
-PER_THREAD_FORM(cuMemcpyDtoH_v2, _ptds, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount),
-                (dstHost, srcDevice, ByteCount))
-PER_THREAD_FORM(cuMemcpyDtoD_v2, _ptds, (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount),
-                (dstDevice, srcDevice, ByteCount))
-PER_THREAD_FORM(cuMemcpyHtoDAsync_v2, _ptsz,
-                (CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream),
-                (dstDevice, srcHost, ByteCount, hStream))
-PER_THREAD_FORM(cuMemcpyDtoHAsync_v2, _ptsz, (void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
-                (dstHost, srcDevice, ByteCount, hStream))
-PER_THREAD_FORM(cuMemcpyDtoDAsync_v2, _ptsz,
-                (CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream),
-                (dstDevice, srcDevice, ByteCount, hStream))
-PER_THREAD_FORM(cuMemsetD8_v2, _ptds, (CUdeviceptr dstDevice, unsigned char uc, size_t N), (dstDevice, uc, N))
-PER_THREAD_FORM(cuMemsetD32_v2, _ptds, (CUdeviceptr dstDevice, unsigned int ui, size_t N), (dstDevice, ui, N))
-PER_THREAD_FORM(cuMemsetD8Async, _ptsz, (CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream),
-                (dstDevice, uc, N, hStream))
-PER_THREAD_FORM(cuMemsetD32Async, _ptsz, (CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream),
-                (dstDevice, ui, N, hStream))
-PER_THREAD_FORM(cuStreamSynchronize, _ptsz, (CUstream hStream), (hStream))
-PER_THREAD_FORM(cuStreamQuery, _ptsz, (CUstream hStream), (hStream))
-PER_THREAD_FORM(cuStreamIsCapturing, _ptsz, (CUstream hStream, CUstreamCaptureStatus *captureStatus),
-                (hStream, captureStatus))
-PER_THREAD_FORM(cuStreamWaitEvent, _ptsz, (CUstream hStream, CUevent hEvent, unsigned int Flags),
-                (hStream, hEvent, Flags))
-PER_THREAD_FORM(cuEventRecord, _ptsz, (CUevent hEvent, CUstream hStream), (hEvent, hStream))
-PER_THREAD_FORM(cuLaunchKernelEx, _ptsz,
-                (const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra),
-                (config, f, kernelParams, extra))
-PER_THREAD_FORM(cuLaunchKernel, _ptsz,
-                (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                 CUstream hStream, void **kernelParams, void **extra),
-                (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                 kernelParams, extra))
-PER_THREAD_FORM(cuLaunchCooperativeKernel, _ptsz,
-                (CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                 CUstream hStream, void **kernelParams),
-                (f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                 kernelParams))
-PER_THREAD_FORM(cuGraphInstantiateWithParams, _ptsz,
-                (CUgraphExec * phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams),
-                (phGraphExec, hGraph, instantiateParams))
-PER_THREAD_FORM(cuGraphUpload, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
-PER_THREAD_FORM(cuGraphLaunch, _ptsz, (CUgraphExec hGraphExec, CUstream hStream), (hGraphExec, hStream))
-PER_THREAD_FORM(cuStreamGetCtx, _ptsz, (CUstream hStream, CUcontext *pctx), (hStream, pctx))
-PER_THREAD_FORM(cuStreamGetCtx_v2, _ptsz, (CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx),
-                (hStream, pCtx, pGreenCtx))
-PER_THREAD_FORM(cuStreamBeginCapture, _ptsz, (CUstream hStream), (hStream))
-PER_THREAD_FORM(cuStreamBeginCapture_v2, _ptsz, (CUstream hStream, CUstreamCaptureMode mode), (hStream, mode))
-PER_THREAD_FORM(cuStreamBeginCaptureToGraph, _ptsz,
-                (CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                 const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode),
-                (hStream, hGraph, dependencies, dependencyData, numDependencies, mode))
-PER_THREAD_FORM(cuStreamEndCapture, _ptsz, (CUstream hStream, CUgraph *phGraph), (hStream, phGraph))
-PER_THREAD_FORM(cuStreamGetCaptureInfo, _ptsz,
-                (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out),
-                (hStream, captureStatus_out, id_out))
-PER_THREAD_FORM(cuStreamGetCaptureInfo_v2, _ptsz,
-                (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                 const CUgraphNode **dependencies_out, size_t *numDependencies_out),
-                (hStream, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out))
-PER_THREAD_FORM(cuStreamGetCaptureInfo_v3, _ptsz,
-                (CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out,
-                 const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out,
-                 size_t *numDependencies_out),
-                (hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out))
+EXPORTED CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+                                               CUstream hStream) {
+    return cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+}
+
+EXPORTED CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) { return cuMemFreeAsync(dptr, hStream); }
+
+EXPORTED CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
+    return cuMemMapArrayAsync(mapInfoList, count, hStream);
+}
+
+EXPORTED CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+    return cuMemcpy(dst, src, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+    return cuMemcpyAsync(dst, src, ByteCount, hStream);
+}
+
+EXPORTED CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
+    return cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+    return cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+    return cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
+}
+
+EXPORTED CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+                                            CUstream hStream) {
+    return cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream);
+}
+
+EXPORTED CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+    return cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream);
+}
+
+EXPORTED CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                            CUstream hStream) {
+    return cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+}
+
+EXPORTED CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
+    return cuMemsetD8_v2(dstDevice, uc, N);
+}
+
+EXPORTED CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
+    return cuMemsetD32_v2(dstDevice, ui, N);
+}
+
+EXPORTED CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
+    return cuMemsetD8Async(dstDevice, uc, N, hStream);
+}
+
+EXPORTED CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
+    return cuMemsetD32Async(dstDevice, ui, N, hStream);
+}
+
+EXPORTED CUresult cuStreamSynchronize_ptsz(CUstream hStream) { return cuStreamSynchronize(hStream); }
+
+EXPORTED CUresult cuStreamQuery_ptsz(CUstream hStream) { return cuStreamQuery(hStream); }
+
+EXPORTED CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+    return cuStreamIsCapturing(hStream, captureStatus);
+}
+
+EXPORTED CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    return cuStreamWaitEvent(hStream, hEvent, Flags);
+}
+
+EXPORTED CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) { return cuEventRecord(hEvent, hStream); }
+
+EXPORTED CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+    return cuLaunchKernelEx(config, f, kernelParams, extra);
+}
+
+EXPORTED CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                                      unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+                                      void **extra) {
+    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
+                          kernelParams, extra);
+}
+
+EXPORTED CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                                 unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                                 unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                                 void **kernelParams) {
+    return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
+                                     hStream, kernelParams);
+}
+
+EXPORTED CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                                    CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+    return cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
+}
+
+EXPORTED CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
+    return cuGraphUpload(hGraphExec, hStream);
+}
+
+EXPORTED CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
+    return cuGraphLaunch(hGraphExec, hStream);
+}
+
+EXPORTED CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx) { return cuStreamGetCtx(hStream, pctx); }
+
+EXPORTED CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+    return cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
+}
+
+EXPORTED CUresult cuStreamBeginCapture_ptsz(CUstream hStream) { return cuStreamBeginCapture(hStream); }
+
+EXPORTED CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
+    return cuStreamBeginCapture_v2(hStream, mode);
+}
+
+EXPORTED CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                                   const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                                   CUstreamCaptureMode mode) {
+    return cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+}
+
+EXPORTED CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph) {
+    return cuStreamEndCapture(hStream, phGraph);
+}
+
+EXPORTED CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                              cuuint64_t *id_out) {
+    return cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out);
+}
+
+EXPORTED CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                                 cuuint64_t *id_out, CUgraph *graph_out,
+                                                 const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
+    return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+                                     numDependencies_out);
+}
+
+EXPORTED CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+                                                 cuuint64_t *id_out, CUgraph *graph_out,
+                                                 const CUgraphNode **dependencies_out,
+                                                 const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+    return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
+                                     numDependencies_out);
+}

@@ -58,12 +58,12 @@ CUresult capture_forbids(void) {
 }
 
 static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) {
-    REQUIRE(mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(!stream_is_default(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    REQUIRE(capture_of(stream) == NULL, CUDA_ERROR_ILLEGAL_STATE);
+    if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (stream_is_default(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (capture_of(stream) != NULL) return CUDA_ERROR_ILLEGAL_STATE;
     graph = graph == NULL ? graph_make() : graph;
     Capture *made = graph == NULL ? NULL : malloc(sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (Capture){.next = captures,
                       .number = ++last_number,
                       .graph = graph,
@@ -72,16 +72,18 @@ static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) 
                       .thread = &this_thread};
     captures = made;
     stream->capture = made->number;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return begin(hStream, NULL, mode);
 }
 
 EXPORTED CUresult cuStreamBeginCapture(CUstream hStream) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
@@ -91,8 +93,9 @@ EXPORTED CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
     (void)dependencies;
     (void)dependencyData;
     (void)numDependencies;
-    ENTER();
-    REQUIRE(graph_exists(hGraph), CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!graph_exists(hGraph)) return CUDA_ERROR_INVALID_VALUE;
     return begin(hStream, hGraph, mode);
 }
 
@@ -107,26 +110,28 @@ static void drop(const Capture *capture) {
 }
 
 EXPORTED CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Capture *capture = capture_of(hStream);
-    REQUIRE(phGraph != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(capture != NULL, CUDA_ERROR_ILLEGAL_STATE);
-    REQUIRE(capture->origin == hStream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    if (phGraph == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (capture == NULL) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != hStream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     bool here = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
-    REQUIRE(here, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    if (!here) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     bool invalid = capture->invalid;
     *phGraph = invalid ? NULL : capture->graph;
     drop(capture);
-    LEAVE(invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+    return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    ENTER();
-    REQUIRE(mode != NULL && *mode <= CU_STREAM_CAPTURE_MODE_RELAXED, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (mode == NULL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = thread_mode;
     thread_mode = *mode;
     *mode = before;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static CUresult add_node(CUgraph graph, CUgraphNodeType type) {

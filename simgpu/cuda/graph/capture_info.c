@@ -11,14 +11,15 @@ static CUstreamCaptureStatus status_of(const Capture *capture) {
 }
 
 EXPORTED CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
-    ENTER();
-    REQUIRE(captureStatus != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (captureStatus == NULL) return CUDA_ERROR_INVALID_VALUE;
     *captureStatus = status_of(capture_of(hStream));
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static CUresult describe(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph) {
-    REQUIRE(status != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (status == NULL) return CUDA_ERROR_INVALID_VALUE;
     const Capture *capture = capture_of(stream);
     *status = status_of(capture);
     if (capture != NULL && id != NULL) {
@@ -27,12 +28,13 @@ static CUresult describe(CUstream stream, CUstreamCaptureStatus *status, cuuint6
     if (capture != NULL && graph != NULL) {
         *graph = capture->graph;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                          cuuint64_t *id_out) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return describe(hStream, captureStatus_out, id_out, NULL);
 }
 
@@ -40,7 +42,8 @@ EXPORTED CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus
 EXPORTED CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
                                             cuuint64_t *id_out, CUgraph *graph_out,
                                             const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (dependencies_out != NULL) {
         *dependencies_out = NULL;
     }

@@ -76,8 +76,9 @@ CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st 
 /* When `nodes` is NULL, sets numNodes to the number of nodes. Room that is left is set to NULL. */
 EXPORTED CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
     size_t count = 0;
-    ENTER();
-    REQUIRE(graph_exists(hGraph) && numNodes != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!graph_exists(hGraph) || numNodes == NULL) return CUDA_ERROR_INVALID_VALUE;
     for (CUgraphNode node = hGraph->nodes; node != NULL; node = node->next) {
         if (nodes != NULL && count < *numNodes) {
             nodes[count] = node;
@@ -88,12 +89,13 @@ EXPORTED CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *nu
         nodes[i] = NULL;
     }
     *numNodes = nodes == NULL || count < *numNodes ? count : *numNodes;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
-    ENTER();
-    REQUIRE(hNode != NULL && type != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (hNode == NULL || type == NULL) return CUDA_ERROR_INVALID_VALUE;
     *type = hNode->type;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -48,33 +48,36 @@ void graph_memory_trim(CUdevice device) {
 }
 
 EXPORTED CUresult cuDeviceGraphMemTrim(CUdevice device) {
-    ENTER();
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     graph_memory_trim(device);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
-    ENTER();
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(value != NULL && attr <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (value == NULL || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
     const GraphMemory *memory = &memories[device];
     const uint64_t values[] = {memory->used, memory->used_high, memory->reserved, memory->reserved_high};
     *(cuuint64_t *)value = values[attr];
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* The only value allowed is 0: it resets a peak to the current value. */
 EXPORTED CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
-    ENTER();
-    REQUIRE(device_at(device) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(value != NULL && *(const cuuint64_t *)value == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (value == NULL || *(const cuuint64_t *)value != 0) return CUDA_ERROR_INVALID_VALUE;
     GraphMemory *memory = &memories[device];
     if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
         memory->used_high = memory->used;
-        LEAVE(CUDA_SUCCESS);
+        return CUDA_SUCCESS;
     }
-    REQUIRE(attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, CUDA_ERROR_INVALID_VALUE);
+    if (attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
     memory->reserved_high = memory->reserved;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -122,37 +122,42 @@ CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
 
 EXPORTED CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                          size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
-    ENTER();
-    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_allocation(phGraphNode, hGraph, nodeParams));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_allocation(phGraphNode, hGraph, nodeParams);
 }
 
 EXPORTED CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                         size_t numDependencies, CUdeviceptr dptr) {
-    ENTER();
-    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_free(phGraphNode, hGraph, dptr));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (dependencies == NULL && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
+    return add_free(phGraphNode, hGraph, dptr);
 }
 
 EXPORTED CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                       size_t numDependencies) {
-    ENTER();
-    REQUIRE(dependencies != NULL || numDependencies == 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY}));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (dependencies == NULL && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
+    return graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
 }
 
 EXPORTED CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                           size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-    ENTER();
-    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_kernel(phGraphNode, hGraph, nodeParams));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(phGraphNode, hGraph, nodeParams);
 }
 
 EXPORTED CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                        size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
-    ENTER();
-    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func}));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func});
 }
 
 static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *parameters) {
@@ -174,40 +179,45 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
 
 EXPORTED CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                  size_t numDependencies, CUgraphNodeParams *nodeParams) {
-    ENTER();
-    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add(phGraphNode, hGraph, nodeParams));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add(phGraphNode, hGraph, nodeParams);
 }
 
 EXPORTED CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
                                     CUgraphNodeParams *nodeParams) {
     (void)dependencyData;
-    ENTER();
-    REQUIRE(nodeParams != NULL && (dependencies != NULL || numDependencies == 0), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(add(phGraphNode, hGraph, nodeParams));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add(phGraphNode, hGraph, nodeParams);
 }
 
 EXPORTED CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
-    ENTER();
-    REQUIRE(hNode != NULL && nodeParams != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_KERNEL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (hNode == NULL || nodeParams == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hNode->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = hNode->kernel;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
-    ENTER();
-    REQUIRE(hNode != NULL && params_out != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (hNode == NULL || params_out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_ERROR_INVALID_VALUE;
     *params_out = hNode->allocation;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
-    ENTER();
-    REQUIRE(hNode != NULL && dptr_out != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hNode->type == CU_GRAPH_NODE_TYPE_MEM_FREE, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (hNode == NULL || dptr_out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_INVALID_VALUE;
     *dptr_out = hNode->address;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

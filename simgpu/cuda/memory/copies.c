@@ -19,12 +19,12 @@ static bool is_valid_range(CUdeviceptr address, size_t size) {
 static CUresult touch(CUdeviceptr address, size_t size) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(size == 0 || is_valid_range(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    return size == 0 || is_valid_range(address, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult touch_both(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    REQUIRE(size == 0 || is_valid_range(from, size), CUDA_ERROR_INVALID_VALUE);
+    if (size != 0 && !is_valid_range(from, size)) return CUDA_ERROR_INVALID_VALUE;
     return touch(to, size);
 }
 
@@ -36,93 +36,104 @@ static bool may_copy(CUdeviceptr address, size_t size) {
 static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t size) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(size == 0 || (may_copy(to, size) && may_copy(from, size)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    return size == 0 || (may_copy(to, size) && may_copy(from, size)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORTED CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     return copy_any(dst, src, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
-        LEAVE(result);
+        return result;
     }
     return copy_any(dst, src, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    if (srcHost == NULL && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
     return touch(dstDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    if (dstHost == NULL && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
     return touch(srcDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return touch_both(dstDevice, srcDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
-        LEAVE(result);
+        return result;
     }
-    REQUIRE(srcHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    if (srcHost == NULL && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
     return touch(dstDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
-        LEAVE(result);
+        return result;
     }
     stream_waits_await_open();
-    REQUIRE(dstHost != NULL || ByteCount == 0, CUDA_ERROR_INVALID_VALUE);
+    if (dstHost == NULL && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
     return touch(srcDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
                                        CUstream hStream) {
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) {
-        LEAVE(result);
+        return result;
     }
     return touch_both(dstDevice, srcDevice, ByteCount);
 }
 
 EXPORTED CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
     (void)uc;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return touch(dstDevice, N);
 }
 
 EXPORTED CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
     (void)ui;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return touch(dstDevice, N * sizeof ui);
 }
 
 EXPORTED CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
     (void)uc;
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
-        LEAVE(result);
+        return result;
     }
     return touch(dstDevice, N);
 }
@@ -130,9 +141,10 @@ EXPORTED CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_
 EXPORTED CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
     (void)ui;
     CUresult result;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) {
-        LEAVE(result);
+        return result;
     }
     return touch(dstDevice, N * sizeof ui);
 }

@@ -22,23 +22,24 @@ EXPORTED CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
                                          const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
     SharedMemory shared;
     Attribution attribution;
-    ENTER();
-    REQUIRE(extMem_out != NULL && memHandleDesc != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(memHandleDesc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD, CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (extMem_out == NULL || memHandleDesc == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (memHandleDesc->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
     int descriptor = memHandleDesc->handle.fd;
     CUresult result = shared_memory_import(descriptor, &attribution, &shared);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     CUexternalMemory made = memHandleDesc->size <= shared.bytes ? malloc(sizeof *made) : NULL;
     if (made == NULL) {
         shared_memory_drop(shared.id, attribution);
-        LEAVE(CUDA_ERROR_INVALID_VALUE);
+        return CUDA_ERROR_INVALID_VALUE;
     }
     *made = (struct CUextMemory_st){
         .next = imported, .shared = shared, .attribution = attribution, .size = memHandleDesc->size};
     imported = made;
     (void)close(descriptor); /* an import consumes the descriptor */
     *extMem_out = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static CUexternalMemory *link_of(CUexternalMemory memory) {
@@ -54,17 +55,18 @@ EXPORTED CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexterna
                                                   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
     CUcontext context;
     SharedMemory shared;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(extMem != NULL && *link_of(extMem) == extMem, CUDA_ERROR_INVALID_HANDLE);
-    REQUIRE(devPtr != NULL && bufferDesc != NULL && bufferDesc->flags == 0, CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    if (extMem == NULL || *link_of(extMem) != extMem) return CUDA_ERROR_INVALID_HANDLE;
+    if (devPtr == NULL || bufferDesc == NULL || bufferDesc->flags != 0) return CUDA_ERROR_INVALID_VALUE;
     bool fits = bufferDesc->offset <= extMem->size && bufferDesc->size <= extMem->size - bufferDesc->offset;
-    REQUIRE(fits && bufferDesc->size > 0, CUDA_ERROR_INVALID_VALUE);
+    if (!fits || bufferDesc->size == 0) return CUDA_ERROR_INVALID_VALUE;
     Attribution attribution = extMem->attribution == ATTRIBUTED
                                   ? ATTRIBUTED
                                   : UNATTRIBUTED; /* a buffer of the process's own memory is not attributed */
-    REQUIRE(shared_memory_hold(extMem->shared.id, attribution, &shared), CUDA_ERROR_INVALID_HANDLE);
+    if (!shared_memory_hold(extMem->shared.id, attribution, &shared)) return CUDA_ERROR_INVALID_HANDLE;
     Allocation made = {.size = bufferDesc->size,
                        .kind = KIND_EXTERNAL,
                        .context = context,
@@ -74,15 +76,16 @@ EXPORTED CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexterna
     if (result != CUDA_SUCCESS) {
         shared_memory_drop(shared.id, attribution);
     }
-    LEAVE(result);
+    return result;
 }
 
 EXPORTED CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUexternalMemory *link = link_of(extMem);
-    REQUIRE(extMem != NULL && *link == extMem, CUDA_ERROR_INVALID_HANDLE);
+    if (extMem == NULL || *link != extMem) return CUDA_ERROR_INVALID_HANDLE;
     *link = extMem->next;
     shared_memory_drop(extMem->shared.id, extMem->attribution);
     free(extMem);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

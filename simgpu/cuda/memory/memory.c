@@ -51,49 +51,52 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
 
 EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUcontext context;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(dptr != NULL && bytesize > 0, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(memory_allocate(context, dptr, bytesize, false));
+    if (result != CUDA_SUCCESS) return result;
+    if (dptr == NULL || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    return memory_allocate(context, dptr, bytesize, false);
 }
 
 EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
                                      unsigned int ElementSizeBytes) {
     CUcontext context;
     size_t bytes;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
     size_t pitch = round_up(WidthInBytes, PITCH);
     bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(dptr != NULL && pPitch != NULL && element && pitch > 0 && Height > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(!__builtin_mul_overflow(pitch, Height, &bytes), CUDA_ERROR_OUT_OF_MEMORY);
+    if (result != CUDA_SUCCESS) return result;
+    if (dptr == NULL || pPitch == NULL || !element || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *pPitch = pitch;
-    LEAVE(memory_allocate(context, dptr, bytes, false));
+    return memory_allocate(context, dptr, bytes, false);
 }
 
 EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     Allocation *found = allocation_at(dptr);
     if (dptr == 0) {
-        LEAVE(CUDA_SUCCESS);
+        return CUDA_SUCCESS;
     }
-    REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
+    if (found == NULL || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
     bool of_pool = found->kind == KIND_POOL;
     CUdevice device = found->device;
     CUresult result = allocation_free(found);
     if (of_pool) {
         pools_trim(device); /* cuMemFree waits for the device: it is a synchronization */
     }
-    LEAVE(result);
+    return result;
 }
 
 static void *map_host(size_t size) {
@@ -104,30 +107,32 @@ static void *map_host(size_t size) {
 static CUresult allocate_host(CUdeviceptr *out, size_t size, Kind kind) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(out != NULL && size > 0, CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    if (out == NULL || size == 0) return CUDA_ERROR_INVALID_VALUE;
     void *mapped = map_host(size);
-    REQUIRE(mapped != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (mapped == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     Allocation made = {.address = (uintptr_t)mapped, .size = size, .kind = kind, .context = context};
-    LEAVE(allocation_add(made, out));
+    return allocation_add(made, out);
 }
 
 /* Managed memory is charged to a card when a kernel there touches it; no simulated kernel does. */
 EXPORTED CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST, CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
     return allocate_host(dptr, bytesize, KIND_MANAGED);
 }
 
 EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     CUdeviceptr address = 0;
     (void)Flags;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(pp != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (pp == NULL) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = allocate_host(&address, bytesize, KIND_HOST);
     if (result == CUDA_SUCCESS) {
         *pp = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
@@ -139,43 +144,48 @@ EXPORTED CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHo
 
 EXPORTED CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
     (void)Flags;
-    ENTER();
-    REQUIRE(pdptr != NULL && allocation_at((uintptr_t)p) != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pdptr == NULL || allocation_at((uintptr_t)p) == NULL) return CUDA_ERROR_INVALID_VALUE;
     *pdptr = (uintptr_t)p;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemFreeHost(void *p) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     Allocation *found = allocation_at((uintptr_t)p);
-    REQUIRE(found != NULL && found->kind == KIND_HOST, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(allocation_free(found));
+    if (found == NULL || found->kind != KIND_HOST) return CUDA_ERROR_INVALID_VALUE;
+    return allocation_free(found);
 }
 
 EXPORTED CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     (void)Flags;
-    ENTER();
-    LEAVE(p != NULL && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    return p != NULL && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORTED CUresult cuMemHostUnregister(void *p) {
-    ENTER();
-    LEAVE(p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CUcontext context;
     Card card;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(free != NULL && total != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_card(context->device, &card), CUDA_ERROR_UNKNOWN);
+    if (result != CUDA_SUCCESS) return result;
+    if (free == NULL || total == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_card(context->device, &card)) return CUDA_ERROR_UNKNOWN;
     uint64_t used = ledger_used(card.uuid);
     *total = card.memory - card.reserved;
     *free = used < *total ? *total - used : 0;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create.
@@ -199,44 +209,46 @@ EXPORTED CUresult cuMemFree(CUdeviceptr_v1 dptr) {
 }
 
 EXPORTED CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Allocation *found = allocation_holding(dptr);
-    REQUIRE(found != NULL, CUDA_ERROR_NOT_FOUND);
+    if (found == NULL) return CUDA_ERROR_NOT_FOUND;
     if (pbase != NULL) {
         *pbase = found->address;
     }
     if (psize != NULL) {
         *psize = found->size;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Memory that this driver does not know has no type; it is the host's, and not pinned. */
 static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const Allocation *found) {
-    REQUIRE(type != NULL && (found != NULL || mapping_holds(ptr, 1)), CUDA_ERROR_INVALID_VALUE);
+    if (type == NULL || (found == NULL && !mapping_holds(ptr, 1))) return CUDA_ERROR_INVALID_VALUE;
     *type = found != NULL && found->kind == KIND_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Needs no current context, as on a real card. Only some attributes are simulated. */
 EXPORTED CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Allocation *found = allocation_holding(ptr);
     if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
         return get_memory_type(data, ptr, found);
     }
-    REQUIRE(data != NULL && found != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (data == NULL || found == NULL) return CUDA_ERROR_INVALID_VALUE;
     switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             *(CUcontext *)data = found->context;
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
             *(int *)data = found->device;
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
             *(CUmemoryPool *)data = found->pool;
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         default:
-            LEAVE(CUDA_ERROR_INVALID_VALUE);
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }

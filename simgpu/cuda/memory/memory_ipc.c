@@ -31,17 +31,18 @@ static CUresult share(const Allocation *allocation, uint64_t *shared_id) {
 }
 
 EXPORTED CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Allocation *found = allocation_holding(dptr); /* any address of an allocation gives the same handle */
-    REQUIRE(pHandle != NULL && found != NULL && is_exportable(found), CUDA_ERROR_INVALID_VALUE);
+    if (pHandle == NULL || found == NULL || !is_exportable(found)) return CUDA_ERROR_INVALID_VALUE;
     uint64_t shared_id = found->shared_id;
     CUresult result = share(found, &shared_id);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     found->shared_id = found->kind == KIND_DEVICE ? shared_id : 0;
     Exported exported = {.shared_id = shared_id, .origin = found->address, .size = found->size};
     memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle, &exported, sizeof exported);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Whether this process exported the handle: a real driver refuses to open it there. */
@@ -77,32 +78,35 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     Exported exported;
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(pdptr != NULL && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    if (pdptr == NULL || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
     memcpy(&exported, handle, sizeof exported);
-    REQUIRE(!is_own_export(&exported), CUDA_ERROR_INVALID_CONTEXT);
+    if (is_own_export(&exported)) return CUDA_ERROR_INVALID_CONTEXT;
     Allocation *again = allocation_imported(KIND_IPC, exported.shared_id, exported.origin);
     if (again == NULL) {
-        LEAVE(open_first(pdptr, &exported, context));
+        return open_first(pdptr, &exported, context);
     }
     again->opened++;
     *pdptr = again->address;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return open_handle(pdptr, &handle, Flags);
 }
 
 EXPORTED CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return open_handle(pdptr, &handle, Flags);
 }
 
 EXPORTED CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Allocation *found = allocation_at(dptr);
-    REQUIRE(found != NULL && found->kind == KIND_IPC, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(--found->opened > 0 ? CUDA_SUCCESS : allocation_free(found));
+    if (found == NULL || found->kind != KIND_IPC) return CUDA_ERROR_INVALID_VALUE;
+    return --found->opened > 0 ? CUDA_SUCCESS : allocation_free(found);
 }

@@ -13,69 +13,74 @@
 static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUstream stream) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(dptr != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(size < UINT64_C(1) << 50, CUDA_ERROR_OUT_OF_MEMORY);
+    if (result != CUDA_SUCCESS) return result;
+    if (dptr == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (size >= UINT64_C(1) << 50) return CUDA_ERROR_OUT_OF_MEMORY;
     if (size == 0) {
         *dptr = 0;
-        LEAVE(CUDA_SUCCESS);
+        return CUDA_SUCCESS;
     }
     if (capture_takes_allocation(stream, pool == NULL ? context->device : pool->device, size, dptr, &result)) {
-        LEAVE(result);
+        return result;
     }
     pool = pool == NULL ? pool_current(context->device) : pool;
     result = pool_charge(pool, size);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     Allocation made = {.size = size, .charged = size, .kind = KIND_POOL, .context = context, .pool = pool};
     result = allocation_add(made, dptr);
     if (result != CUDA_SUCCESS) {
         pool_release(pool, size);
     }
-    LEAVE(result);
+    return result;
 }
 
 EXPORTED CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return allocate(dptr, bytesize, NULL, hStream);
 }
 
 EXPORTED CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    ENTER();
-    REQUIRE(pool != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool == NULL || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     return allocate(dptr, bytesize, pool, hStream);
 }
 
 EXPORTED CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result;
     Allocation *found = allocation_at(dptr);
     if (dptr == 0) {
-        LEAVE(CUDA_SUCCESS);
+        return CUDA_SUCCESS;
     }
     if (capture_takes_free(hStream, dptr, &result)) {
-        LEAVE(result);
+        return result;
     }
-    REQUIRE(found != NULL && allocation_is_freeable(found), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(allocation_free(found));
+    if (found == NULL || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
+    return allocation_free(found);
 }
 
 EXPORTED CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
-    ENTER();
-    REQUIRE(pool != NULL && poolProps != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(poolProps->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(device_at(poolProps->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool == NULL || poolProps == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (device_at(poolProps->location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     bool by_descriptor = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    REQUIRE(by_descriptor || poolProps->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
+    if (!by_descriptor && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = pool_make(poolProps->location.id);
-    REQUIRE(*pool != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (*pool == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     (*pool)->exportable = by_descriptor;
     (*pool)->limit = poolProps->maxSize;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-    ENTER();
-    REQUIRE(pool != NULL && pool != device_at(pool->device)->default_pool, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool == NULL || pool == device_at(pool->device)->default_pool) return CUDA_ERROR_INVALID_VALUE;
     Device *device = device_at(pool->device);
     if (device->current_pool == pool) {
         device->current_pool = device->default_pool;
@@ -85,14 +90,15 @@ EXPORTED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
         pool_exports_drop(pool);
     }
     pool_free_if_unused(pool);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
     pool_trim(pool, minBytesToKeep);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

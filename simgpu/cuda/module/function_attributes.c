@@ -5,19 +5,21 @@
 #include "hardware/export.h"
 
 EXPORTED CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
-    ENTER();
-    REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hfunc != NULL && hfunc->library == NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pi == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hfunc == NULL || hfunc->library != NULL) return CUDA_ERROR_INVALID_HANDLE;
     *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)hfunc->local : 0;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     CUfunction function = (CUfunction)kernel;
-    ENTER();
-    REQUIRE(pi != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pi == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (function == NULL) return CUDA_ERROR_INVALID_HANDLE;
     *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)function->local : 0;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -34,13 +34,13 @@ static CUresult module_in_current_context(CUmodule *out, CUlibrary library) {
 }
 
 static CUresult load(CUlibrary *library, const void *code) {
-    REQUIRE(library != NULL && code != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (library == NULL || code == NULL) return CUDA_ERROR_INVALID_VALUE;
     CUlibrary made = calloc(1, sizeof *made);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     made->next = libraries;
     libraries = made;
     *library = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
@@ -54,7 +54,8 @@ EXPORTED CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_
     (void)libraryOptions;
     (void)libraryOptionValues;
     (void)numLibraryOptions;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(library, code);
 }
 
@@ -68,48 +69,53 @@ EXPORTED CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName
     (void)libraryOptions;
     (void)libraryOptionValues;
     (void)numLibraryOptions;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(library, fileName);
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuLibraryUnload(CUlibrary library) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUlibrary *link = link_of(library);
-    REQUIRE(library != NULL && *link == library, CUDA_ERROR_INVALID_VALUE);
+    if (library == NULL || *link != library) return CUDA_ERROR_INVALID_VALUE;
     *link = library->next;
     modules_unload_of(library);
     functions_free(&library->kernels);
     free(library);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
-    ENTER();
-    REQUIRE(pMod != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(library != NULL && *link_of(library) == library, CUDA_ERROR_INVALID_HANDLE);
-    LEAVE(module_in_current_context(pMod, library));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pMod == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (library == NULL || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
+    return module_in_current_context(pMod, library);
 }
 
 EXPORTED CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
-    ENTER();
-    REQUIRE(pKernel != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(library != NULL && *link_of(library) == library, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pKernel == NULL || name == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (library == NULL || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction kernel = function_named(&library->kernels, name);
-    REQUIRE(kernel != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (kernel == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     kernel->library = library;
     *pKernel = (CUkernel)kernel;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     CUmodule module;
-    ENTER();
-    REQUIRE(pFunc != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(kernel != NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pFunc == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (kernel == NULL) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction of_library = (CUfunction)kernel;
     CUresult result = module_in_current_context(&module, of_library->library);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     *pFunc = function_named(&module->functions, of_library->name);
-    LEAVE(*pFunc != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    return *pFunc != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

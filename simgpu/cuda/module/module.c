@@ -109,22 +109,24 @@ static bool text_uses_heap(const char *text) {
 static CUresult load(CUmodule *module, const void *image) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(module != NULL && image != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    if (module == NULL || image == NULL) return CUDA_ERROR_INVALID_VALUE;
     stream_waits_await_open();
     result = module_load(module, NULL);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     (*module)->uses_heap = text_uses_heap(image);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuModuleLoad(CUmodule *module, const char *fname) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(module, fname);
 }
 
 EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(module, image);
 }
 
@@ -134,34 +136,38 @@ EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsign
     (void)numOptions;
     (void)options;
     (void)optionValues;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(module, image);
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
 EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return load(module, fatCubin);
 }
 
 EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     for (CUmodule *link = &modules; *link != NULL; link = &(*link)->next) {
         if (*link == hmod) {
             drop(link);
-            LEAVE(CUDA_SUCCESS);
+            return CUDA_SUCCESS;
         }
     }
-    LEAVE(CUDA_ERROR_INVALID_HANDLE);
+    return CUDA_ERROR_INVALID_HANDLE;
 }
 
 EXPORTED CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
-    ENTER();
-    REQUIRE(hfunc != NULL && name != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(hmod != NULL, CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (hfunc == NULL || name == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (hmod == NULL) return CUDA_ERROR_INVALID_HANDLE;
     *hfunc = function_named(&hmod->functions, name);
-    REQUIRE(*hfunc != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (*hfunc == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     (*hfunc)->uses_heap |= hmod->uses_heap;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -20,32 +20,35 @@ CUmemoryPool pool_current(CUdevice ordinal) {
 }
 
 static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(CUdevice)) {
-    REQUIRE(pool != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *pool = find(dev);
-    LEAVE(*pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    return *pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORTED CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return get_pool(pool_out, dev, default_pool);
 }
 
 EXPORTED CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return get_pool(pool, dev, pool_current);
 }
 
 static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(pool != NULL && pool->device == dev && !pool->imported, CUDA_ERROR_INVALID_VALUE);
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (pool == NULL || pool->device != dev || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     (void)default_pool(dev);
     device_at(dev)->current_pool = pool;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return set_pool(dev, pool);
 }
 
@@ -55,22 +58,25 @@ static bool is_simulated(const CUmemLocation *location, CUmemAllocationType type
 }
 
 EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
-    ENTER();
-    REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return get_pool(pool_out, location->id, default_pool);
 }
 
 EXPORTED CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
-    ENTER();
-    REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return get_pool(pool, location->id, pool_current);
 }
 
 EXPORTED CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
-    ENTER();
-    REQUIRE(location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(is_simulated(location, type), CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return set_pool(location->id, pool);
 }

@@ -24,17 +24,18 @@ static uint64_t *field_of(CUmemoryPool pool, CUmemPool_attribute attr) {
 }
 
 EXPORTED CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
-    REQUIRE(pool != NULL && value != NULL && !pool->imported, CUDA_ERROR_INVALID_VALUE);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
+    if (pool == NULL || value == NULL || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t *field = field_of(pool, attr);
     if (field != NULL) {
         *(cuuint64_t *)value = *field;
     } else {
         *(int *)value = 1;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* A peak can be set to 0 only, which resets it to the current value. */
@@ -53,31 +54,34 @@ static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *field
 }
 
 EXPORTED CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
-    ENTER();
-    REQUIRE(pool != NULL && value != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool == NULL || value == NULL) return CUDA_ERROR_INVALID_VALUE;
     uint64_t *field = field_of(pool, attr);
-    LEAVE(field == NULL ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value));
+    return field == NULL ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value);
 }
 
 /* The memory's own device always has access. */
 EXPORTED CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
-    ENTER();
-    REQUIRE(pool != NULL && (map != NULL || count == 0), CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool == NULL || (map == NULL && count != 0)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        REQUIRE(map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
-        REQUIRE(device_at(map[i].location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+        if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+        if (device_at(map[i].location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
         bool revoked = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == pool->device;
-        REQUIRE(!revoked, CUDA_ERROR_INVALID_VALUE);
+        if (revoked) return CUDA_ERROR_INVALID_VALUE;
         pool->access[map[i].location.id] = map[i].flags;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
-    ENTER();
-    REQUIRE(flags != NULL && memPool != NULL && location != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(location->type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(location->id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (flags == NULL || memPool == NULL || location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(location->id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *flags = location->id == memPool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : memPool->access[location->id];
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

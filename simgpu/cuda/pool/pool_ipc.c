@@ -24,65 +24,69 @@ _Static_assert(sizeof(Exported) <= sizeof(CUmemPoolPtrExportData), "the content 
 
 EXPORTED CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
                                                    CUmemAllocationHandleType handleType, unsigned long long flags) {
-    ENTER();
-    REQUIRE(handle_out != NULL && pool != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(pool->exportable, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (handle_out == NULL || pool == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!pool->exportable) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(pool->device, 0, &pool->shared_id);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(shared_memory_export(pool->shared_id, handle_out));
+    if (result != CUDA_SUCCESS) return result;
+    return shared_memory_export(pool->shared_id, handle_out);
 }
 
 EXPORTED CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
                                                      CUmemAllocationHandleType handleType, unsigned long long flags) {
     SharedMemory shared;
     Attribution attribution;
-    ENTER();
-    REQUIRE(pool_out != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pool_out == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = shared_memory_import((int)(intptr_t)handle, &attribution, &shared);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     CUmemoryPool made = pool_make(device_of_uuid(shared.uuid));
     if (made == NULL) {
         shared_memory_drop(shared.id, attribution);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made->imported = true;
     made->attribution = attribution;
     made->shared_id = shared.id;
     *pool_out = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Allocation *found = allocation_at(ptr);
-    REQUIRE(shareData_out != NULL && found != NULL && found->kind == KIND_POOL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(found->pool->shared_id != 0, CUDA_ERROR_INVALID_VALUE);
+    if (shareData_out == NULL || found == NULL || found->kind != KIND_POOL) return CUDA_ERROR_INVALID_VALUE;
+    if (found->pool->shared_id == 0) return CUDA_ERROR_INVALID_VALUE;
     Exported exported = {.pool_id = found->pool->shared_id, .origin = ptr, .size = found->size};
     CUresult result = pool_export_add(found->pool, found, &exported.shared_id);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     memset(shareData_out, 0, sizeof *shareData_out);
     memcpy(shareData_out, &exported, sizeof exported);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
     Exported exported;
     CUcontext context;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(ptr_out != NULL && pool != NULL && shareData != NULL && pool->imported, CUDA_ERROR_INVALID_VALUE);
+    if (result != CUDA_SUCCESS) return result;
+    if (ptr_out == NULL || pool == NULL || shareData == NULL || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
     memcpy(&exported, shareData, sizeof exported);
-    REQUIRE(exported.pool_id == pool->shared_id, CUDA_ERROR_INVALID_VALUE);
+    if (exported.pool_id != pool->shared_id) return CUDA_ERROR_INVALID_VALUE;
     const Allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);
     if (known != NULL && known->pool == pool) {
         *ptr_out = known->address;
-        LEAVE(CUDA_SUCCESS);
+        return CUDA_SUCCESS;
     }
     result = pool_export_import(pool, exported.shared_id);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     Allocation made = {.size = exported.size,
                        .kind = KIND_POOL_IPC,
                        .context = context,
@@ -91,5 +95,5 @@ EXPORTED CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool
                        .origin = exported.origin};
     result = allocation_add(made, ptr_out);
     pool->imports += result == CUDA_SUCCESS;
-    LEAVE(result);
+    return result;
 }

@@ -111,16 +111,18 @@ void stream_waits_count_launch(CUcontext context) {
     }
 }
 
-/* The card goes on when the value is written, also while the process calls no function of the driver's. */
-static void *watch(void *argument) {
-    struct stream_waits *waits = argument;
-    driver_lock_take();
+static void update_until_ended(struct stream_waits *waits) {
+    HOLD_DRIVER();
     while (!waits->is_ended) {
         update(waits->context);
         bool is_used = waits->count > 0 || waits->write_count > 0;
         driver_sleep_until(clock_now_ns() + (is_used ? POLL_NS : IDLE_POLL_NS));
     }
-    (void)driver_leave(CUDA_SUCCESS);
+}
+
+/* The card goes on when the value is written, also while the process calls no function of the driver's. */
+static void *watch(void *waits) {
+    update_until_ended(waits);
     free(waits);
     return NULL;
 }

@@ -17,17 +17,17 @@ static uint64_t work_of(CUfunction function, void *const *parameters) {
 }
 
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
-    REQUIRE(stream_context(stream) != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(function != NULL, CUDA_ERROR_INVALID_HANDLE);
+    if (stream_context(stream) == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (function == NULL) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result;
     if (capture_takes_kernel(stream, function, &result)) {
-        LEAVE(result);
+        return result;
     }
     result = local_grow(stream_context(stream), function->local);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     result = context_make_heap(stream_context(stream), function->uses_heap);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(stream_run(stream, work_of(function, parameters)));
+    if (result != CUDA_SUCCESS) return result;
+    return stream_run(stream, work_of(function, parameters));
 }
 
 EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -35,16 +35,18 @@ EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
                                  unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
     (void)sharedMemBytes;
     (void)extra;
-    ENTER();
-    REQUIRE(gridDimX > 0 && gridDimY > 0 && gridDimZ > 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(blockDimX > 0 && blockDimY > 0 && blockDimZ > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (gridDimX == 0 || gridDimY == 0 || gridDimZ == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (blockDimX == 0 || blockDimY == 0 || blockDimZ == 0) return CUDA_ERROR_INVALID_VALUE;
     return launch(f, hStream, kernelParams);
 }
 
 EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
     (void)extra;
-    ENTER();
-    REQUIRE(config != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (config == NULL) return CUDA_ERROR_INVALID_VALUE;
     return launch(f, config->hStream, kernelParams);
 }
 

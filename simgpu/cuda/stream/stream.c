@@ -45,57 +45,62 @@ CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
 static CUresult create(CUstream *phStream, unsigned flags) {
     CUcontext context;
     CUresult result = context_current(&context);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(phStream != NULL && flags <= CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(stream_make(phStream, context, flags));
+    if (result != CUDA_SUCCESS) return result;
+    if (phStream == NULL || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    return stream_make(phStream, context, flags);
 }
 
 EXPORTED CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(phStream, Flags);
 }
 
 EXPORTED CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
     (void)priority;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(phStream, flags);
 }
 
 EXPORTED CUresult cuStreamDestroy_v2(CUstream hStream) {
-    ENTER();
-    REQUIRE(!stream_is_default(hStream), CUDA_ERROR_INVALID_HANDLE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (stream_is_default(hStream)) return CUDA_ERROR_INVALID_HANDLE;
     struct CUstream_st **link = &hStream->context->streams;
     while (*link != hStream) {
-        REQUIRE(*link != NULL, CUDA_ERROR_INVALID_HANDLE);
+        if (*link == NULL) return CUDA_ERROR_INVALID_HANDLE;
         link = &(*link)->next;
     }
     *link = hStream->next;
     free(hStream);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
 EXPORTED CUresult cuStreamSynchronize(CUstream hStream) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(hStream);
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
     queue_await(context->queue, *stream_position(hStream, context));
     pools_trim(device);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuStreamQuery(CUstream hStream) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
+    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(hStream);
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     bool passed = queue_passed(context->queue, *stream_position(hStream, context));
-    LEAVE(passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
+    return passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {
@@ -111,19 +116,21 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
 }
 
 static CUresult get_context(CUstream stream, CUcontext *context) {
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (context == NULL) return CUDA_ERROR_INVALID_VALUE;
     *context = stream_context(stream);
-    LEAVE(*context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT);
+    return *context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EXPORTED CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return get_context(hStream, pctx);
 }
 
 /* Streams of a green context belong to the primary context here. */
 EXPORTED CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     if (pGreenCtx != NULL) {
         *pGreenCtx = NULL;
     }

@@ -15,19 +15,21 @@ static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUco
 }
 
 EXPORTED CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;
     CUresult result = check(stream, addr, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     const uint32_t *word = (const uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
-    LEAVE(stream_waits_add(context, word, value));
+    return stream_waits_add(context, word, value);
 }
 
 EXPORTED CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;
     CUresult result = check(stream, addr, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     uint32_t *word = (uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
-    LEAVE(stream_waits_write(context, word, value));
+    return stream_waits_write(context, word, value);
 }

@@ -60,71 +60,77 @@ static void remove_range(Range **list, const Range *range) {
 }
 
 EXPORTED CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Range *range = range_holding(mappings, (uintptr_t)addr, 1);
-    REQUIRE(handle != NULL && range != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (handle == NULL || range == NULL) return CUDA_ERROR_INVALID_VALUE;
     range->physical->references++;
     *handle = (uintptr_t)range->physical;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                                       unsigned long long flags) {
     (void)addr; /* only a hint */
-    ENTER();
-    REQUIRE(ptr != NULL && size > 0 && size % PAGE == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (ptr == NULL || size == 0 || size % PAGE != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     uint64_t unit = alignment > PAGE ? alignment : PAGE;
     CUdeviceptr address = round_up(next_address, unit);
-    REQUIRE(add_range(&reservations, address, size, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+    if (!add_range(&reservations, address, size, NULL)) return CUDA_ERROR_OUT_OF_MEMORY;
     next_address = address + size;
     *ptr = address;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Range *range = range_holding(reservations, ptr, size);
-    REQUIRE(range != NULL && range->address == ptr && range->size == size, CUDA_ERROR_INVALID_VALUE);
+    if (range == NULL || range->address != ptr || range->size != size) return CUDA_ERROR_INVALID_VALUE;
     remove_range(&reservations, range);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                            unsigned long long flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Physical *physical = physical_of(handle);
-    REQUIRE(physical != NULL && offset == 0 && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(size > 0 && size % PAGE == 0 && size <= physical->size, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(range_holding(reservations, ptr, size) != NULL && range_holding(mappings, ptr, 1) == NULL,
-            CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(add_range(&mappings, ptr, size, physical), CUDA_ERROR_OUT_OF_MEMORY);
+    if (physical == NULL || offset != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size == 0 || size % PAGE != 0 || size > physical->size) return CUDA_ERROR_INVALID_VALUE;
+    if (range_holding(reservations, ptr, size) == NULL || range_holding(mappings, ptr, 1) != NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!add_range(&mappings, ptr, size, physical)) return CUDA_ERROR_OUT_OF_MEMORY;
     physical_add_mapping(physical);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* The range must consist of whole mappings. */
 EXPORTED CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
-    ENTER();
-    REQUIRE(size > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr at = ptr; at < ptr + size;) {
         const Range *range = range_holding(mappings, at, 1);
-        REQUIRE(range != NULL && range->address == at && range->size <= ptr + size - at, CUDA_ERROR_INVALID_VALUE);
+        if (range == NULL || range->address != at || range->size > ptr + size - at) return CUDA_ERROR_INVALID_VALUE;
         Physical *physical = range->physical;
         at += range->size;
         remove_range(&mappings, range);
         physical_remove_mapping(physical);
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
-    ENTER();
-    REQUIRE(desc != NULL && count > 0 && size > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (desc == NULL || count == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
     for (CUdeviceptr at = ptr; at < ptr + size;) {
         Range *range = range_holding(mappings, at, 1);
-        REQUIRE(range != NULL, CUDA_ERROR_INVALID_VALUE);
+        if (range == NULL) return CUDA_ERROR_INVALID_VALUE;
         range->accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
         at = range->address + range->size;
     }
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -20,28 +20,30 @@ static bool properties_are_valid(const CUmulticastObjectProp *prop) {
 
 EXPORTED CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
                                             CUmulticastGranularity_flags option) {
-    ENTER();
-    REQUIRE(granularity != NULL && prop != NULL && prop->numDevices > 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (granularity == NULL || prop == NULL || prop->numDevices == 0) return CUDA_ERROR_INVALID_VALUE;
     *granularity = option == CU_MULTICAST_GRANULARITY_MINIMUM ? PAGE : RECOMMENDED;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
-    ENTER();
-    REQUIRE(mcHandle != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(properties_are_valid(prop) && aligned(prop->size), CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(prop->handleTypes == 0, CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (mcHandle == NULL || prop == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!properties_are_valid(prop) || !aligned(prop->size)) return CUDA_ERROR_INVALID_VALUE;
+    if (prop->handleTypes != 0) return CUDA_ERROR_NOT_SUPPORTED;
     Multicast *multicast = calloc(1, sizeof *multicast);
     Physical *made =
         multicast == NULL ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, prop->size, 0);
     if (made == NULL) {
         free(multicast);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     multicast->wanted = prop->numDevices;
     made->multicast = multicast;
     *mcHandle = (uintptr_t)made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 static Physical *multicast_of(CUmemGenericAllocationHandle handle) {
@@ -50,15 +52,16 @@ static Physical *multicast_of(CUmemGenericAllocationHandle handle) {
 }
 
 EXPORTED CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Physical *object = multicast_of(mcHandle);
-    REQUIRE(object != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    if (object == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     Multicast *multicast = object->multicast;
     bool full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
-    REQUIRE(!full && (multicast->added >> dev & 1) == 0, CUDA_ERROR_INVALID_VALUE);
+    if (full || (multicast->added >> dev & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
     multicast->added |= 1U << dev;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 /* Whether all devices were added, the memory is on one of them, and the range is free. */
@@ -74,32 +77,35 @@ static bool may_bind(const Physical *object, const Physical *memory, uint64_t of
 static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, Physical *memory, uint64_t memory_offset,
                      uint64_t size) {
     Physical *object = multicast_of(handle);
-    REQUIRE(object != NULL && memory != NULL && memory->multicast == NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(aligned(offset) && aligned(memory_offset) && aligned(size), CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(memory_offset <= memory->size && size <= memory->size - memory_offset, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(may_bind(object, memory, offset, size), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(binding_add(object->multicast, offset, size, memory));
+    if (object == NULL || memory == NULL || memory->multicast != NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!aligned(offset) || !aligned(memory_offset) || !aligned(size)) return CUDA_ERROR_INVALID_VALUE;
+    if (memory_offset > memory->size || size > memory->size - memory_offset) return CUDA_ERROR_INVALID_VALUE;
+    if (!may_bind(object, memory, offset, size)) return CUDA_ERROR_INVALID_VALUE;
+    return binding_add(object->multicast, offset, size, memory);
 }
 
 EXPORTED CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
                                      CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
                                      unsigned long long flags) {
-    ENTER();
-    REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return bind(mcHandle, mcOffset, physical_of(memHandle), memOffset, size);
 }
 
 EXPORTED CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
                                       size_t size, unsigned long long flags) {
-    ENTER();
-    REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return bind(mcHandle, mcOffset, physical_mapped(memptr, size), 0, size);
 }
 
 EXPORTED CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Physical *object = multicast_of(mcHandle);
-    REQUIRE(object != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (object == NULL) return CUDA_ERROR_INVALID_VALUE;
     bool removed = binding_remove(object->multicast, dev, mcOffset, size);
-    LEAVE(removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

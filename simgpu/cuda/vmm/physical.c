@@ -103,44 +103,48 @@ void physical_unbind(Binding **link) {
 EXPORTED CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                                 CUmemAllocationGranularity_flags option) {
     (void)option;
-    ENTER();
-    REQUIRE(granularity != NULL && prop != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (granularity == NULL || prop == NULL) return CUDA_ERROR_INVALID_VALUE;
     *granularity = PAGE;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                               unsigned long long flags) {
-    ENTER();
-    REQUIRE(handle != NULL && prop != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(size > 0 && size % PAGE == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(device_at(prop->location.id) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (handle == NULL || prop == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size == 0 || size % PAGE != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (device_at(prop->location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     CUresult result = device_charge(prop->location.id, size);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     const Physical *made = physical_make(prop, size, 0);
     if (made == NULL) {
         device_release(prop->location.id, size);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = (uintptr_t)made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Physical *physical = physical_of(handle);
-    REQUIRE(physical != NULL && physical->references > 0, CUDA_ERROR_INVALID_VALUE);
+    if (physical == NULL || physical->references == 0) return CUDA_ERROR_INVALID_VALUE;
     physical->references--;
     free_if_unused(physical);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                          CUmemGenericAllocationHandle handle) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Physical *physical = physical_of(handle);
-    REQUIRE(prop != NULL && physical != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (prop == NULL || physical == NULL) return CUDA_ERROR_INVALID_VALUE;
     *prop = physical->properties;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -7,26 +7,28 @@
 
 EXPORTED CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                                CUmemAllocationHandleType handleType, unsigned long long flags) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     Physical *physical = physical_of(handle);
-    REQUIRE(shareableHandle != NULL && physical != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(physical->multicast == NULL, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE(handleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
-    REQUIRE((physical->properties.requestedHandleTypes & handleType) != 0, CUDA_ERROR_INVALID_VALUE);
+    if (shareableHandle == NULL || physical == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical->multicast != NULL) return CUDA_ERROR_NOT_SUPPORTED;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((physical->properties.requestedHandleTypes & handleType) == 0) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
-    REQUIRE(result == CUDA_SUCCESS, result);
-    LEAVE(shared_memory_export(physical->shared_id, shareableHandle));
+    if (result != CUDA_SUCCESS) return result;
+    return shared_memory_export(physical->shared_id, shareableHandle);
 }
 
 EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                                  CUmemAllocationHandleType shHandleType) {
     SharedMemory shared;
     Attribution attribution;
-    ENTER();
-    REQUIRE(handle != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, CUDA_ERROR_NOT_SUPPORTED);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (handle == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = shared_memory_import((int)(intptr_t)osHandle, &attribution, &shared);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     CUmemAllocationProp properties = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = shHandleType,
@@ -35,9 +37,9 @@ EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *h
     Physical *made = physical_make(&properties, shared.bytes, shared.id);
     if (made == NULL) {
         shared_memory_drop(shared.id, attribution);
-        LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made->attribution = attribution;
     *handle = (uintptr_t)made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -58,63 +58,70 @@ static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resourc
 }
 
 EXPORTED CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(phCtx != NULL && desc != NULL && flags == CU_GREEN_CTX_DEFAULT_STREAM, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(make(phCtx, dev, described_resource(desc)));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (phCtx == NULL || desc == NULL || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+    return make(phCtx, dev, described_resource(desc));
 }
 
 EXPORTED CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
-    ENTER();
-    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     CUgreenCtx *link = link_of(hCtx);
     CUdevice device = hCtx->context->device;
     *link = hCtx->next;
     context_destroy(hCtx->context);
     primary_release(device);
     free(hCtx);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
-    ENTER();
-    REQUIRE(pContext != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pContext == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *pContext = hCtx->context;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
-    ENTER();
-    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
-    REQUIRE(exists(hCtx), CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *resource = hCtx->resource;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
-    REQUIRE(result == CUDA_SUCCESS && context_is_alive(hCtx), CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(resource != NULL && type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    if (result != CUDA_SUCCESS || !context_is_alive(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     CUgreenCtx green = green_of(hCtx);
     *resource = green != NULL ? green->resource : device_resource_whole();
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
-    ENTER();
-    REQUIRE(greenCtxId != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (greenCtxId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *greenCtxId = greenCtx->context->id;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
     (void)priority;
-    ENTER();
-    REQUIRE(exists(greenCtx), CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(context_is_alive(greenCtx->context->owner), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    REQUIRE(phStream != NULL && flags == CU_STREAM_NON_BLOCKING, CUDA_ERROR_INVALID_VALUE);
-    LEAVE(stream_make(phStream, greenCtx->context->owner, flags));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context_is_alive(greenCtx->context->owner)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (phStream == NULL || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    return stream_make(phStream, greenCtx->context->owner, flags);
 }

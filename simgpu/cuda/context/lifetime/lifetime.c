@@ -50,19 +50,21 @@ void context_destroy(CUcontext context) {
 }
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev) {
-    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(!context_stack_is_full(), CUDA_ERROR_INVALID_VALUE);
+    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (context_stack_is_full()) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = context_make(pctx, dev, flags, false);
-    LEAVE(result == CUDA_SUCCESS ? context_push(*pctx) : result);
+    return result == CUDA_SUCCESS ? context_push(*pctx) : result;
 }
 
 EXPORTED CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
 EXPORTED CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
@@ -70,23 +72,26 @@ EXPORTED CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
                                  CUdevice dev) {
     (void)paramsArray;
     (void)numParams;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
 EXPORTED CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
                                  CUdevice dev) {
     (void)ctxCreateParams;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
 EXPORTED CUresult cuCtxDestroy_v2(CUcontext ctx) {
-    ENTER();
-    REQUIRE(context_is_alive(ctx) && !ctx->primary && ctx->owner == NULL, CUDA_ERROR_INVALID_CONTEXT);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!context_is_alive(ctx) || ctx->primary || ctx->owner != NULL) return CUDA_ERROR_INVALID_CONTEXT;
     context_pop_if_top(ctx);
     context_destroy(ctx);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }

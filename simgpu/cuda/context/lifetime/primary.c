@@ -15,10 +15,11 @@ CUresult primary_retain(CUdevice dev, CUcontext *out) {
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-    ENTER();
-    REQUIRE(pctx != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
-    LEAVE(primary_retain(dev, pctx));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    return primary_retain(dev, pctx);
 }
 
 static void primary_destroy(Device *device) {
@@ -41,30 +42,33 @@ void primary_release(CUdevice dev) {
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     const Device *device = device_at(dev);
-    REQUIRE(device != NULL, CUDA_ERROR_INVALID_DEVICE);
-    REQUIRE(device->primary_references > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (device == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
     primary_release(dev);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
 EXPORTED CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     primary_destroy(device_at(dev));
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
 EXPORTED CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
-    ENTER();
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     device_at(dev)->primary_flags = flags;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
@@ -72,10 +76,11 @@ EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
 }
 
 EXPORTED CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
-    ENTER();
-    REQUIRE(flags != NULL && active != NULL, CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(device_at(dev) != NULL, CUDA_ERROR_INVALID_DEVICE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (flags == NULL || active == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
     *flags = device_at(dev)->primary_flags;
     *active = device_at(dev)->primary != NULL;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -7,24 +7,26 @@
 
 static CUresult synchronize(CUcontext context) {
     CUresult result = context == NULL ? context_top(&context) : CUDA_SUCCESS;
-    REQUIRE(result == CUDA_SUCCESS, result);
-    REQUIRE(context_is_alive(context), CUDA_ERROR_INVALID_CONTEXT);
+    if (result != CUDA_SUCCESS) return result;
+    if (!context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     context = context->owner != NULL ? context->owner : context;
-    REQUIRE(context_is_alive(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    if (!context_is_alive(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     CUresult forbidden = capture_forbids();
-    REQUIRE(forbidden == CUDA_SUCCESS, forbidden);
+    if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
     queue_await(context->queue, context->submitted);
     pools_trim(device);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuCtxSynchronize(void) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return synchronize(NULL);
 }
 
 EXPORTED CUresult cuCtxSynchronize_v2(CUcontext ctx) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return synchronize(ctx);
 }

@@ -5,16 +5,18 @@
 #include "hardware/export.h"
 
 EXPORTED CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
-    ENTER();
-    REQUIRE(phGraph != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (phGraph == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *phGraph = graph_make();
-    LEAVE(*phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    return *phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORTED CUresult cuGraphDestroy(CUgraph hGraph) {
-    ENTER();
-    REQUIRE(graph_exists(hGraph), CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!graph_exists(hGraph)) return CUDA_ERROR_INVALID_VALUE;
     instances_forget(hGraph);
     graph_free(hGraph);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }

@@ -10,9 +10,10 @@
 
 EXPORTED CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     (void)hStream;
-    ENTER();
-    REQUIRE(instance_exists(hGraphExec), CUDA_ERROR_INVALID_VALUE);
-    LEAVE(instance_reserve(hGraphExec));
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!instance_exists(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
+    return instance_reserve(hGraphExec);
 }
 
 /* Runs the nodes in turn. Only allocations that outlive the launch get an entry in the table. */
@@ -37,18 +38,19 @@ static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) 
 
 EXPORTED CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     uint64_t duration_ns = 0;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    REQUIRE(context != NULL, CUDA_ERROR_INVALID_CONTEXT);
-    REQUIRE(capture_of(hStream) == NULL, CUDA_ERROR_NOT_SUPPORTED); /* child graphs are not simulated */
-    REQUIRE(instance_exists(hGraphExec), CUDA_ERROR_INVALID_VALUE);
+    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (capture_of(hStream) != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* child graphs are not simulated */
+    if (!instance_exists(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
     if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
         instance_free_outstanding(hGraphExec);
     }
-    REQUIRE(!instance_has_outstanding(hGraphExec), CUDA_ERROR_INVALID_VALUE);
+    if (instance_has_outstanding(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = instance_reserve(hGraphExec);
-    REQUIRE(result == CUDA_SUCCESS, result);
+    if (result != CUDA_SUCCESS) return result;
     instance_count_use(hGraphExec);
     result = run(hGraphExec, context, &duration_ns);
-    LEAVE(result == CUDA_SUCCESS ? stream_run(hStream, duration_ns) : result);
+    return result == CUDA_SUCCESS ? stream_run(hStream, duration_ns) : result;
 }

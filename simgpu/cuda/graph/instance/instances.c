@@ -79,11 +79,11 @@ static CUresult grow_local_memory(const struct CUgraphExec_st *exec) {
 }
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
-    REQUIRE(out != NULL && graph_exists(graph) && (flags & ~(unsigned long long)KNOWN_FLAGS) == 0,
-            CUDA_ERROR_INVALID_VALUE);
-    REQUIRE(may_have_another(graph), CUDA_ERROR_NOT_SUPPORTED);
+    if (out == NULL || !graph_exists(graph) || (flags & ~(unsigned long long)KNOWN_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!may_have_another(graph)) return CUDA_ERROR_NOT_SUPPORTED;
     CUgraphExec made = copy(graph);
-    REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
     made->graph = graph;
     made->flags = flags;
     CUresult result = grow_local_memory(made);
@@ -92,24 +92,26 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     }
     if (result != CUDA_SUCCESS) {
         destroy(made);
-        LEAVE(result);
+        return result;
     }
     made->next = instances;
     instances = made;
     *out = made;
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
 EXPORTED CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
-    ENTER();
-    REQUIRE((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
     return instantiate(phGraphExec, hGraph, flags);
 }
 
 EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
                                                CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
-    ENTER();
-    REQUIRE(instantiateParams != NULL, CUDA_ERROR_INVALID_VALUE);
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (instantiateParams == NULL) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags);
     instantiateParams->hErrNode_out = NULL;
     instantiateParams->result_out =
@@ -123,7 +125,8 @@ EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
     (void)phErrorNode; /* set only when an instantiation fails */
     (void)logBuffer;
     (void)bufferSize;
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     return instantiate(phGraphExec, hGraph, 0);
 }
 /* NOLINTEND(readability-non-const-parameter) */
@@ -134,13 +137,14 @@ EXPORTED CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, C
 }
 
 EXPORTED CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
-    ENTER();
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
     CUgraphExec *link = &instances;
     while (*link != NULL && *link != hGraphExec) {
         link = &(*link)->next;
     }
-    REQUIRE(hGraphExec != NULL && *link != NULL, CUDA_ERROR_INVALID_VALUE);
+    if (hGraphExec == NULL || *link == NULL) return CUDA_ERROR_INVALID_VALUE;
     *link = hGraphExec->next;
     destroy(hGraphExec);
-    LEAVE(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
