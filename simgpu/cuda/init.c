@@ -1,4 +1,6 @@
 /* Initialization, and the version of CUDA. */
+#include <stddef.h>
+
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
@@ -6,36 +8,24 @@
 #include "ledger/faults.h"
 #include "ledger/join.h"
 
-#include <stddef.h>
-
 static CUresult initialize(void) {
     CUresult result = driver_is_initialized() ? CUDA_SUCCESS : devices_find();
-    if (result == CUDA_SUCCESS && ledger_join() != 0) {
-        result = CUDA_ERROR_OPERATING_SYSTEM;
-    }
-    if (result == CUDA_SUCCESS) {
-        driver_set_initialized();
-    }
+    if (result == CUDA_SUCCESS && ledger_join() != 0) result = CUDA_ERROR_OPERATING_SYSTEM;
+    if (result == CUDA_SUCCESS) driver_set_initialized();
     return result;
 }
 
-EXPORTED CUresult cuInit(unsigned int Flags) {
+EXPORT CUresult cuInit(unsigned Flags) {
     int injected = fault_injected(__func__);
-    if (injected != 0 || Flags != 0) {
-        return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
-    }
-    if (ledger_is_forked()) {
-        return CUDA_ERROR_NOT_INITIALIZED;
-    }
+    if (injected != 0 || Flags != 0) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
+    if (ledger_is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
     HOLD_DRIVER();
     return initialize();
 }
 
-EXPORTED CUresult cuDriverGetVersion(int *driverVersion) {
+EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
     int injected = fault_injected(__func__);
-    if (injected != 0 || driverVersion == NULL) {
-        return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
-    }
+    if (injected != 0 || !driverVersion) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
     *driverVersion = DRIVER_CUDA_VERSION;
     return CUDA_SUCCESS;
 }

@@ -10,7 +10,7 @@
 #define MAX_NVLINKS 18
 
 /* What a line of the file `cards` says. Sizes in bytes. */
-typedef struct {
+struct card {
     char uuid[UUID_SIZE];
     unsigned char uuid_bytes[16];
     char model[MODEL_SIZE];
@@ -26,6 +26,6 @@ typedef struct {
     uint64_t module;   /* charged for each loaded module */
     bool healthy;
     bool mig;
-} Card;
+};
 
 #endif

@@ -1,18 +1,16 @@
 /* A line has fields `key=value` and `key="some words"`. An unknown key or a malformed value is an error. */
 #include "hardware/card_line.h"
 
-#include "hardware/units.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "hardware/units.h"
+
 static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
+    if (c >= '0' && c <= '9') return c - '0';
     c = (char)tolower((unsigned char)c);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -20,17 +18,11 @@ static int hex_digit(char c) {
 /* "GPU-" and 32 hexadecimal digits with dashes anywhere between them. */
 static bool parse_uuid(const char *text, unsigned char out[16]) {
     unsigned digits = 0;
-    if (strncmp(text, "GPU-", 4) != 0) {
-        return false;
-    }
+    if (strncmp(text, "GPU-", 4) != 0) return false;
     for (text += 4; *text != '\0'; text++) {
         int digit = hex_digit(*text);
-        if (*text == '-') {
-            continue;
-        }
-        if (digit < 0 || digits == 32) {
-            return false;
-        }
+        if (*text == '-') continue;
+        if (digit < 0 || digits == 32) return false;
         out[digits / 2] = (unsigned char)(digits % 2 == 0 ? digit << 4 : out[digits / 2] | digit);
         digits++;
     }
@@ -41,9 +33,7 @@ static bool parse_number(const char *text, uint64_t limit, uint64_t *out) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end != '\0' || errno != 0 || value > limit) {
-        return false;
-    }
+    if (!isdigit((unsigned char)*text) || *end != '\0' || errno != 0 || value > limit) return false;
     *out = value;
     return true;
 }
@@ -54,104 +44,69 @@ static bool set_text(char *out, size_t size, const char *value) {
 
 static bool set_unsigned(unsigned *out, const char *value) {
     uint64_t number;
-    if (!parse_number(value, UINT32_MAX, &number)) {
-        return false;
-    }
+    if (!parse_number(value, UINT32_MAX, &number)) return false;
     *out = (unsigned)number;
     return true;
 }
 
 static bool set_size(uint64_t *out, const char *value, uint64_t unit) {
     uint64_t number;
-    if (!parse_number(value, UINT64_C(1) << 30, &number)) {
-        return false;
-    }
+    if (!parse_number(value, UINT64_C(1) << 30, &number)) return false;
     *out = number * unit;
     return true;
 }
 
 static bool set_flag(bool *out, const char *value) {
     unsigned number;
-    if (!set_unsigned(&number, value) || number > 1) {
-        return false;
-    }
+    if (!set_unsigned(&number, value) || number > 1) return false;
     *out = number == 1;
     return true;
 }
 
-static bool set_nvlinks(Card *card, char *value) {
+static bool set_nvlinks(struct card *card, char *value) {
     char *rest = value;
     char *peer;
-    while ((peer = strsep(&rest, ",")) != NULL) {
-        if (*peer == '\0') {
-            continue;
-        }
-        if (card->nvlink_count == MAX_NVLINKS || !set_text(card->nvlink[card->nvlink_count], UUID_SIZE, peer)) {
+    while ((peer = strsep(&rest, ","))) {
+        if (*peer == '\0') continue;
+        if (card->nvlink_count == MAX_NVLINKS || !set_text(card->nvlink[card->nvlink_count], UUID_SIZE, peer))
             return false;
-        }
         card->nvlink_count++;
     }
     return true;
 }
 
-static bool set_size_field(Card *card, const char *key, const char *value, bool *known) {
+static bool set_size_field(struct card *card, const char *key, const char *value, bool *known) {
     *known = true;
-    if (strcmp(key, "memoryMiB") == 0) {
-        return set_size(&card->memory, value, MIB);
-    }
-    if (strcmp(key, "reservedMiB") == 0) {
-        return set_size(&card->reserved, value, MIB);
-    }
-    if (strcmp(key, "contextMiB") == 0) {
-        return set_size(&card->context, value, MIB);
-    }
-    if (strcmp(key, "moduleKiB") == 0) {
-        return set_size(&card->module, value, KIB);
-    }
+    if (strcmp(key, "memoryMiB") == 0) return set_size(&card->memory, value, MIB);
+    if (strcmp(key, "reservedMiB") == 0) return set_size(&card->reserved, value, MIB);
+    if (strcmp(key, "contextMiB") == 0) return set_size(&card->context, value, MIB);
+    if (strcmp(key, "moduleKiB") == 0) return set_size(&card->module, value, KIB);
     *known = false;
     return false;
 }
 
-static bool set_location_field(Card *card, const char *key, const char *value, bool *known) {
+static bool set_location_field(struct card *card, const char *key, const char *value, bool *known) {
     *known = true;
-    if (strcmp(key, "index") == 0) {
-        return set_unsigned(&card->index, value);
-    }
-    if (strcmp(key, "minor") == 0) {
-        return set_unsigned(&card->minor, value);
-    }
-    if (strcmp(key, "numa") == 0) {
-        return set_unsigned(&card->numa, value);
-    }
+    if (strcmp(key, "index") == 0) return set_unsigned(&card->index, value);
+    if (strcmp(key, "minor") == 0) return set_unsigned(&card->minor, value);
+    if (strcmp(key, "numa") == 0) return set_unsigned(&card->numa, value);
     *known = false;
     return false;
 }
 
-static bool set_condition_field(Card *card, const char *key, char *value) {
-    if (strcmp(key, "healthy") == 0) {
-        return set_flag(&card->healthy, value);
-    }
-    if (strcmp(key, "mig") == 0) {
-        return set_flag(&card->mig, value);
-    }
-    if (strcmp(key, "recovery") == 0) {
-        return set_unsigned(&card->recovery, value);
-    }
+static bool set_condition_field(struct card *card, const char *key, char *value) {
+    if (strcmp(key, "healthy") == 0) return set_flag(&card->healthy, value);
+    if (strcmp(key, "mig") == 0) return set_flag(&card->mig, value);
+    if (strcmp(key, "recovery") == 0) return set_unsigned(&card->recovery, value);
     return strcmp(key, "nvlink") == 0 && set_nvlinks(card, value);
 }
 
-static bool set_field(Card *card, const char *key, char *value) {
+static bool set_field(struct card *card, const char *key, char *value) {
     bool known;
-    if (strcmp(key, "uuid") == 0) {
-        return parse_uuid(value, card->uuid_bytes) && set_text(card->uuid, UUID_SIZE, value);
-    }
-    if (strcmp(key, "model") == 0) {
-        return set_text(card->model, MODEL_SIZE, value);
-    }
+    if (strcmp(key, "uuid") == 0) return parse_uuid(value, card->uuid_bytes) && set_text(card->uuid, UUID_SIZE, value);
+    if (strcmp(key, "model") == 0) return set_text(card->model, MODEL_SIZE, value);
     bool good = set_size_field(card, key, value, &known);
-    if (!known) {
-        good = set_location_field(card, key, value, &known);
-    }
+    if (!known) good = set_location_field(card, key, value, &known);
     return known ? good : set_condition_field(card, key, value);
 }
 
@@ -160,13 +115,9 @@ static bool next_field(char **line, char **key, char **value, bool *malformed) {
     char *at = *line + strspn(*line, " \t\r\n");
     *key = at;
     at += strcspn(at, "= \t\r\n");
-    if (**key == '\0') {
-        return false;
-    }
+    if (**key == '\0') return false;
     *malformed = *at != '=';
-    if (*malformed) {
-        return false;
-    }
+    if (*malformed) return false;
     *at++ = '\0';
     bool quoted = *at == '"';
     *value = at + quoted;
@@ -177,15 +128,12 @@ static bool next_field(char **line, char **key, char **value, bool *malformed) {
     return !*malformed;
 }
 
-bool card_line_parse(char *line, Card *card) {
+bool card_line_parse(char *line, struct card *card) {
     char *key;
     char *value;
     bool malformed = false;
-    *card = (Card){.healthy = true};
-    while (next_field(&line, &key, &value, &malformed)) {
-        if (!set_field(card, key, value)) {
-            return false;
-        }
-    }
+    *card = (struct card){.healthy = true};
+    while (next_field(&line, &key, &value, &malformed))
+        if (!set_field(card, key, value)) return false;
     return !malformed && *card->uuid != '\0' && *card->model != '\0' && card->memory > card->reserved;
 }

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_HARDWARE_CARD_LINE_H
 #define SIMGPU_HARDWARE_CARD_LINE_H
 
-#include "hardware/card.h"
-
 #include <stdbool.h>
 
+#include "hardware/card.h"
+
 /* Parses the line, which the parser changes. Returns false when any part is malformed, unknown or missing. */
-bool card_line_parse(char *line, Card *card);
+bool card_line_parse(char *line, struct card *card);
 
 #endif

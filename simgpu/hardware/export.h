@@ -2,6 +2,6 @@
 #ifndef SIMGPU_HARDWARE_EXPORT_H
 #define SIMGPU_HARDWARE_EXPORT_H
 
-#define EXPORTED __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default")))
 
 #endif

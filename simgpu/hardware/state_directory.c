@@ -10,9 +10,7 @@
 
 void state_directory_path(char out[STATE_PATH_SIZE], const char *name) {
     const char *directory = getenv("SIMGPU_STATE");
-    if (directory == NULL || *directory == '\0') {
-        directory = DEFAULT_DIRECTORY;
-    }
+    if (!directory || *directory == '\0') directory = DEFAULT_DIRECTORY;
     (void)snprintf(out, STATE_PATH_SIZE, "%s/%s", directory, name);
 }
 

@@ -4,26 +4,25 @@
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t work_of(const Timeline *card, uint32_t queue) {
-    const TimelineQueue *of = &card->queue[queue];
+static uint64_t work_of(const struct timeline *card, uint32_t queue) {
+    const struct timeline_queue *of = &card->queue[queue];
     uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
     return of->id != 0 && end > of->done ? end - of->done : 0;
 }
 
-bool timeline_has_work(const Timeline *card, uint32_t queue) { return work_of(card, queue) > 0; }
+bool timeline_has_work(const struct timeline *card, uint32_t queue) { return work_of(card, queue) > 0; }
 
-static void set_pending(Timeline *card, uint32_t queue, bool pending) {
+static void set_pending(struct timeline *card, uint32_t queue, bool pending) {
     uint64_t bit = UINT64_C(1) << queue % 64;
     uint64_t *word = &card->pending[queue / 64];
     *word = pending ? *word | bit : *word & ~bit;
 }
 
-uint32_t timeline_open(Timeline *card, uint64_t owner) {
+uint32_t timeline_open(struct timeline *card, uint64_t owner) {
     for (uint32_t queue = 1; queue < TIMELINE_QUEUES; queue++) {
-        TimelineQueue *of = &card->queue[queue];
-        if (of->id != 0 || queue == card->current) { /* the card remembers the last context; a new one is not on it */
+        struct timeline_queue *of = &card->queue[queue];
+        if (of->id != 0 || queue == card->current) /* the card remembers the last context; a new one is not on it */
             continue;
-        }
         memset(of, 0, sizeof *of - sizeof of->run);
         of->owner = owner;
         card->queues_used = card->queues_used > queue ? card->queues_used : queue + 1;
@@ -33,13 +32,13 @@ uint32_t timeline_open(Timeline *card, uint64_t owner) {
     return 0;
 }
 
-void timeline_close(Timeline *card, uint32_t queue) {
+void timeline_close(struct timeline *card, uint32_t queue) {
     card->queue[queue].id = 0;
     set_pending(card, queue, false);
 }
 
 /* The first pending queue in [from, end); 0 = none. */
-static uint32_t first_pending(const Timeline *card, uint32_t from, uint32_t end) {
+static uint32_t first_pending(const struct timeline *card, uint32_t from, uint32_t end) {
     while (from < end) {
         uint64_t rest = card->pending[from / 64] >> from % 64;
         if (rest != 0) {
@@ -51,40 +50,40 @@ static uint32_t first_pending(const Timeline *card, uint32_t from, uint32_t end)
     return 0;
 }
 
-uint32_t timeline_next(const Timeline *card, uint32_t after) {
+uint32_t timeline_next(const struct timeline *card, uint32_t after) {
     uint32_t found = first_pending(card, after + 1, card->queues_used);
     return found != 0 ? found : first_pending(card, 1, after + 1);
 }
 
 /* The next queue that has work, which may be the current one; 0 = none. */
-static uint32_t next_with_work(Timeline *card) {
+static uint32_t next_with_work(struct timeline *card) {
     uint32_t queue;
-    while ((queue = timeline_next(card, card->current)) != 0 && !timeline_has_work(card, queue)) {
+    while ((queue = timeline_next(card, card->current)) != 0 && !timeline_has_work(card, queue))
         set_pending(card, queue, false);
-    }
     return queue;
 }
 
 /* The queue to work on now; 0 = none. A context whose work runs out loses the rest of its slice. */
-static uint32_t due(Timeline *card) {
+static uint32_t due(struct timeline *card) {
     bool stays = card->slice > 0 && timeline_has_work(card, card->current);
     return stays ? card->current : next_with_work(card);
 }
 
-static void put_on(Timeline *card, uint32_t queue) {
-    if (queue != card->current && card->current != 0) {
+static void put_on(struct timeline *card, uint32_t queue) {
+    if (queue != card->current && card->current != 0)
         card->switching = timeline_has_work(card, card->current) ? TIMELINE_SWITCH_NS : TIMELINE_HANDOVER_NS;
-    }
     card->current = queue;
     card->slice = TIMELINE_SLICE_NS;
 }
 
-static TimelineRun *run_of(TimelineQueue *queue, uint64_t number) { return &queue->run[number % TIMELINE_RUNS]; }
+static struct timeline_run *run_of(struct timeline_queue *queue, uint64_t number) {
+    return &queue->run[number % TIMELINE_RUNS];
+}
 
-static void record_run(TimelineQueue *queue, uint64_t at) {
-    const TimelineRun *last = run_of(queue, queue->runs - 1);
+static void record_run(struct timeline_queue *queue, uint64_t at) {
+    const struct timeline_run *last = run_of(queue, queue->runs - 1);
     if (queue->runs == 0 || last->at + (queue->done - last->from) != at) {
-        *run_of(queue, queue->runs) = (TimelineRun){.from = queue->done, .at = at};
+        *run_of(queue, queue->runs) = (struct timeline_run){.from = queue->done, .at = at};
         queue->runs++;
     }
 }
@@ -96,13 +95,11 @@ static uint64_t slice_after(uint64_t left, uint64_t ns) {
     return TIMELINE_SLICE_NS - (used + ns) % TIMELINE_SLICE_NS;
 }
 
-static void work_until(Timeline *card, uint64_t now) {
-    TimelineQueue *queue = &card->queue[card->current];
+static void work_until(struct timeline *card, uint64_t now) {
+    struct timeline_queue *queue = &card->queue[card->current];
     bool alone = timeline_next(card, card->current) == card->current;
     uint64_t left = work_of(card, card->current);
-    if (!alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) {
-        card->slice = left;
-    }
+    if (!alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
     uint64_t ns = least(alone ? left : least(left, card->slice), now - card->at);
     record_run(queue, card->at);
     queue->done += ns;
@@ -115,82 +112,69 @@ static void work_until(Timeline *card, uint64_t now) {
     }
 }
 
-static void switch_until(Timeline *card, uint64_t now) {
+static void switch_until(struct timeline *card, uint64_t now) {
     uint64_t ns = least(card->switching, now - card->at);
     card->switching -= ns;
     card->at += ns;
 }
 
-void timeline_advance(Timeline *card, uint64_t now) {
+void timeline_advance(struct timeline *card, uint64_t now) {
     uint32_t queue;
     while (card->at < now && (queue = due(card)) != 0) {
-        if (queue != card->current || card->slice == 0) {
-            put_on(card, queue);
-        }
-        if (card->switching > 0) {
+        if (queue != card->current || card->slice == 0) put_on(card, queue);
+        if (card->switching > 0)
             switch_until(card, now);
-        } else {
+        else
             work_until(card, now);
-        }
     }
     card->at = card->at > now ? card->at : now;
 }
 
-uint64_t timeline_submit(Timeline *card, uint32_t queue, uint64_t ns) {
-    TimelineQueue *of = &card->queue[queue];
+uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns) {
+    struct timeline_queue *of = &card->queue[queue];
     of->submitted += ns > 0 ? ns : 1;
     set_pending(card, queue, true);
     return of->submitted;
 }
 
-void timeline_hold(Timeline *card, uint32_t queue, uint64_t position) {
+void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position) {
     card->queue[queue].limit = position;
     set_pending(card, queue, timeline_has_work(card, queue));
 }
 
-uint64_t timeline_mark(Timeline *card, uint32_t queue, uint64_t after) {
-    TimelineQueue *of = &card->queue[queue];
+uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after) {
+    struct timeline_queue *of = &card->queue[queue];
     uint64_t position = after > of->done ? after : of->done + 1;
-    if (position > of->submitted) {
-        (void)timeline_submit(card, queue, position - of->submitted);
-    }
+    if (position > of->submitted) (void)timeline_submit(card, queue, position - of->submitted);
     return position;
 }
 
-uint64_t timeline_passed(const Timeline *card, uint32_t queue, uint64_t position) {
-    const TimelineQueue *of = &card->queue[queue];
+uint64_t timeline_passed(const struct timeline *card, uint32_t queue, uint64_t position) {
+    const struct timeline_queue *of = &card->queue[queue];
     uint64_t kept = least(of->runs, TIMELINE_RUNS);
-    if (position > of->done || kept == 0) {
-        return kept == 0 && position == 0 ? card->at : 0;
-    }
-    const TimelineRun *run = NULL;
+    if (position > of->done || kept == 0) return kept == 0 && position == 0 ? card->at : 0;
+    const struct timeline_run *run = NULL;
     for (uint64_t back = 1; back <= kept; back++) {
         run = &of->run[(of->runs - back) % TIMELINE_RUNS];
-        if (run->from < position) {
-            return run->at + (position - run->from);
-        }
+        if (run->from < position) return run->at + (position - run->from);
     }
     return run->at;
 }
 
 /* The least time that the queues before this one in round-robin order take. */
-static uint64_t wait_for_others(const Timeline *card, uint32_t queue) {
+static uint64_t wait_for_others(const struct timeline *card, uint32_t queue) {
     uint64_t ns = 0;
     uint32_t current = card->current;
-    if (card->slice > 0) {
-        ns = card->switching + least(card->slice, work_of(card, current));
-    }
+    if (card->slice > 0) ns = card->switching + least(card->slice, work_of(card, current));
     for (uint32_t each = timeline_next(card, current); each != queue && each != 0; each = timeline_next(card, each)) {
         ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, work_of(card, each));
-        if (each == current) {
-            break;
-        }
+        if (each == current) break;
     }
     return ns + (current != 0 ? TIMELINE_HANDOVER_NS : 0);
 }
 
-uint64_t timeline_earliest(const Timeline *card, uint32_t queue, uint64_t position) {
-    const TimelineQueue *of = &card->queue[queue];
+uint64_t timeline_earliest(const struct timeline *card, uint32_t queue, uint64_t position) {
+    const struct timeline_queue *of = &card->queue[queue];
     uint64_t work = position > of->done ? position - of->done : 0;
     bool is_on = queue == card->current;
     return card->at + work + (is_on ? card->switching : wait_for_others(card, queue));

@@ -28,12 +28,12 @@
 #define TIMELINE_RUNS   128
 
 /* Work that a queue did without a break: work at position `from` was done at time `at`. */
-typedef struct {
+struct timeline_run {
     uint64_t from;
     uint64_t at;
-} TimelineRun;
+};
 
-typedef struct {
+struct timeline_queue {
     uint64_t id; /* 0 = free; no id is used twice */
     uint64_t owner;
     uint64_t submitted; /* ns of work so far */
@@ -41,44 +41,44 @@ typedef struct {
     uint64_t limit;     /* the work from this position on is held back; 0 = none is */
     uint64_t ended;     /* time when it was last on the card */
     uint64_t runs;      /* number of runs so far; the last TIMELINE_RUNS are kept */
-    TimelineRun run[TIMELINE_RUNS];
-} TimelineQueue;
+    struct timeline_run run[TIMELINE_RUNS];
+};
 
 /* All zero at first. A process may be killed at any instruction of a change: then times are slightly wrong, and nothing
  * else is. */
-typedef struct {
+struct timeline {
     uint64_t at; /* the card is up to this time */
     uint64_t ids;
-    uint64_t slice;                         /* ns left to the context on the card */
-    uint64_t switching;                     /* ns left until that context begins to work */
-    uint32_t current;                       /* queue whose context is on the card; 0 = none was yet */
-    uint32_t queues_used;                   /* queues from here on were never used */
-    uint64_t pending[TIMELINE_QUEUES / 64]; /* one bit for each queue that may have work */
-    TimelineQueue queue[TIMELINE_QUEUES];   /* queue 0 is never used */
-} Timeline;
+    uint64_t slice;                               /* ns left to the context on the card */
+    uint64_t switching;                           /* ns left until that context begins to work */
+    uint32_t current;                             /* queue whose context is on the card; 0 = none was yet */
+    uint32_t queues_used;                         /* queues from here on were never used */
+    uint64_t pending[TIMELINE_QUEUES / 64];       /* one bit for each queue that may have work */
+    struct timeline_queue queue[TIMELINE_QUEUES]; /* queue 0 is never used */
+};
 
 /* Returns the number of a new queue, 0 when there is no room. */
-uint32_t timeline_open(Timeline *card, uint64_t owner);
+uint32_t timeline_open(struct timeline *card, uint64_t owner);
 /* Discards the work that is not done. */
-void timeline_close(Timeline *card, uint32_t queue);
+void timeline_close(struct timeline *card, uint32_t queue);
 
 /* Brings the card up to `now`. Does nothing when the card is past that time. */
-void timeline_advance(Timeline *card, uint64_t now);
+void timeline_advance(struct timeline *card, uint64_t now);
 /* Adds work at the end of the queue and returns its position. */
-uint64_t timeline_submit(Timeline *card, uint32_t queue, uint64_t ns);
+uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns);
 /* Adds an event behind the position `after` and returns the event's position. It passes only while the context is on
  * the card, so an event also asks for the card. */
-uint64_t timeline_mark(Timeline *card, uint32_t queue, uint64_t after);
+uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after);
 
 /* Holds back the work from `position` on; 0 = no work is held back any more. */
-void timeline_hold(Timeline *card, uint32_t queue, uint64_t position);
+void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position);
 
-bool timeline_has_work(const Timeline *card, uint32_t queue);
+bool timeline_has_work(const struct timeline *card, uint32_t queue);
 /* Time when the position passed, 0 = not yet. Of a position older than all kept runs, the oldest time known. */
-uint64_t timeline_passed(const Timeline *card, uint32_t queue, uint64_t position);
+uint64_t timeline_passed(const struct timeline *card, uint32_t queue, uint64_t position);
 /* A lower bound of the time when the position passes, as long as no queue is closed. */
-uint64_t timeline_earliest(const Timeline *card, uint32_t queue, uint64_t position);
+uint64_t timeline_earliest(const struct timeline *card, uint32_t queue, uint64_t position);
 /* The next queue after `after`, in round-robin order, whose bit in `pending` is set; 0 = none. */
-uint32_t timeline_next(const Timeline *card, uint32_t after);
+uint32_t timeline_next(const struct timeline *card, uint32_t after);
 
 #endif

@@ -6,11 +6,11 @@
 
 #define MAX_PROCESSES 4096
 
-typedef struct {
+struct ledger_process {
     unsigned pid; /* in the PID namespace of the caller */
     uint64_t bytes;
     uint64_t busy_until; /* CLOCK_MONOTONIC ns of the last work; 0 = never any, UINT64_MAX = has work now */
-} LedgerProcess;
+};
 
 /* Adds to the bytes of this process. -ENOMEM when all living processes together would pass `capacity`; -EBADF when this
  * process has not joined; -ENOSPC when there is no room for another card. */
@@ -21,6 +21,6 @@ void ledger_release(const char *uuid, uint64_t bytes);
 uint64_t ledger_used(const char *uuid);
 /* Lists living processes that hold memory on the card or launched work there, and that have a PID in the PID namespace
  * of the caller. Fills `out` up to `capacity` and returns how many there are. */
-unsigned ledger_processes(const char *uuid, LedgerProcess *out, unsigned capacity);
+unsigned ledger_processes(const char *uuid, struct ledger_process *out, unsigned capacity);
 
 #endif

@@ -1,10 +1,10 @@
 #include "ledger/attach.h"
 
+#include <pthread.h>
+
 #include "hardware/state_directory.h"
 #include "ledger/shared_memory.h"
 #include "ledger/state.h"
-
-#include <pthread.h>
 
 static bool forked;
 
@@ -19,12 +19,8 @@ static int attach(void) {
     static bool prepared;
     char path[STATE_PATH_SIZE];
     state_directory_path(path, "state");
-    if (!state_is_mapped(path)) {
-        shared_memory_reset();
-    }
-    if (!prepared) {
-        prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
-    }
+    if (!state_is_mapped(path)) shared_memory_reset();
+    if (!prepared) prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
     return state_map(path);
 }
 

@@ -1,11 +1,12 @@
 #include "ledger/card_time.h"
 
+#include <assert.h>
+#include <time.h>
+
 #include "hardware/clock.h"
 #include "hardware/timeline.h"
 #include "ledger/attach.h"
 #include "ledger/state.h"
-
-#include <time.h>
 
 #define OWNER_BITS     16
 #define OWNER_MASK     ((UINT64_C(1) << OWNER_BITS) - 1)
@@ -15,7 +16,7 @@
 #define LOST_AFTER_NS  UINT64_C(100000000) /* a process holds the lock for so long only while it is stopped */
 #define LOCK_SLEEP_NS  20000
 
-_Static_assert(SLOTS < OWNER_NO_SLOT, "a slot fits the lock's word");
+static_assert(SLOTS < OWNER_NO_SLOT, "a slot fits the lock's word");
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
@@ -29,12 +30,12 @@ static bool is_lost(uint64_t word, uint64_t since_ns) {
 }
 
 /* Takes a lock that is free or lost, unless its word has changed. */
-static bool take(CardTime *card, uint64_t word) {
+static bool take(struct card_time *card, uint64_t word) {
     uint64_t mine = (word & ~OWNER_MASK) | own_name();
     return __atomic_compare_exchange_n(&card->lock, &word, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static void sleep_until_taken(CardTime *card) {
+static void sleep_until_taken(struct card_time *card) {
     static const struct timespec nap = {.tv_nsec = LOCK_SLEEP_NS};
     uint64_t since_ns = clock_now_ns();
     uint64_t seen = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
@@ -45,26 +46,22 @@ static void sleep_until_taken(CardTime *card) {
             since_ns = clock_now_ns();
         }
         bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since_ns);
-        if (is_free && take(card, word)) {
-            return;
-        }
+        if (is_free && take(card, word)) return;
         (void)nanosleep(&nap, NULL);
     }
 }
 
-static void lock_card(CardTime *card) {
+static void lock_card(struct card_time *card) {
     for (int i = 0; i < SPINS; i++) {
         uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
-        if ((word & OWNER_MASK) == 0 && take(card, word)) {
-            return;
-        }
+        if ((word & OWNER_MASK) == 0 && take(card, word)) return;
         __builtin_ia32_pause();
     }
     sleep_until_taken(card);
 }
 
 /* Does nothing for a process that lost the lock while it was stopped. */
-static void unlock_card(CardTime *card) {
+static void unlock_card(struct card_time *card) {
     uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
     if ((word & OWNER_MASK) == own_name()) {
         uint64_t next = (word & ~OWNER_MASK) + OWNER_MASK + 1;
@@ -72,28 +69,23 @@ static void unlock_card(CardTime *card) {
     }
 }
 
-static void close_queues_of(Timeline *timeline, uint64_t owner) {
-    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
-        if (timeline->queue[queue].id != 0 && timeline->queue[queue].owner == owner) {
-            timeline_close(timeline, queue);
-        }
-    }
+static void close_queues_of(struct timeline *timeline, uint64_t owner) {
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++)
+        if (timeline->queue[queue].id != 0 && timeline->queue[queue].owner == owner) timeline_close(timeline, queue);
 }
 
 /* Closes the queues of dead processes: those with work, which delay other contexts, or idle ones too. */
-static void close_queues_of_dead(Timeline *timeline, bool idle_too) {
+static void close_queues_of_dead(struct timeline *timeline, bool idle_too) {
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
         bool checked = timeline_has_work(timeline, queue) || (idle_too && timeline->queue[queue].id != 0);
-        if (checked && !slot_is_alive((int)timeline->queue[queue].owner)) {
-            timeline_close(timeline, queue);
-        }
+        if (checked && !slot_is_alive((int)timeline->queue[queue].owner)) timeline_close(timeline, queue);
     }
 }
 
 /* Locks the card's time line and brings it up to now. The variable that the result is stored in is declared HELD_CARD,
  * so that the time line is unlocked at the end of the enclosing block. */
-static CardTime *enter(int card) {
-    CardTime *time = &state->time[card];
+static struct card_time *enter(int card) {
+    struct card_time *time = &state->time[card];
     lock_card(time);
     uint64_t now = clock_now_ns();
     if (now > time->checked_at + CHECK_EVERY_NS) {
@@ -104,106 +96,96 @@ static CardTime *enter(int card) {
     return time;
 }
 
-static void leave(CardTime **time) { unlock_card(*time); }
+static void leave(struct card_time **time) { unlock_card(*time); }
 
 #define HELD_CARD __attribute__((cleanup(leave)))
 
 void card_time_forget(uint32_t slot) {
     for (int card = 0; card < LEDGER_CARDS; card++) {
         if (state->time[card].timeline.queues_used > 0) {
-            HELD_CARD CardTime *time = enter(card);
+            HELD_CARD struct card_time *time = enter(card);
             close_queues_of(&time->timeline, slot);
         }
     }
 }
 
-static bool is_open(const Timeline *timeline, CardQueue queue) { return timeline->queue[queue.number].id == queue.id; }
+static bool is_open(const struct timeline *timeline, struct card_queue queue) {
+    return timeline->queue[queue.number].id == queue.id;
+}
 
 static int add_card(const char *uuid) {
     HOLD_STATE();
     return card_index_or_add(uuid);
 }
 
-bool card_queue_open(const char *uuid, CardQueue *out) {
+bool card_queue_open(const char *uuid, struct card_queue *out) {
     int card = add_card(uuid);
-    if (card < 0) {
-        return false;
-    }
-    HELD_CARD CardTime *time = enter(card);
+    if (card < 0) return false;
+    HELD_CARD struct card_time *time = enter(card);
     uint32_t number = timeline_open(&time->timeline, (uint64_t)own_slot);
     if (number == 0) {
         close_queues_of_dead(&time->timeline, true);
         number = timeline_open(&time->timeline, (uint64_t)own_slot);
     }
-    *out = (CardQueue){.card = card, .number = number, .id = time->timeline.queue[number].id};
+    *out = (struct card_queue){.card = card, .number = number, .id = time->timeline.queue[number].id};
     return number != 0;
 }
 
-void card_queue_close(CardQueue queue) {
-    HELD_CARD CardTime *time = enter(queue.card);
-    if (is_open(&time->timeline, queue)) {
-        timeline_close(&time->timeline, queue.number);
-    }
+void card_queue_close(struct card_queue queue) {
+    HELD_CARD struct card_time *time = enter(queue.card);
+    if (is_open(&time->timeline, queue)) timeline_close(&time->timeline, queue.number);
 }
 
-uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs) {
-    HELD_CARD CardTime *time = enter(queue.card);
+uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs) {
+    HELD_CARD struct card_time *time = enter(queue.card);
     uint64_t position = timeline_submit(&time->timeline, queue.number, ns);
     *runs = time->timeline.queue[queue.number].runs;
     return position;
 }
 
-uint64_t card_queue_mark(CardQueue queue, uint64_t after) {
-    HELD_CARD CardTime *time = enter(queue.card);
+uint64_t card_queue_mark(struct card_queue queue, uint64_t after) {
+    HELD_CARD struct card_time *time = enter(queue.card);
     return timeline_mark(&time->timeline, queue.number, after);
 }
 
-void card_queue_hold(CardQueue queue, uint64_t position) {
-    HELD_CARD CardTime *time = enter(queue.card);
-    if (is_open(&time->timeline, queue)) {
-        timeline_hold(&time->timeline, queue.number, position);
-    }
+void card_queue_hold(struct card_queue queue, uint64_t position) {
+    HELD_CARD struct card_time *time = enter(queue.card);
+    if (is_open(&time->timeline, queue)) timeline_hold(&time->timeline, queue.number, position);
 }
 
-uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest) {
-    HELD_CARD CardTime *time = enter(queue.card);
-    const Timeline *timeline = &time->timeline;
+uint64_t card_queue_passed(struct card_queue queue, uint64_t position, uint64_t *earliest) {
+    HELD_CARD struct card_time *time = enter(queue.card);
+    const struct timeline *timeline = &time->timeline;
     uint64_t at = is_open(timeline, queue) ? timeline_passed(timeline, queue.number, position) : timeline->at;
     *earliest =
         at != 0 ? at : least(timeline_earliest(timeline, queue.number, position), timeline->at + CHECK_EVERY_NS * 10);
     return at;
 }
 
-static bool has_work(const Timeline *timeline) {
+static bool has_work(const struct timeline *timeline) {
     bool found = false;
-    for (uint32_t queue = 1; queue < timeline->queues_used && !found; queue++) {
+    for (uint32_t queue = 1; queue < timeline->queues_used && !found; queue++)
         found = timeline_has_work(timeline, queue);
-    }
     return found;
 }
 
 bool card_is_busy(const char *uuid) {
     int card = ledger_attach() == 0 ? card_index(uuid) : -1;
-    if (card < 0) {
-        return false;
-    }
-    HELD_CARD CardTime *time = enter(card);
+    if (card < 0) return false;
+    HELD_CARD struct card_time *time = enter(card);
     return has_work(&time->timeline);
 }
 
 /* A process may have several queues: the latest time counts. */
 void card_time_publish(int card) {
-    HELD_CARD CardTime *time = enter(card);
-    const Timeline *timeline = &time->timeline;
-    for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
+    HELD_CARD struct card_time *time = enter(card);
+    const struct timeline *timeline = &time->timeline;
+    for (uint32_t queue = 1; queue < timeline->queues_used; queue++)
         state->slot[timeline->queue[queue].owner].busy_until[card] = 0;
-    }
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
-        const TimelineQueue *of = &timeline->queue[queue];
+        const struct timeline_queue *of = &timeline->queue[queue];
         uint64_t until = timeline_has_work(timeline, queue) ? UINT64_MAX : of->ended;
         uint64_t *busy_until = &state->slot[of->owner].busy_until[card];
-        if (of->id != 0 && until > *busy_until) {
-            __atomic_store_n(busy_until, until, __ATOMIC_RELAXED);
-        }
+        if (of->id != 0 && until > *busy_until) __atomic_store_n(busy_until, until, __ATOMIC_RELAXED);
     }
 }

@@ -8,25 +8,25 @@
 #include <stdint.h>
 
 /* The queue of one context on its card. */
-typedef struct {
+struct card_queue {
     int card; /* index in the ledger */
     uint32_t number;
     uint64_t id; /* 0 = not open */
-} CardQueue;
+};
 
 /* Opens a queue on the card; false when there is no room. */
-bool card_queue_open(const char *uuid, CardQueue *out);
+bool card_queue_open(const char *uuid, struct card_queue *out);
 /* Discards work that is not done. */
-void card_queue_close(CardQueue queue);
+void card_queue_close(struct card_queue queue);
 /* Adds `ns` of work and returns its position. `runs` is how often the queue's work began or resumed so far. */
-uint64_t card_queue_add(CardQueue queue, uint64_t ns, uint64_t *runs);
+uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs);
 /* Adds an event behind the position `after` and returns the event's position. */
-uint64_t card_queue_mark(CardQueue queue, uint64_t after);
+uint64_t card_queue_mark(struct card_queue queue, uint64_t after);
 /* Holds back the work behind `position`; 0 = no work is held back any more. */
-void card_queue_hold(CardQueue queue, uint64_t position);
+void card_queue_hold(struct card_queue queue, uint64_t position);
 /* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: then `earliest` is the first moment worth asking again. All
  * positions of a closed queue have passed. */
-uint64_t card_queue_passed(CardQueue queue, uint64_t position, uint64_t *earliest);
+uint64_t card_queue_passed(struct card_queue queue, uint64_t position, uint64_t *earliest);
 bool card_is_busy(const char *uuid);
 
 /* For the other files of the ledger. */

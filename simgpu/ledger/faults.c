@@ -2,42 +2,40 @@
  * function of one card, `*@UUID` every function of that card. */
 #include "ledger/faults.h"
 
-#include "hardware/mutex.h"
-#include "hardware/state_directory.h"
-#include "ledger/attach.h"
-#include "ledger/state.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "hardware/mutex.h"
+#include "hardware/state_directory.h"
+#include "ledger/attach.h"
+#include "ledger/state.h"
+
 #define SPACE         " \t\r\n"
 #define HANGS         (-1) /* the result of a call that returns only when the fault has been removed */
 #define HANG_PAUSE_NS 10000000
 
-typedef struct {
+struct fault {
     char function[128];
     int result;
     unsigned limit;
     bool limited;
-} Fault;
+};
 
 static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
-static Fault faults[FAULT_LINES];
+static struct fault faults[FAULT_LINES];
 static unsigned fault_count;
 static uint64_t read_version;
 
 /* Returns false for a line that names no function or no result. */
-static bool parse(char *line, Fault *out) {
+static bool parse(char *line, struct fault *out) {
     char *rest = NULL;
     const char *function = strtok_r(line, SPACE, &rest);
-    const char *result = function == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
-    const char *limit = result == NULL ? NULL : strtok_r(NULL, SPACE, &rest);
-    if (result == NULL || strlen(function) >= sizeof out->function) {
-        return false;
-    }
+    const char *result = !function ? NULL : strtok_r(NULL, SPACE, &rest);
+    const char *limit = !result ? NULL : strtok_r(NULL, SPACE, &rest);
+    if (!result || strlen(function) >= sizeof out->function) return false;
     (void)snprintf(out->function, sizeof out->function, "%s", function);
     out->result = (int)strtol(result, NULL, 10);
     out->limited = limit != NULL;
@@ -49,13 +47,10 @@ static void read_faults(const char *path) {
     char line[256];
     FILE *file = fopen(path, "re");
     fault_count = 0;
-    if (file == NULL) {
-        return;
-    }
+    if (!file) return;
     /* NOLINTNEXTLINE(clang-analyzer-unix.BlockInCriticalSection): the file is local and short */
-    while (fault_count < FAULT_LINES && fgets(line, sizeof line, file) != NULL) {
+    while (fault_count < FAULT_LINES && fgets(line, sizeof line, file))
         fault_count += parse(line, &faults[fault_count]);
-    }
     (void)fclose(file);
 }
 
@@ -69,9 +64,7 @@ static void refresh(uint64_t version, bool settled, const char *path) {
 
 /* Counts a use of the line; returns whether no more than `limit` uses were counted by all processes together. */
 static bool count_use(uint64_t version, unsigned line, unsigned limit) {
-    if (ledger_attach() != 0) {
-        return false;
-    }
+    if (ledger_attach() != 0) return false;
     HOLD_STATE();
     if (state->fault_version != version) {
         state->fault_version = version;
@@ -84,13 +77,9 @@ static bool count_use(uint64_t version, unsigned line, unsigned limit) {
 
 static int match(const char *function, uint64_t version) {
     for (unsigned i = 0; i < fault_count; i++) {
-        const Fault *fault = &faults[i];
-        if (strcmp(fault->function, function) != 0) {
-            continue;
-        }
-        if (!fault->limited || count_use(version, i, fault->limit)) {
-            return fault->result;
-        }
+        const struct fault *fault = &faults[i];
+        if (strcmp(fault->function, function) != 0) continue;
+        if (!fault->limited || count_use(version, i, fault->limit)) return fault->result;
     }
     return 0;
 }
@@ -100,9 +89,7 @@ int fault_injected(const char *function) {
     bool settled;
     state_directory_path(path, "fail");
     uint64_t version = file_version(path, &settled);
-    if (version == 0) {
-        return 0;
-    }
+    if (version == 0) return 0;
     HOLD_MUTEX(faults_lock);
     refresh(version, settled, path);
     return match(function, version);
@@ -112,9 +99,7 @@ int fault_injected_for(const char *function, const char *uuid) {
     char name[128];
     (void)snprintf(name, sizeof name, "%s@%s", function, uuid);
     int result = fault_injected(name);
-    if (result != 0) {
-        return result;
-    }
+    if (result != 0) return result;
     (void)snprintf(name, sizeof name, "*@%s", uuid);
     return fault_injected(name);
 }
@@ -122,8 +107,7 @@ int fault_injected_for(const char *function, const char *uuid) {
 int fault_awaited(const char *function, const char *uuid) {
     const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
     int result;
-    while ((result = uuid != NULL ? fault_injected_for(function, uuid) : fault_injected(function)) == HANGS) {
+    while ((result = uuid ? fault_injected_for(function, uuid) : fault_injected(function)) == HANGS)
         (void)nanosleep(&pause, NULL);
-    }
     return result;
 }

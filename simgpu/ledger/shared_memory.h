@@ -5,25 +5,25 @@
 #ifndef SIMGPU_LEDGER_SHARED_MEMORY_H
 #define SIMGPU_LEDGER_SHARED_MEMORY_H
 
-#include "hardware/cards.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct {
+#include "hardware/cards.h"
+
+struct shared_memory {
     uint64_t id;
     uint64_t bytes;
     char uuid[UUID_SIZE]; /* of the card */
-} SharedMemory;
+};
 
 /* How a process holds shared memory: whether NVML counts the memory with that process (measured on an H200, driver
  * 580). */
-typedef enum {
+enum attribution {
     UNATTRIBUTED,           /* never */
     ATTRIBUTED,             /* always */
     ATTRIBUTED_WHEN_CLOSED, /* while no descriptor of the memory is open */
     ATTRIBUTIONS
-} Attribution;
+};
 
 /* Makes shared memory out of bytes that this process holds on the card; this process then holds it once, ATTRIBUTED.
  * Open descriptors of the shared memory `parent_id`, if not 0, hold it too. Returns its id, which is never used again;
@@ -33,9 +33,9 @@ uint64_t shared_memory_create(const char *uuid, uint64_t bytes, uint64_t parent_
 void shared_memory_shrink(uint64_t id, uint64_t bytes);
 /* Adds one hold of this process and describes the memory. Returns false when the memory is freed, because no process
  * held it. */
-bool shared_memory_hold(uint64_t id, Attribution attribution, SharedMemory *out);
+bool shared_memory_hold(uint64_t id, enum attribution attribution, struct shared_memory *out);
 /* Removes one hold of this process. */
-void shared_memory_drop(uint64_t id, Attribution attribution);
+void shared_memory_drop(uint64_t id, enum attribution attribution);
 /* Whether this process made it. */
 bool shared_memory_is_own(uint64_t id);
 

@@ -11,8 +11,6 @@
  * is killed while it writes cannot leave a wrong total. */
 #include "ledger/state.h"
 
-#include "hardware/state_directory.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,13 +20,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hardware/state_directory.h"
+
 #define ALL_BYTE   0
 #define LIVE_BASE  (INT64_C(1) << 32)
 #define OWNER_BASE (INT64_C(1) << 33)
 
 static const char MAGIC[8] = "simgpu5";
 
-State *state;
+struct state *state;
 int own_slot = -1;
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 static char mapped_path[STATE_PATH_SIZE];
@@ -69,13 +69,10 @@ static int map_open_file(void) {
     struct stat found;
     (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
     int result = fstat(state_fd, &found);
-    if (result == 0 && (size_t)found.st_size < sizeof(State)) {
-        result = ftruncate(state_fd, sizeof(State));
-    }
-    state = result == 0 ? mmap(NULL, sizeof(State), PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0) : MAP_FAILED;
-    if (state != MAP_FAILED && state->magic[0] == '\0') {
-        memcpy(state->magic, MAGIC, sizeof MAGIC);
-    }
+    if (result == 0 && (size_t)found.st_size < sizeof(struct state)) result = ftruncate(state_fd, sizeof(struct state));
+    state =
+        result == 0 ? mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0) : MAP_FAILED;
+    if (state != MAP_FAILED && state->magic[0] == '\0') memcpy(state->magic, MAGIC, sizeof MAGIC);
     (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
     return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
 }
@@ -83,13 +80,9 @@ static int map_open_file(void) {
 bool state_is_mapped(const char *path) { return state_fd >= 0 && (own_slot >= 0 || strcmp(path, mapped_path) == 0); }
 
 int state_map(const char *path) {
-    if (state_is_mapped(path)) {
-        return state == MAP_FAILED ? -EINVAL : 0;
-    }
+    if (state_is_mapped(path)) return state == MAP_FAILED ? -EINVAL : 0;
     state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (state_fd < 0) {
-        return -errno;
-    }
+    if (state_fd < 0) return -errno;
     (void)snprintf(mapped_path, sizeof mapped_path, "%s", path);
     (void)fchmod(state_fd, 0666); /* containers run as any user; fails when another user made the file and did this */
     return map_open_file();
@@ -102,16 +95,14 @@ void state_leave_to_parent(void) {
     own_slot = -1;
     if (state_fd >= 0) {
         (void)close(state_fd);
-        (void)munmap(state, sizeof(State));
+        (void)munmap(state, sizeof(struct state));
     }
     state_fd = -1;
     state = NULL;
 }
 
 int slot_claim(int slot) {
-    if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) {
-        return -errno;
-    }
+    if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) return -errno;
     (void)lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
     state->slots_used = state->slots_used > (uint32_t)slot ? state->slots_used : (uint32_t)slot + 1;
     own_slot = slot;
@@ -125,27 +116,20 @@ bool slot_is_alive(int slot) {
 
 unsigned slot_pid(uint32_t slot) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = OWNER_BASE + slot, .l_len = 1};
-    if (fcntl(state_fd, F_GETLK, &lock) != 0) {
-        return 0;
-    }
+    if (fcntl(state_fd, F_GETLK, &lock) != 0) return 0;
     return (unsigned)(lock.l_type == F_UNLCK ? getpid() : lock.l_pid); /* a process's own lock does not conflict */
 }
 
 int card_index(const char *uuid) {
     uint32_t cards = __atomic_load_n(&state->cards, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < cards; i++) {
-        if (strcmp(state->uuid[i], uuid) == 0) {
-            return (int)i;
-        }
-    }
+    for (uint32_t i = 0; i < cards; i++)
+        if (strcmp(state->uuid[i], uuid) == 0) return (int)i;
     return -1;
 }
 
 int card_index_or_add(const char *uuid) {
     int card = card_index(uuid);
-    if (card >= 0 || state->cards == LEDGER_CARDS) {
-        return card;
-    }
+    if (card >= 0 || state->cards == LEDGER_CARDS) return card;
     card = (int)state->cards;
     (void)snprintf(state->uuid[card], UUID_SIZE, "%s", uuid);
     __atomic_store_n(&state->cards, state->cards + 1, __ATOMIC_RELEASE);

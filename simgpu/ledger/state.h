@@ -3,12 +3,13 @@
 #ifndef SIMGPU_LEDGER_STATE_H
 #define SIMGPU_LEDGER_STATE_H
 
-#include "hardware/cards.h"
-#include "hardware/timeline.h"
-
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "hardware/cards.h"
+#include "hardware/timeline.h"
 
 #define SLOTS          4096
 #define LEDGER_CARDS   32
@@ -16,13 +17,13 @@
 #define FAULT_LINES    64
 
 /* One process. Written only by that process, under the file's lock; cleared by any process once it is dead. */
-typedef struct {
+struct slot {
     uint64_t bytes[LEDGER_CARDS];
     uint64_t busy_until[LEDGER_CARDS]; /* CLOCK_MONOTONIC ns at the last card_time_publish; UINT64_MAX = has work */
-} Slot;
+};
 
 /* Memory that several processes may hold, in addition to the bytes of their slots. Written under the file's lock. */
-typedef struct {
+struct shared_entry {
     uint64_t id; /* 0 = free; id % SHARED_ENTRIES is the index of the entry, and no id is used twice */
     uint64_t bytes;
     uint32_t card;      /* index of the card */
@@ -31,16 +32,16 @@ typedef struct {
     uint64_t holders[SLOTS / 64];
     uint64_t attributed[SLOTS / 64];             /* holders as ATTRIBUTED */
     uint64_t attributed_when_closed[SLOTS / 64]; /* holders as ATTRIBUTED_WHEN_CLOSED */
-} SharedEntry;
+};
 
 /* The time line of one card. It has a lock of its own, because each launch takes that lock. */
-typedef struct {
+struct card_time {
     uint64_t lock;       /* low 16 bits: slot of the holder + 1, 0 = free; high bits: number of releases */
     uint64_t checked_at; /* CLOCK_MONOTONIC ns of the last search for dead processes */
-    Timeline timeline;
-} CardTime;
+    struct timeline timeline;
+};
 
-typedef struct {
+struct state {
     char magic[8];
     uint32_t slots_used; /* slots from here on were never used */
     uint32_t cards;
@@ -48,18 +49,18 @@ typedef struct {
     uint32_t fault_used[FAULT_LINES];
     char uuid[LEDGER_CARDS][UUID_SIZE]; /* by index of the card: the order in which cards were first used */
     uint64_t peak[LEDGER_CARDS];        /* most bytes that living processes held together */
-    Slot slot[SLOTS];
+    struct slot slot[SLOTS];
     uint64_t shared_used; /* entries from here on were never used */
     uint64_t shared_ids;  /* multiple of SHARED_ENTRIES, added to an entry's index to form its next id */
-    SharedEntry shared[SHARED_ENTRIES];
-    CardTime time[LEDGER_CARDS];
-} State;
+    struct shared_entry shared[SHARED_ENTRIES];
+    struct card_time time[LEDGER_CARDS];
+};
 
-_Static_assert(sizeof(Slot) == 512 && offsetof(State, slot) == 2072 && sizeof(SharedEntry) == 1568,
-               "simgpu/usage.py reads this layout");
+static_assert(sizeof(struct slot) == 512 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,
+              "simgpu/usage.py reads this layout");
 
-extern State *state; /* NULL before ledger_attach; MAP_FAILED when the file cannot be used */
-extern int own_slot; /* -1 = this process has not joined */
+extern struct state *state; /* NULL before ledger_attach; MAP_FAILED when the file cannot be used */
+extern int own_slot;        /* -1 = this process has not joined */
 
 /* Whether the file at `path` is mapped, or another one and this process has a slot there. */
 bool state_is_mapped(const char *path);

@@ -1,7 +1,7 @@
 /* Descriptions of results. */
-#include "nvml/functions.h"
-
 #include <stddef.h>
+
+#include "nvml/functions.h"
 
 static const struct {
     nvmlReturn_t error;
@@ -20,11 +20,8 @@ static const struct {
     {NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "Argument Version Mismatch"},
 };
 
-EXPORTED const char *nvmlErrorString(nvmlReturn_t result) {
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        if (errors[i].error == result) {
-            return errors[i].text;
-        }
-    }
+EXPORT const char *nvmlErrorString(nvmlReturn_t result) {
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].error == result) return errors[i].text;
     return "Unknown Error";
 }

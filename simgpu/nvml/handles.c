@@ -1,17 +1,17 @@
 #include "nvml/handles.h"
 
-#include "hardware/mutex.h"
-#include "hardware/pci.h"
-#include "hardware/state_directory.h"
-#include "ledger/faults.h"
-#include "nvml/functions.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include "hardware/mutex.h"
+#include "hardware/pci.h"
+#include "hardware/state_directory.h"
+#include "ledger/faults.h"
+#include "nvml/functions.h"
 
 #define MAX_HANDLES 64
 
@@ -31,7 +31,7 @@ static long long driver_load(void) {
 
 /* Returns what cards_visible does. */
 static int initialize(void) {
-    static Cards cards; /* static because it is large; under nvml_lock */
+    static struct cards cards; /* static because it is large; under nvml_lock */
     HOLD_MUTEX(nvml_lock);
     int result = cards_visible(&cards);
     references += result == 0;
@@ -39,24 +39,20 @@ static int initialize(void) {
     return result;
 }
 
-EXPORTED nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
+EXPORT nvmlReturn_t nvmlInitWithFlags(unsigned flags) {
     int injected = fault_injected("nvmlInit_v2");
     (void)flags;
-    if (injected != 0) {
-        return (nvmlReturn_t)injected;
-    }
+    if (injected != 0) return (nvmlReturn_t)injected;
     int result = initialize();
-    if (result == -ENOENT) {
-        return NVML_ERROR_DRIVER_NOT_LOADED;
-    }
+    if (result == -ENOENT) return NVML_ERROR_DRIVER_NOT_LOADED;
     return result == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-EXPORTED nvmlReturn_t nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+EXPORT nvmlReturn_t nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
 
-EXPORTED nvmlReturn_t nvmlInit(void) { return nvmlInitWithFlags(0); }
+EXPORT nvmlReturn_t nvmlInit(void) { return nvmlInitWithFlags(0); }
 
-EXPORTED nvmlReturn_t nvmlShutdown(void) {
+EXPORT nvmlReturn_t nvmlShutdown(void) {
     nvmlReturn_t result = nvml_enter(__func__);
     if (result == NVML_SUCCESS) {
         HOLD_MUTEX(nvml_lock);
@@ -67,33 +63,22 @@ EXPORTED nvmlReturn_t nvmlShutdown(void) {
 
 nvmlReturn_t nvml_enter(const char *function) {
     int injected = fault_injected(function);
-    if (injected != 0) {
-        return (nvmlReturn_t)injected;
-    }
+    if (injected != 0) return (nvmlReturn_t)injected;
     return references > 0 && driver_load() == initialized_load ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
 }
 
 static bool is_handle(nvmlDevice_t device) {
-    for (unsigned i = 0; i < handle_count; i++) {
-        if (device == &handles[i]) {
-            return true;
-        }
-    }
+    for (unsigned i = 0; i < handle_count; i++)
+        if (device == &handles[i]) return true;
     return false;
 }
 
-nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card) {
+nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, struct card *card) {
     nvmlReturn_t result = nvml_enter(function);
-    if (result != NVML_SUCCESS) {
-        return result;
-    }
-    if (!is_handle(device)) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (result != NVML_SUCCESS) return result;
+    if (!is_handle(device)) return NVML_ERROR_INVALID_ARGUMENT;
     int injected = fault_awaited(function, device->uuid);
-    if (injected != 0) {
-        return (nvmlReturn_t)injected;
-    }
+    if (injected != 0) return (nvmlReturn_t)injected;
     return card_find(device->uuid, card) && card->healthy ? NVML_SUCCESS : NVML_ERROR_GPU_IS_LOST;
 }
 
@@ -101,10 +86,9 @@ nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *ca
 static nvmlDevice_t handle_of(const char *uuid) {
     nvmlDevice_t found = NULL;
     HOLD_MUTEX(nvml_lock);
-    for (unsigned i = 0; i < handle_count && found == NULL; i++) {
+    for (unsigned i = 0; i < handle_count && !found; i++)
         found = strcmp(handles[i].uuid, uuid) == 0 ? &handles[i] : NULL;
-    }
-    if (found == NULL && handle_count < MAX_HANDLES) {
+    if (!found && handle_count < MAX_HANDLES) {
         found = &handles[handle_count];
         (void)snprintf(found->uuid, UUID_SIZE, "%s", uuid);
         handle_count++;
@@ -113,67 +97,53 @@ static nvmlDevice_t handle_of(const char *uuid) {
 }
 
 /* A card that is lost gets no handle, as nvidia-smi sees on a real one. */
-static nvmlReturn_t get_handle(const char *function, const Card *card, nvmlDevice_t *device) {
+static nvmlReturn_t get_handle(const char *function, const struct card *card, nvmlDevice_t *device) {
     int injected = fault_awaited(function, card->uuid);
-    if (injected != 0) {
-        return (nvmlReturn_t)injected;
-    }
-    if (!card->healthy) {
-        return NVML_ERROR_GPU_IS_LOST;
-    }
+    if (injected != 0) return (nvmlReturn_t)injected;
+    if (!card->healthy) return NVML_ERROR_GPU_IS_LOST;
     *device = handle_of(card->uuid);
-    return *device != NULL ? NVML_SUCCESS : NVML_ERROR_MEMORY;
+    return *device ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }
 
-static nvmlReturn_t visible_cards(const char *function, Cards *cards) {
+static nvmlReturn_t visible_cards(const char *function, struct cards *cards) {
     nvmlReturn_t result = nvml_enter(function);
-    if (result != NVML_SUCCESS) {
-        return result;
-    }
+    if (result != NVML_SUCCESS) return result;
     return cards_visible(cards) == 0 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
-    Cards cards;
+EXPORT nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count) {
+    struct cards cards;
     nvmlReturn_t result = visible_cards(__func__, &cards);
-    if (result != NVML_SUCCESS || count == NULL) {
-        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (result != NVML_SUCCESS || !count) return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     *count = cards.count;
     return NVML_SUCCESS;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
-    Cards cards;
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device) {
+    struct cards cards;
     nvmlReturn_t result = visible_cards(__func__, &cards);
-    if (result != NVML_SUCCESS) {
-        return result;
-    }
-    return device != NULL && index < cards.count ? get_handle(__func__, &cards.card[index], device)
-                                                 : NVML_ERROR_INVALID_ARGUMENT;
+    if (result != NVML_SUCCESS) return result;
+    return device && index < cards.count ? get_handle(__func__, &cards.card[index], device)
+                                         : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *device, const char *text,
-                                        bool (*matches)(const Card *, const char *)) {
-    Cards cards;
+                                        bool (*matches)(const struct card *, const char *)) {
+    struct cards cards;
     nvmlReturn_t result = visible_cards(function, &cards);
-    if (result != NVML_SUCCESS || device == NULL || text == NULL) {
+    if (result != NVML_SUCCESS || !device || !text)
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    }
-    for (unsigned i = 0; i < cards.count; i++) {
-        if (matches(&cards.card[i], text)) {
-            return get_handle(function, &cards.card[i], device);
-        }
-    }
+    for (unsigned i = 0; i < cards.count; i++)
+        if (matches(&cards.card[i], text)) return get_handle(function, &cards.card[i], device);
     return NVML_ERROR_NOT_FOUND;
 }
 
-static bool has_uuid(const Card *card, const char *uuid) { return strcmp(card->uuid, uuid) == 0; }
+static bool has_uuid(const struct card *card, const char *uuid) { return strcmp(card->uuid, uuid) == 0; }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
     return get_handle_matching(__func__, device, uuid, has_uuid);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
+EXPORT nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
     return get_handle_matching(__func__, device, pciBusId, pci_matches);
 }

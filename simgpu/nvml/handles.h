@@ -13,6 +13,6 @@ struct nvmlDevice_st {
 nvmlReturn_t nvml_enter(const char *function);
 /* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when the card is not listed or not healthy.
  */
-nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, Card *card);
+nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, struct card *card);
 
 #endif

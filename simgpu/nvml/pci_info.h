@@ -6,6 +6,6 @@
 #include "nvml/types.h"
 
 /* The fields of the card's address; all others are 0. */
-nvmlPciInfo_t pci_address(const Card *card);
+nvmlPciInfo_t pci_address(const struct card *card);
 
 #endif

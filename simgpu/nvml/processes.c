@@ -1,22 +1,19 @@
 /* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
  * graphics processes are empty. */
+#include <time.h>
+
 #include "ledger/accounts.h"
 #include "nvml/functions.h"
 #include "nvml/handles.h"
 
-#include <time.h>
-
 #define SAMPLE_FOR_NS UINT64_C(6000000000) /* a sample is this old at most */
 
 /* Lists the processes that hold memory on the card. */
-static unsigned holders_of(const Card *card, LedgerProcess out[MAX_PROCESSES]) {
+static unsigned holders_of(const struct card *card, struct ledger_process out[MAX_PROCESSES]) {
     unsigned known = ledger_processes(card->uuid, out, MAX_PROCESSES);
     unsigned kept = 0;
-    for (unsigned i = 0; i < known; i++) {
-        if (out[i].bytes != 0) {
-            out[kept++] = out[i];
-        }
-    }
+    for (unsigned i = 0; i < known; i++)
+        if (out[i].bytes != 0) out[kept++] = out[i];
     return kept;
 }
 
@@ -24,110 +21,100 @@ static unsigned holders_of(const Card *card, LedgerProcess out[MAX_PROCESSES]) {
 static nvmlReturn_t fit(unsigned known, unsigned *count, const void *array) {
     unsigned given = *count;
     *count = known;
-    return known > given || (known > 0 && array == NULL) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+    return known > given || (known > 0 && !array) ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 /* Lists the processes of a device; the result says whether the caller's array has room for them. */
 static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *count, const void *array,
-                         LedgerProcess found[]) {
-    Card card;
+                         struct ledger_process found[]) {
+    struct card card;
     nvmlReturn_t result = nvml_enter_card(function, device, &card);
-    if (result != NVML_SUCCESS || count == NULL) {
-        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (result != NVML_SUCCESS || !count) return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     return fit(holders_of(&card, found), count, array);
 }
 
 static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
-    LedgerProcess found[MAX_PROCESSES];
+    struct ledger_process found[MAX_PROCESSES];
     nvmlReturn_t result = find(device, function, count, infos, found);
-    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
-    }
     return result;
 }
 
 static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
-    LedgerProcess found[MAX_PROCESSES];
+    struct ledger_process found[MAX_PROCESSES];
     nvmlReturn_t result = find(device, function, count, infos, found);
-    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
-    }
     return result;
 }
 
 static nvmlReturn_t list_none(nvmlDevice_t device, const char *function, unsigned *count) {
-    Card card;
+    struct card card;
     nvmlReturn_t result = nvml_enter_card(function, device, &card);
-    if (result != NVML_SUCCESS || count == NULL) {
-        return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (result != NVML_SUCCESS || !count) return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
     *count = 0;
     return NVML_SUCCESS;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
-                                                           nvmlProcessInfo_v1_t *infos) {
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                         nvmlProcessInfo_v1_t *infos) {
     return list_old(device, __func__, count, infos);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
-                                                              nvmlProcessInfo_t *infos) {
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_t *infos) {
     return list(device, __func__, count, infos);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                              nvmlProcessInfo_t *infos) {
+EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                            nvmlProcessInfo_t *infos) {
     return list(device, __func__, count, infos);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
-                                                              nvmlProcessInfo_v1_t *infos) {
-    (void)infos;
-    return list_none(device, __func__, count);
-}
-
-EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
-                                                                 nvmlProcessInfo_t *infos) {
-    (void)infos;
-    return list_none(device, __func__, count);
-}
-
-EXPORTED nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
-                                                                 nvmlProcessInfo_t *infos) {
-    (void)infos;
-    return list_none(device, __func__, count);
-}
-
-EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count,
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
                                                             nvmlProcessInfo_v1_t *infos) {
     (void)infos;
     return list_none(device, __func__, count);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
                                                                nvmlProcessInfo_t *infos) {
     (void)infos;
     return list_none(device, __func__, count);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+EXPORT nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                                nvmlProcessInfo_t *infos) {
     (void)infos;
     return list_none(device, __func__, count);
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
-    Card card;
-    LedgerProcess found[MAX_PROCESSES];
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                          nvmlProcessInfo_v1_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                             nvmlProcessInfo_t *infos) {
+    (void)infos;
+    return list_none(device, __func__, count);
+}
+
+EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
+    struct card card;
+    struct ledger_process found[MAX_PROCESSES];
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
-    if (details == NULL || details->mode > NVML_PROCESS_MODE_ALL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    if (details->version != NVML_PROCESS_DETAIL_LIST_V1) {
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    }
+    if (!details || details->mode > NVML_PROCESS_MODE_ALL) return NVML_ERROR_INVALID_ARGUMENT;
+    if (details->version != NVML_PROCESS_DETAIL_LIST_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     bool computing = details->mode == NVML_PROCESS_MODE_COMPUTE || details->mode == NVML_PROCESS_MODE_ALL;
     unsigned known = computing ? holders_of(&card, found) : 0;
     nvmlReturn_t result = fit(known, &details->numProcArrayEntries, details->procArray);
@@ -147,16 +134,14 @@ static uint64_t clock_ns(clockid_t clock) {
 /* Takes the last sample of each process that launched work recently. A busy process has a sample of now; all busy
  * processes have equal utilization. Any other process has a sample of the time when its work ended. Returns the number
  * of samples younger than `seen_us`. */
-static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
-    LedgerProcess found[MAX_PROCESSES];
+static unsigned sample(const struct card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
+    struct ledger_process found[MAX_PROCESSES];
     unsigned known = ledger_processes(card->uuid, found, MAX_PROCESSES);
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
     unsigned busy = 0;
     unsigned taken = 0;
-    for (unsigned i = 0; i < known; i++) {
-        busy += found[i].busy_until > now;
-    }
+    for (unsigned i = 0; i < known; i++) busy += found[i].busy_until > now;
     for (unsigned i = 0; i < known; i++) {
         uint64_t at = found[i].busy_until < now ? found[i].busy_until : now;
         uint64_t stamp_us = (at + to_wall) / 1000;
@@ -169,35 +154,27 @@ static unsigned sample(const Card *card, uint64_t seen_us, nvmlProcessUtilizatio
     return taken;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
-                                                      unsigned *count, unsigned long long lastSeenTimeStamp) {
-    Card card;
+EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
+                                                    unsigned *count, unsigned long long lastSeenTimeStamp) {
+    struct card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
-    if (count == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
     unsigned known = sample(&card, lastSeenTimeStamp, taken);
     nvmlReturn_t result = known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, count, utilization);
-    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
-        utilization[i] = taken[i];
-    }
+    for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) utilization[i] = taken[i];
     return result;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
-                                                            nvmlProcessesUtilizationInfo_v1_t *info) {
-    Card card;
+EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
+                                                          nvmlProcessesUtilizationInfo_v1_t *info) {
+    struct card card;
     nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
-    if (info == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
-    if (info->version != NVML_PROCESSES_UTILIZATION_V1) {
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    }
+    if (!info) return NVML_ERROR_INVALID_ARGUMENT;
+    if (info->version != NVML_PROCESSES_UTILIZATION_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     unsigned known = sample(&card, info->lastSeenTimeStamp, taken);
     nvmlReturn_t result =
         known == 0 ? NVML_ERROR_NOT_FOUND : fit(known, &info->processSamplesCount, info->procUtilArray);
@@ -209,29 +186,23 @@ EXPORTED nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 }
 
 /* Accounting is enabled, and knows the processes that hold memory. */
-EXPORTED nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
-    Card card;
-    LedgerProcess found[MAX_PROCESSES];
+EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
+    struct card card;
+    struct ledger_process found[MAX_PROCESSES];
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
-    if (count == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
     nvmlReturn_t result = fit(holders_of(&card, found), count, pids);
-    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) {
-        pids[i] = found[i].pid;
-    }
+    for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++) pids[i] = found[i].pid;
     return result;
 }
 
-EXPORTED nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
-    Card card;
-    LedgerProcess found[MAX_PROCESSES];
+EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
+    struct card card;
+    struct ledger_process found[MAX_PROCESSES];
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
-    if (stats == NULL) {
-        return NVML_ERROR_INVALID_ARGUMENT;
-    }
+    if (!stats) return NVML_ERROR_INVALID_ARGUMENT;
     unsigned known = holders_of(&card, found);
     for (unsigned i = 0; i < known; i++) {
         if (found[i].pid == pid) {

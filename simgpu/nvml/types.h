@@ -3,6 +3,8 @@
 #ifndef SIMGPU_NVML_TYPES_H
 #define SIMGPU_NVML_TYPES_H
 
+#include <assert.h>
+
 typedef unsigned nvmlReturn_t;
 enum {
     NVML_SUCCESS = 0,
@@ -109,12 +111,12 @@ typedef struct {
 
 enum { NVML_EVENT_XID = 8, NVML_NO_INSTANCE = 0xFFFFFFFF };
 
-_Static_assert(sizeof(nvmlMemory_v2_t) == 40 && sizeof(nvmlPciInfo_t) == 68 && sizeof(nvmlProcessInfo_t) == 24,
-               "NVML ABI");
-_Static_assert(sizeof(nvmlFieldValue_t) == 40 && sizeof(nvmlProcessInfo_v1_t) == 16, "NVML ABI");
-_Static_assert(sizeof(nvmlProcessDetail_v1_t) == 32 && sizeof(nvmlProcessDetailList_v1_t) == 24, "NVML ABI");
-_Static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32 && sizeof(nvmlProcessUtilizationInfo_v1_t) == 40 &&
-                   sizeof(nvmlProcessesUtilizationInfo_v1_t) == 24,
-               "NVML ABI");
+static_assert(sizeof(nvmlMemory_v2_t) == 40 && sizeof(nvmlPciInfo_t) == 68 && sizeof(nvmlProcessInfo_t) == 24,
+              "NVML ABI");
+static_assert(sizeof(nvmlFieldValue_t) == 40 && sizeof(nvmlProcessInfo_v1_t) == 16, "NVML ABI");
+static_assert(sizeof(nvmlProcessDetail_v1_t) == 32 && sizeof(nvmlProcessDetailList_v1_t) == 24, "NVML ABI");
+static_assert(sizeof(nvmlProcessUtilizationSample_t) == 32 && sizeof(nvmlProcessUtilizationInfo_v1_t) == 40 &&
+                  sizeof(nvmlProcessesUtilizationInfo_v1_t) == 24,
+              "NVML ABI");
 
 #endif

@@ -44,10 +44,10 @@
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): the parameters have parentheses of their own */
 #define DECLARE(name, version, symbol, parameters) CUresult(*name##_) parameters;
-typedef struct {
+struct driver {
     FUNCTIONS(DECLARE)
-} Driver;
-extern Driver cuda;
+};
+extern struct driver cuda;
 
 /* Prints {"error":...,"result":...} and returns 1. */
 int failed(const char *what, int result);

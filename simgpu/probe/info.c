@@ -1,10 +1,10 @@
 #include "probe/info.h"
 
-#include "nvml/types.h"
-#include "probe/driver.h"
-
 #include <dlfcn.h>
 #include <stdio.h>
+
+#include "nvml/types.h"
+#include "probe/driver.h"
 
 static void print_uuid(const CUuuid *uuid) {
     printf("GPU-");
@@ -21,12 +21,8 @@ static int info_device(CUdevice device) {
     size_t of_context;
     size_t total;
     CUresult result = cuda.cuDevicePrimaryCtxRetain_(&context, device);
-    if (result == CUDA_SUCCESS) {
-        result = cuda.cuCtxSetCurrent_(context);
-    }
-    if (result != CUDA_SUCCESS) {
-        return failed("cuDevicePrimaryCtxRetain", (int)result);
-    }
+    if (result == CUDA_SUCCESS) result = cuda.cuCtxSetCurrent_(context);
+    if (result != CUDA_SUCCESS) return failed("cuDevicePrimaryCtxRetain", (int)result);
     (void)cuda.cuDeviceGetUuid_(&uuid, device);
     (void)cuda.cuDeviceTotalMem_(&total, device);
     (void)cuda.cuMemGetInfo_(&available, &of_context);
@@ -49,17 +45,13 @@ static void info_nvml(void) {
     nvmlMemory_t memory;
     unsigned count = 0;
     char uuid[96];
-    if (library == NULL) {
-        return;
-    }
+    if (!library) return;
     *(void **)&init = dlsym(library, "nvmlInit_v2");
     *(void **)&get_count = dlsym(library, "nvmlDeviceGetCount_v2");
     *(void **)&get_handle = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
     *(void **)&get_uuid = dlsym(library, "nvmlDeviceGetUUID");
     *(void **)&get_memory = dlsym(library, "nvmlDeviceGetMemoryInfo");
-    if (init() != NVML_SUCCESS || get_count(&count) != NVML_SUCCESS) {
-        return;
-    }
+    if (init() != NVML_SUCCESS || get_count(&count) != NVML_SUCCESS) return;
     for (unsigned i = 0, printed = 0; i < count; i++) {
         bool good = get_handle(i, &device) == NVML_SUCCESS && get_uuid(device, uuid, sizeof uuid) == NVML_SUCCESS;
         if (good && get_memory(device, &memory) == NVML_SUCCESS) {
@@ -71,16 +63,11 @@ static void info_nvml(void) {
 
 int info(bool by_proc) {
     int count = 0;
-    if (start_cuda(by_proc, false) != 0) {
-        return 1;
-    }
+    if (start_cuda(by_proc, false) != 0) return 1;
     (void)cuda.cuDeviceGetCount_(&count);
     printf("{\"cuda\":[");
-    for (CUdevice device = 0; device < count; device++) {
-        if (info_device(device) != 0) {
-            return 1;
-        }
-    }
+    for (CUdevice device = 0; device < count; device++)
+        if (info_device(device) != 0) return 1;
     printf("],\"nvml\":[");
     info_nvml();
     printf("]}\n");

@@ -1,9 +1,9 @@
 /* One function for each kind of allocation. An allocation is given back by the end of the process only. */
 #include "probe/kinds.h"
 
-#include "probe/driver.h"
-
 #include <string.h>
+
+#include "probe/driver.h"
 
 #define TEXEL_BYTES 16 /* four floats */
 #define ROW_TEXELS  (MIB / TEXEL_BYTES)
@@ -43,7 +43,7 @@ static CUresult by_pool(CUdevice device, size_t bytes) {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
     };
-    CUresult result = pool == NULL ? cuda.cuMemPoolCreate_(&pool, &properties) : CUDA_SUCCESS;
+    CUresult result = !pool ? cuda.cuMemPoolCreate_(&pool, &properties) : CUDA_SUCCESS;
     return result == CUDA_SUCCESS ? cuda.cuMemAllocFromPoolAsync_(&pointer, bytes, pool, NULL) : result;
 }
 
@@ -58,12 +58,8 @@ static CUresult by_graph(CUdevice device, size_t bytes) {
         .bytesize = bytes,
     };
     CUresult result = cuda.cuGraphCreate_(&graph, 0);
-    if (result == CUDA_SUCCESS) {
-        result = cuda.cuGraphAddMemAllocNode_(&node, graph, NULL, 0, &wanted);
-    }
-    if (result == CUDA_SUCCESS) {
-        result = cuda.cuGraphInstantiateWithFlags_(&instance, graph, 0);
-    }
+    if (result == CUDA_SUCCESS) result = cuda.cuGraphAddMemAllocNode_(&node, graph, NULL, 0, &wanted);
+    if (result == CUDA_SUCCESS) result = cuda.cuGraphInstantiateWithFlags_(&instance, graph, 0);
     return result == CUDA_SUCCESS ? cuda.cuGraphLaunch_(instance, NULL) : result;
 }
 
@@ -120,19 +116,16 @@ static CUresult by_context(CUdevice device, size_t bytes) {
     return cuda.cuCtxCreate_(&context, 0, device);
 }
 
-Allocate kind_named(const char *name) {
+allocate_function kind_named(const char *name) {
     static const struct {
         const char *name;
-        Allocate allocate;
+        allocate_function allocate;
     } kinds[] = {
         {"alloc", by_alloc},     {"pitch", by_pitch},   {"managed", by_managed}, {"async", by_async},
         {"pool", by_pool},       {"graph", by_graph},   {"vmm", by_vmm},         {"array", by_array},
         {"array3d", by_array3d}, {"mipmap", by_mipmap}, {"module", by_module},   {"context", by_context},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i].name, name) == 0) {
-            return kinds[i].allocate;
-        }
-    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0) return kinds[i].allocate;
     return NULL;
 }

@@ -9,9 +9,9 @@
 #define KINDS "alloc pitch managed async pool graph vmm array array3d mipmap module context"
 
 /* Allocates memory of the device, whose primary context is current, and keeps it. The size is in bytes. */
-typedef CUresult (*Allocate)(CUdevice device, size_t bytes);
+typedef CUresult (*allocate_function)(CUdevice device, size_t bytes);
 
 /* NULL when there is no kind of that name. */
-Allocate kind_named(const char *name);
+allocate_function kind_named(const char *name);
 
 #endif

@@ -14,12 +14,6 @@
  *
  * Sizes are in bytes unless named MiB. Exit code 0; 1 when CUDA does not start: {"error":"cuInit","result":100}; 2 for
  * a wrong command line. Built with GPUPROBE_LINKED, the program is linked with libcuda.so.1. */
-#include "probe/driver.h"
-#include "probe/info.h"
-#include "probe/ipc.h"
-#include "probe/kinds.h"
-#include "probe/spin.h"
-
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,23 +21,25 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct {
+#include "probe/driver.h"
+#include "probe/info.h"
+#include "probe/ipc.h"
+#include "probe/kinds.h"
+#include "probe/spin.h"
+
+struct options {
     int device;
-    Allocate allocate;
+    allocate_function allocate;
     double hold; /* seconds; negative = not at all, 0 = until SIGTERM */
     bool proc;
     bool in_namespace;
-} Options;
+};
 
-static int start_device(const Options *options) {
+static int start_device(const struct options *options) {
     CUcontext context;
-    if (start_cuda(options->proc, options->in_namespace) != 0) {
-        return 1;
-    }
+    if (start_cuda(options->proc, options->in_namespace) != 0) return 1;
     CUresult result = cuda.cuDevicePrimaryCtxRetain_(&context, options->device);
-    if (result == CUDA_SUCCESS) {
-        result = cuda.cuCtxSetCurrent_(context);
-    }
+    if (result == CUDA_SUCCESS) result = cuda.cuCtxSetCurrent_(context);
     return result == CUDA_SUCCESS ? 0 : failed("cuDevicePrimaryCtxRetain", (int)result);
 }
 
@@ -57,25 +53,19 @@ static void on_term(int signal_number) {
     _exit(0);
 }
 
-static void hold(const Options *options) {
-    if (options->hold < 0) {
-        return;
-    }
+static void hold(const struct options *options) {
+    if (options->hold < 0) return;
     (void)signal(SIGTERM, on_term);
     if (options->hold > 0) {
         (void)usleep((useconds_t)(options->hold * 1e6));
         return;
     }
-    for (;;) {
-        (void)pause();
-    }
+    for (;;) (void)pause();
 }
 
-static int alloc(const Options *options, char **sizes) {
-    if (start_device(options) != 0) {
-        return 1;
-    }
-    for (; *sizes != NULL; sizes++) {
+static int alloc(const struct options *options, char **sizes) {
+    if (start_device(options) != 0) return 1;
+    for (; *sizes; sizes++) {
         size_t mib = strtoull(*sizes, NULL, 10);
         print_attempt(mib, options->allocate(options->device, mib * MIB));
     }
@@ -83,25 +73,19 @@ static int alloc(const Options *options, char **sizes) {
     return 0;
 }
 
-static int fill(const Options *options, size_t step) {
+static int fill(const struct options *options, size_t step) {
     size_t sum = 0;
     CUresult result;
-    if (start_device(options) != 0) {
-        return 1;
-    }
-    while ((result = options->allocate(options->device, step * MIB)) == CUDA_SUCCESS) {
-        sum += step;
-    }
+    if (start_device(options) != 0) return 1;
+    while ((result = options->allocate(options->device, step * MIB)) == CUDA_SUCCESS) sum += step;
     print_attempt(sum, result);
     hold(options);
     return 0;
 }
 
-static int export(const Options *options, size_t mib) {
+static int export(const struct options *options, size_t mib) {
     char handle[HANDLE_TEXT];
-    if (start_device(options) != 0) {
-        return 1;
-    }
+    if (start_device(options) != 0) return 1;
     CUresult result = export_memory(mib * MIB, handle);
     printf("{\"handle\":\"%s\",\"result\":%d}\n", handle, (int)result);
     (void)fflush(stdout);
@@ -109,10 +93,8 @@ static int export(const Options *options, size_t mib) {
     return 0;
 }
 
-static int import(const Options *options, const char *handle) {
-    if (start_device(options) != 0) {
-        return 1;
-    }
+static int import(const struct options *options, const char *handle) {
+    if (start_device(options) != 0) return 1;
     printf("{\"result\":%d}\n", (int)import_memory(handle));
     (void)fflush(stdout);
     hold(options);
@@ -129,7 +111,7 @@ static int usage(void) {
     return 2;
 }
 
-static bool parse(int argc, char **argv, Options *options) {
+static bool parse(int argc, char **argv, struct options *options) {
     static const struct option known[] = {
         {"device", required_argument, NULL, 'd'}, {"kind", required_argument, NULL, 'k'},
         {"hold", required_argument, NULL, 'h'},   {"dlmopen", no_argument, NULL, 'n'},
@@ -157,36 +139,22 @@ static bool parse(int argc, char **argv, Options *options) {
                 return false;
         }
     }
-    return optind < argc && options->allocate != NULL;
+    return optind < argc && options->allocate;
 }
 
-static int run(const Options *options, const char *verb, char **rest) {
-    size_t number = *rest == NULL ? 0 : strtoull(*rest, NULL, 10);
-    if (strcmp(verb, "info") == 0 && *rest == NULL) {
-        return info(options->proc);
-    }
-    if (strcmp(verb, "alloc") == 0 && *rest != NULL) {
-        return alloc(options, rest);
-    }
-    if (strcmp(verb, "fill") == 0 && number > 0) {
-        return fill(options, number);
-    }
-    if (strcmp(verb, "export") == 0 && number > 0) {
-        return export(options, number);
-    }
-    if (strcmp(verb, "import") == 0 && *rest != NULL) {
-        return import(options, *rest);
-    }
-    if (strcmp(verb, "spin") == 0 && number > 0) {
-        return start_device(options) != 0 ? 1 : spin((unsigned)number);
-    }
+static int run(const struct options *options, const char *verb, char **rest) {
+    size_t number = !*rest ? 0 : strtoull(*rest, NULL, 10);
+    if (strcmp(verb, "info") == 0 && !*rest) return info(options->proc);
+    if (strcmp(verb, "alloc") == 0 && *rest) return alloc(options, rest);
+    if (strcmp(verb, "fill") == 0 && number > 0) return fill(options, number);
+    if (strcmp(verb, "export") == 0 && number > 0) return export(options, number);
+    if (strcmp(verb, "import") == 0 && *rest) return import(options, *rest);
+    if (strcmp(verb, "spin") == 0 && number > 0) return start_device(options) != 0 ? 1 : spin((unsigned)number);
     return usage();
 }
 
 int main(int argc, char **argv) {
-    Options options = {.allocate = kind_named("alloc"), .hold = -1};
-    if (!parse(argc, argv, &options)) {
-        return usage();
-    }
+    struct options options = {.allocate = kind_named("alloc"), .hold = -1};
+    if (!parse(argc, argv, &options)) return usage();
     return run(&options, argv[optind], argv + optind + 1);
 }

@@ -1,9 +1,9 @@
 /* The simulated driver reads from a kernel's name how long the kernel takes. */
 #include "probe/spin.h"
 
-#include "probe/driver.h"
-
 #include <stdio.h>
+
+#include "probe/driver.h"
 
 #define IN_FLIGHT 16 /* kernels launched between two synchronizations */
 
@@ -18,9 +18,7 @@ static CUresult load(unsigned us, CUfunction *kernel) {
 static CUresult feed(CUfunction kernel) {
     for (int i = 0; i < IN_FLIGHT; i++) {
         CUresult result = cuda.cuLaunchKernel_(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
+        if (result != CUDA_SUCCESS) return result;
     }
     return cuda.cuCtxSynchronize_();
 }
@@ -28,8 +26,6 @@ static CUresult feed(CUfunction kernel) {
 int spin(unsigned us) {
     CUfunction kernel;
     CUresult result = load(us, &kernel);
-    while (result == CUDA_SUCCESS) {
-        result = feed(kernel);
-    }
+    while (result == CUDA_SUCCESS) result = feed(kernel);
     return failed("spin", (int)result);
 }

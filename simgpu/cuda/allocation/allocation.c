@@ -1,14 +1,14 @@
 #include "cuda/allocation/allocation.h"
 
-#include "cuda/context/context.h"
-#include "cuda/device/device_memory.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/context/context.h"
+#include "cuda/device/device_memory.h"
+
 #define ARENA UINT64_C(0x20000000000)
 
-static Allocation *table; /* by address */
+static struct allocation *table; /* by address */
 static size_t table_count;
 static size_t table_size;
 static CUdeviceptr arena_top = ARENA;
@@ -19,66 +19,50 @@ static size_t index_above(CUdeviceptr address) {
     size_t high = table_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (table[middle].address <= address) {
+        if (table[middle].address <= address)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return low;
 }
 
-Allocation *allocation_holding(CUdeviceptr address) {
+struct allocation *allocation_holding(CUdeviceptr address) {
     size_t at = index_above(address);
-    if (at == 0 || address - table[at - 1].address >= table[at - 1].size) {
-        return NULL;
-    }
+    if (at == 0 || address - table[at - 1].address >= table[at - 1].size) return NULL;
     return &table[at - 1];
 }
 
-Allocation *allocation_at(CUdeviceptr address) {
+struct allocation *allocation_at(CUdeviceptr address) {
     size_t at = index_above(address);
     return at > 0 && table[at - 1].address == address ? &table[at - 1] : NULL;
 }
 
-Allocation *allocation_imported(Kind kind, uint64_t shared_id, CUdeviceptr origin) {
-    for (size_t i = 0; i < table_count; i++) {
-        if (table[i].kind == kind && table[i].shared_id == shared_id && table[i].origin == origin) {
-            return &table[i];
-        }
-    }
+struct allocation *allocation_imported(enum allocation_kind kind, uint64_t shared_id, CUdeviceptr origin) {
+    for (size_t i = 0; i < table_count; i++)
+        if (table[i].kind == kind && table[i].shared_id == shared_id && table[i].origin == origin) return &table[i];
     return NULL;
 }
 
 static bool table_grow(void) {
-    if (table_count < table_size) {
-        return true;
-    }
+    if (table_count < table_size) return true;
     size_t size = table_size == 0 ? 64 : table_size * 2;
-    Allocation *grown = realloc(table, size * sizeof *grown);
-    if (grown == NULL) {
-        return false;
-    }
+    struct allocation *grown = realloc(table, size * sizeof *grown);
+    if (!grown) return false;
     table = grown;
     table_size = size;
     return true;
 }
 
-static uint64_t alignment_of(const Allocation *allocation) {
+static uint64_t alignment_of(const struct allocation *allocation) {
     bool of_block = allocation->kind == KIND_POOL && allocation->size >= POOL_BLOCK;
-    if (of_block || allocation->kind == KIND_POOL_IPC) {
-        return POOL_BLOCK;
-    }
+    if (of_block || allocation->kind == KIND_POOL_IPC) return POOL_BLOCK;
     return allocation->kind == KIND_DEVICE ? PAGE : SMALL_UNIT;
 }
 
-CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
-    if (!table_grow()) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (allocation.kind != KIND_GRAPH) {
-        allocation.device = allocation.context->device;
-    }
+CUresult allocation_add(struct allocation allocation, CUdeviceptr *address) {
+    if (!table_grow()) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (allocation.kind != KIND_GRAPH) allocation.device = allocation.context->device;
     if (allocation.address == 0) {
         allocation.address = round_up(arena_top, alignment_of(&allocation));
         arena_top = allocation.address + round_up(allocation.size, SMALL_UNIT);
@@ -91,7 +75,7 @@ CUresult allocation_add(Allocation allocation, CUdeviceptr *address) {
     return CUDA_SUCCESS;
 }
 
-static bool in_arena(const Allocation *allocation) {
+static bool in_arena(const struct allocation *allocation) {
     return allocation->kind != KIND_SMALL && allocation->kind != KIND_MANAGED && allocation->kind != KIND_HOST;
 }
 
@@ -106,15 +90,13 @@ static void lower_top(void) {
     }
 }
 
-void allocation_remove(Allocation *allocation) {
+void allocation_remove(struct allocation *allocation) {
     size_t at = (size_t)(allocation - table);
     memmove(&table[at], &table[at + 1], (table_count - at - 1) * sizeof *table);
     table_count--;
     lower_top();
 }
 
-void allocations_visit(void (*visit)(Allocation *allocation, CUcontext context), CUcontext context) {
-    for (size_t i = table_count; i > 0; i--) {
-        visit(&table[i - 1], context);
-    }
+void allocations_visit(void (*visit)(struct allocation *allocation, CUcontext context), CUcontext context) {
+    for (size_t i = table_count; i > 0; i--) visit(&table[i - 1], context);
 }

@@ -2,13 +2,13 @@
 #ifndef SIMGPU_CUDA_ALLOCATION_ALLOCATION_H
 #define SIMGPU_CUDA_ALLOCATION_ALLOCATION_H
 
-#include "ledger/shared_memory.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum {
+#include "ledger/shared_memory.h"
+
+enum allocation_kind {
     KIND_DEVICE,   /* whole pages of cuMemAlloc */
     KIND_SMALL,    /* a part of a page */
     KIND_MANAGED,  /* cuMemAllocManaged */
@@ -18,31 +18,31 @@ typedef enum {
     KIND_POOL_IPC, /* imported by cuMemPoolImportPointer */
     KIND_EXTERNAL, /* a buffer of external memory */
     KIND_GRAPH     /* left by a launched graph */
-} Kind;
+};
 
-typedef struct {
+struct allocation {
     CUdeviceptr address;
     uint64_t size;    /* as the program asked */
     uint64_t charged; /* of the card, the page or the pool, as the kind says */
-    Kind kind;
+    enum allocation_kind kind;
     CUcontext context; /* NULL once the context ended, for memory of a pool */
     CUmemoryPool pool;
-    uint64_t shared_id;      /* 0 = not shared; of KIND_SMALL the page is shared instead */
-    Attribution attribution; /* of memory of other processes */
-    CUdeviceptr origin;      /* of memory of other processes: its address in the exporter */
-    unsigned opened;         /* of KIND_IPC: how often */
+    uint64_t shared_id;           /* 0 = not shared; of KIND_SMALL the page is shared instead */
+    enum attribution attribution; /* of memory of other processes */
+    CUdeviceptr origin;           /* of memory of other processes: its address in the exporter */
+    unsigned opened;              /* of KIND_IPC: how often */
     CUdevice device;
-} Allocation;
+};
 
-Allocation *allocation_at(CUdeviceptr address);      /* that begins there; NULL when there is none */
-Allocation *allocation_holding(CUdeviceptr address); /* that contains the address; NULL when there is none */
+struct allocation *allocation_at(CUdeviceptr address);      /* that begins there; NULL when there is none */
+struct allocation *allocation_holding(CUdeviceptr address); /* that contains the address; NULL when there is none */
 /* The memory of another process that this process opened; NULL when it did not. */
-Allocation *allocation_imported(Kind kind, uint64_t shared_id, CUdeviceptr origin);
+struct allocation *allocation_imported(enum allocation_kind kind, uint64_t shared_id, CUdeviceptr origin);
 /* Calls `visit` for every allocation, from the highest address down; `visit` may remove the one it is given. */
-void allocations_visit(void (*visit)(Allocation *allocation, CUcontext context), CUcontext context);
+void allocations_visit(void (*visit)(struct allocation *allocation, CUcontext context), CUcontext context);
 
 /* Adds an entry, at an address of its own unless it has one. CUDA_ERROR_OUT_OF_MEMORY when out of host memory. */
-CUresult allocation_add(Allocation allocation, CUdeviceptr *address);
-void allocation_remove(Allocation *allocation);
+CUresult allocation_add(struct allocation allocation, CUdeviceptr *address);
+void allocation_remove(struct allocation *allocation);
 
 #endif

@@ -1,20 +1,18 @@
 #include "cuda/array/array.h"
 
+#include <stdlib.h>
+
 #include "cuda/array/mappings.h"
 #include "cuda/array/texels.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
-
 static CUarray arrays;
 
 bool array_exists(CUarray array) {
     CUarray each = arrays;
-    while (each != NULL && each != array) {
-        each = each->next;
-    }
+    while (each && each != array) each = each->next;
     return each != NULL;
 }
 
@@ -27,7 +25,7 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) 
     CUresult result = texels_allocate(descriptor, texels_size(descriptor), &context, &memory);
     if (result != CUDA_SUCCESS) return result;
     CUarray made = malloc(sizeof *made);
-    if (made == NULL) {
+    if (!made) {
         texels_free(memory);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -37,10 +35,10 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) 
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
+EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pHandle == NULL || pAllocateArray == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pHandle || !pAllocateArray) return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
                                           .Height = pAllocateArray->Height,
                                           .Format = pAllocateArray->Format,
@@ -48,32 +46,32 @@ EXPORTED CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
     return create(pHandle, &descriptor);
 }
 
-EXPORTED CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
+EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pHandle == NULL || pAllocateArray == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pHandle || !pAllocateArray) return CUDA_ERROR_INVALID_VALUE;
     return create(pHandle, pAllocateArray);
 }
 
 /* The 32-bit forms of CUDA 2, like those of cuMemAlloc. */
-EXPORTED CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
+EXPORT CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
     (void)pHandle;
     (void)pAllocateArray;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORTED CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
+EXPORT CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
     (void)pHandle;
     (void)pAllocateArray;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* Takes the level of a mipmapped array too, so the handle is not searched in the list. */
-EXPORTED CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pArrayDescriptor == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (hArray == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pArrayDescriptor) return CUDA_ERROR_INVALID_VALUE;
+    if (!hArray) return CUDA_ERROR_INVALID_HANDLE;
     *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = hArray->descriptor.Width,
                                                 .Height = hArray->descriptor.Height,
                                                 .Format = hArray->descriptor.Format,
@@ -81,11 +79,11 @@ EXPORTED CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescripto
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pArrayDescriptor == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (hArray == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pArrayDescriptor) return CUDA_ERROR_INVALID_VALUE;
+    if (!hArray) return CUDA_ERROR_INVALID_HANDLE;
     *pArrayDescriptor = hArray->descriptor;
     return CUDA_SUCCESS;
 }
@@ -98,10 +96,10 @@ static void drop(CUarray *link) {
     free(gone);
 }
 
-EXPORTED CUresult cuArrayDestroy(CUarray hArray) {
+EXPORT CUresult cuArrayDestroy(CUarray hArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    for (CUarray *link = &arrays; *link != NULL; link = &(*link)->next) {
+    for (CUarray *link = &arrays; *link; link = &(*link)->next) {
         if (*link == hArray) {
             texels_free(hArray->memory);
             drop(link);
@@ -112,11 +110,9 @@ EXPORTED CUresult cuArrayDestroy(CUarray hArray) {
 }
 
 void arrays_free_of(CUcontext context) {
-    for (CUarray *link = &arrays; *link != NULL;) {
-        if ((*link)->context == context) {
+    for (CUarray *link = &arrays; *link;)
+        if ((*link)->context == context)
             drop(link);
-        } else {
+        else
             link = &(*link)->next;
-        }
-    }
 }

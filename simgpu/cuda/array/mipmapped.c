@@ -1,21 +1,19 @@
 /* The levels of a mipmapped array share one allocation. Each level has half the extent of the level before. */
 #include "cuda/array/mipmapped.h"
 
+#include <stdlib.h>
+
 #include "cuda/array/mappings.h"
 #include "cuda/array/texels.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
-
 static CUmipmappedArray mipmaps;
 
 bool mipmap_exists(CUmipmappedArray mipmap) {
     CUmipmappedArray each = mipmaps;
-    while (each != NULL && each != mipmap) {
-        each = each->next;
-    }
+    while (each && each != mipmap) each = each->next;
     return each != NULL;
 }
 
@@ -29,9 +27,8 @@ static CUDA_ARRAY3D_DESCRIPTOR at_level(const CUDA_ARRAY3D_DESCRIPTOR *descripto
     CUDA_ARRAY3D_DESCRIPTOR smaller = *descriptor;
     smaller.Width = half(descriptor->Width, level);
     smaller.Height = half(descriptor->Height, level);
-    if ((descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0) {
+    if ((descriptor->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0)
         smaller.Depth = half(descriptor->Depth, level);
-    }
     return smaller;
 }
 
@@ -40,36 +37,31 @@ static unsigned levels_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned as
     size_t largest =
         descriptor->Width | descriptor->Height | descriptor->Depth; /* has the highest bit of the largest extent */
     unsigned most = 0;
-    while (most < MAX_LEVELS && largest >> most != 0) {
-        most++;
-    }
+    while (most < MAX_LEVELS && largest >> most != 0) most++;
     unsigned wanted = asked < 1 ? 1 : asked;
     return wanted < most ? wanted : most;
 }
 
 uint64_t mipmap_size(CUmipmappedArray mipmap) {
     uint64_t sum = 0;
-    for (unsigned level = 0; level < mipmap->levels; level++) {
-        sum += texels_size(&mipmap->level[level].descriptor);
-    }
+    for (unsigned level = 0; level < mipmap->levels; level++) sum += texels_size(&mipmap->level[level].descriptor);
     return sum;
 }
 
-EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                         unsigned int numMipmapLevels) {
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                       unsigned numMipmapLevels) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (pHandle == NULL || pMipmappedArrayDesc == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pHandle || !pMipmappedArrayDesc) return CUDA_ERROR_INVALID_VALUE;
     if (!texels_are_valid(pMipmappedArrayDesc)) return CUDA_ERROR_INVALID_VALUE;
     CUmipmappedArray made = calloc(1, sizeof *made);
-    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->descriptor = *pMipmappedArrayDesc;
     made->levels = levels_of(pMipmappedArrayDesc, numMipmapLevels);
-    for (unsigned level = 0; level < made->levels; level++) {
+    for (unsigned level = 0; level < made->levels; level++)
         made->level[level].descriptor = at_level(pMipmappedArrayDesc, level);
-    }
     CUresult result = texels_allocate(&made->descriptor, mipmap_size(made), &made->context, &made->memory);
     if (result != CUDA_SUCCESS) {
         free(made);
@@ -81,10 +73,10 @@ EXPORTED CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level) {
+EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned level) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pLevelArray == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pLevelArray) return CUDA_ERROR_INVALID_VALUE;
     if (!mipmap_exists(hMipmappedArray)) return CUDA_ERROR_INVALID_HANDLE;
     if (level >= hMipmappedArray->levels) return CUDA_ERROR_INVALID_VALUE;
     *pLevelArray = &hMipmappedArray->level[level];
@@ -99,10 +91,10 @@ static void drop(CUmipmappedArray *link) {
     free(gone);
 }
 
-EXPORTED CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    for (CUmipmappedArray *link = &mipmaps; *link != NULL; link = &(*link)->next) {
+    for (CUmipmappedArray *link = &mipmaps; *link; link = &(*link)->next) {
         if (*link == hMipmappedArray) {
             texels_free(hMipmappedArray->memory);
             drop(link);
@@ -113,11 +105,9 @@ EXPORTED CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
 }
 
 void mipmaps_free_of(CUcontext context) {
-    for (CUmipmappedArray *link = &mipmaps; *link != NULL;) {
-        if ((*link)->context == context) {
+    for (CUmipmappedArray *link = &mipmaps; *link;)
+        if ((*link)->context == context)
             drop(link);
-        } else {
+        else
             link = &(*link)->next;
-        }
-    }
 }

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_CUDA_ARRAY_MIPMAPPED_H
 #define SIMGPU_CUDA_ARRAY_MIPMAPPED_H
 
-#include "cuda/array/array.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "cuda/array/array.h"
 
 #define MAX_LEVELS 18 /* of the largest extent */
 

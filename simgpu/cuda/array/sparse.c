@@ -1,4 +1,6 @@
 /* Sparse and deferred arrays, which have no memory of their own: what they need, and what a program maps to them. */
+#include <string.h>
+
 #include "cuda/array/array.h"
 #include "cuda/array/mappings.h"
 #include "cuda/array/mipmapped.h"
@@ -8,8 +10,6 @@
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
 #include "hardware/units.h"
-
-#include <string.h>
 
 #define ALIGNMENT (64 * KIB)
 #define NO_MEMORY (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
@@ -21,15 +21,14 @@ static const void *array_of(const CUarrayMapInfo *info) {
 
 /* 0 when there is no such array. */
 static unsigned flags_of(const CUarrayMapInfo *info) {
-    if (info->resourceType == CU_RESOURCE_TYPE_ARRAY) {
+    if (info->resourceType == CU_RESOURCE_TYPE_ARRAY)
         return array_exists(info->resource.array) ? info->resource.array->descriptor.Flags : 0;
-    }
     bool mipmapped = info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && mipmap_exists(info->resource.mipmap);
     return mipmapped ? info->resource.mipmap->descriptor.Flags : 0;
 }
 
-static ArrayPart part_of(const CUarrayMapInfo *info) {
-    ArrayPart part = {.array = array_of(info)};
+static struct array_part part_of(const CUarrayMapInfo *info) {
+    struct array_part part = {.array = array_of(info)};
     if ((flags_of(info) & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) {
         part.type = info->subresourceType;
         memcpy(part.name, &info->subresource, sizeof part.name);
@@ -39,26 +38,20 @@ static ArrayPart part_of(const CUarrayMapInfo *info) {
 
 static CUresult apply(const CUarrayMapInfo *info) {
     bool one_device = info->deviceBitMask != 0 && (info->deviceBitMask & (info->deviceBitMask - 1)) == 0;
-    if ((flags_of(info) & NO_MEMORY) == 0 || !one_device || info->flags != 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    ArrayPart part = part_of(info);
-    if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP) {
-        return array_map(&part, info->memHandle.memHandle);
-    }
+    if ((flags_of(info) & NO_MEMORY) == 0 || !one_device || info->flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    struct array_part part = part_of(info);
+    if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP) return array_map(&part, info->memHandle.memHandle);
     array_unmap(&part);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
+EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned count, CUstream hStream) {
     CUresult result = CUDA_SUCCESS;
     (void)hStream;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (mapInfoList == NULL || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) {
-        result = apply(&mapInfoList[i]);
-    }
+    if (!mapInfoList || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) result = apply(&mapInfoList[i]);
     return result;
 }
 
@@ -68,20 +61,20 @@ static CUresult answer(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const CUDA_ARRAY3D_D
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
-                                               CUdevice device) {
+EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+                                             CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (memoryRequirements == NULL || !array_exists(array)) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!memoryRequirements || !array_exists(array)) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     return answer(memoryRequirements, &array->descriptor, texels_size(&array->descriptor));
 }
 
-EXPORTED CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
-                                                        CUmipmappedArray mipmap, CUdevice device) {
+EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                                      CUmipmappedArray mipmap, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (memoryRequirements == NULL || !mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!memoryRequirements || !mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     return answer(memoryRequirements, &mipmap->descriptor, mipmap_size(mipmap));
 }

@@ -34,9 +34,8 @@ static unsigned channel_bytes(CUarray_format format) {
 
 static bool extent_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *of) {
     bool layered = (of->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    if (of->Depth > 0 && !layered) {
+    if (of->Depth > 0 && !layered)
         return of->Height > 0 && of->Width <= MAX_3D && of->Height <= MAX_3D && of->Depth <= MAX_3D;
-    }
     return (!layered || of->Depth > 0) && of->Depth <= MAX_LAYERS && of->Height <= MAX_HEIGHT && of->Width <= MAX_WIDTH;
 }
 
@@ -62,7 +61,5 @@ CUresult texels_allocate(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint64_t siz
 }
 
 void texels_free(CUdeviceptr memory) {
-    if (memory != 0) {
-        (void)allocation_free(allocation_at(memory));
-    }
+    if (memory != 0) (void)allocation_free(allocation_at(memory));
 }

@@ -1,9 +1,9 @@
 #include "cuda/context/context.h"
 
+#include <stdlib.h>
+
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 #define STACK_SIZE 64
 
@@ -13,34 +13,27 @@ static __thread CUcontext stack[STACK_SIZE];
 static __thread unsigned depth;
 
 bool context_is_alive(CUcontext context) {
-    for (struct CUctx_st *each = contexts; each != NULL; each = each->next) {
-        if (each == context) {
-            return true;
-        }
-    }
+    for (struct CUctx_st *each = contexts; each; each = each->next)
+        if (each == context) return true;
     return false;
 }
 
 CUresult context_top(CUcontext *out) {
-    if (depth == 0) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
+    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
     *out = stack[depth - 1];
     return context_is_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult context_current(CUcontext *out) {
     CUresult result = context_top(out);
-    if (result != CUDA_SUCCESS || (*out)->owner == NULL) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS || !(*out)->owner) return result;
     *out = (*out)->owner;
     return context_is_alive(*out) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUcontext context_add(const struct CUctx_st *wanted) {
     CUcontext made = malloc(sizeof *made);
-    if (made != NULL) {
+    if (made) {
         *made = *wanted;
         made->id = ++last_id;
         made->next = contexts;
@@ -51,84 +44,74 @@ CUcontext context_add(const struct CUctx_st *wanted) {
 
 void context_remove(CUcontext context) {
     struct CUctx_st **link = &contexts;
-    while (*link != context) {
-        link = &(*link)->next;
-    }
+    while (*link != context) link = &(*link)->next;
     *link = context->next;
 }
 
 bool context_stack_is_full(void) { return depth == STACK_SIZE; }
 
 CUresult context_push(CUcontext context) {
-    if (context_stack_is_full()) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (context_stack_is_full()) return CUDA_ERROR_INVALID_VALUE;
     stack[depth++] = context;
     return CUDA_SUCCESS;
 }
 
 void context_pop_if_top(CUcontext context) {
-    if (depth > 0 && stack[depth - 1] == context) {
-        depth--;
-    }
+    if (depth > 0 && stack[depth - 1] == context) depth--;
 }
 
-EXPORTED CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     return context_push(ctx);
 }
 
-EXPORTED CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
+EXPORT CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
 
-EXPORTED CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
     depth--;
-    if (pctx != NULL) {
-        *pctx = stack[depth];
-    }
+    if (pctx) *pctx = stack[depth];
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
+EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
 
-EXPORTED CUresult cuCtxSetCurrent(CUcontext ctx) {
+EXPORT CUresult cuCtxSetCurrent(CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (ctx != NULL && !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (depth > 0) {
-        depth--;
-    }
-    return ctx == NULL ? CUDA_SUCCESS : context_push(ctx);
+    if (ctx && !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (depth > 0) depth--;
+    return !ctx ? CUDA_SUCCESS : context_push(ctx);
 }
 
-EXPORTED CUresult cuCtxGetCurrent(CUcontext *pctx) {
+EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     *pctx = depth == 0 ? NULL : stack[depth - 1];
     return CUDA_SUCCESS;
 }
 
 static CUresult device_of(CUdevice *device, CUcontext context) {
-    CUresult result = context == NULL ? context_current(&context) : CUDA_SUCCESS;
-    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !context ? context_current(&context) : CUDA_SUCCESS;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS) return result;
     if (!context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     *device = context->device;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxGetDevice(CUdevice *device) {
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return device_of(device, NULL);
 }
 
-EXPORTED CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return device_of(device, ctx);

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_CUDA_CONTEXT_CONTEXT_H
 #define SIMGPU_CUDA_CONTEXT_CONTEXT_H
 
-#include "ledger/card_time.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "ledger/card_time.h"
 
 struct CUctx_st {
     struct CUctx_st *next;
@@ -19,7 +19,7 @@ struct CUctx_st {
     uint64_t stack;    /* bytes of local memory per thread; 0 = never grown (context/local_memory.c) */
     uint64_t limits[CU_LIMIT_MAX]; /* as the program set them; 0 = the default (context/limits.c) */
     bool has_heap;                 /* a kernel has used the heap of device code */
-    CardQueue queue;               /* work on the card; not open before the first work */
+    struct card_queue queue;       /* work on the card; not open before the first work */
     uint64_t submitted;            /* position behind all work of the context */
     uint64_t runs_read;            /* runs of the queue when the times of its events were last read */
     struct stream_waits *waits;    /* for values in memory (queue/stream_waits.h); NULL = there was none */

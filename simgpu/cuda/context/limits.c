@@ -36,16 +36,12 @@ static const struct {
 static bool is_supported(CUlimit limit) { return (unsigned)limit < CU_LIMIT_MAX && ranges[limit].largest > 0; }
 
 static uint64_t limit_of(CUcontext context, CUlimit limit) {
-    if (limit == CU_LIMIT_STACK_SIZE) {
-        return local_stack(context);
-    }
+    if (limit == CU_LIMIT_STACK_SIZE) return local_stack(context);
     return context->limits[limit] > 0 ? context->limits[limit] : ranges[limit].initial;
 }
 
 CUresult context_make_heap(CUcontext context, bool is_used) {
-    if (!is_used || context->has_heap) {
-        return CUDA_SUCCESS;
-    }
+    if (!is_used || context->has_heap) return CUDA_SUCCESS;
     uint64_t bytes = round_up(limit_of(context, CU_LIMIT_MALLOC_HEAP_SIZE), PAGE) + PAGE;
     CUresult result = device_charge(context->device, bytes);
     if (result == CUDA_SUCCESS) {
@@ -55,28 +51,26 @@ CUresult context_make_heap(CUcontext context, bool is_used) {
     return result;
 }
 
-EXPORTED CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (pvalue == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pvalue) return CUDA_ERROR_INVALID_VALUE;
     if (!is_supported(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     *pvalue = limit_of(context, limit);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
     if (!is_supported(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    if (limit == CU_LIMIT_STACK_SIZE) {
-        return local_grow(context, value);
-    }
+    if (limit == CU_LIMIT_STACK_SIZE) return local_grow(context, value);
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && context->has_heap) return CUDA_ERROR_INVALID_VALUE;
     context->limits[limit] = value < ranges[limit].largest ? value : ranges[limit].largest;
     return CUDA_SUCCESS;

@@ -11,9 +11,7 @@
 uint64_t local_stack(CUcontext context) { return context->stack > 0 ? context->stack : LOCAL_FIRST; }
 
 CUresult local_grow(CUcontext context, uint64_t bytes) {
-    if (bytes <= local_stack(context)) {
-        return CUDA_SUCCESS;
-    }
+    if (bytes <= local_stack(context)) return CUDA_SUCCESS;
     uint64_t more = round_up((bytes - local_stack(context)) * THREADS, PAGE);
     CUresult result = device_charge(context->device, more);
     if (result == CUDA_SUCCESS) {

@@ -3,45 +3,41 @@
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
 
-EXPORTED CUresult cuCtxGetFlags(unsigned int *flags) {
+EXPORT CUresult cuCtxGetFlags(unsigned *flags) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_top(&context);
-    if (flags == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!flags) return CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS) return result;
     *flags = context->flags;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
-    if (ctxId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !ctx ? context_top(&ctx) : CUDA_SUCCESS;
+    if (!ctxId) return CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     *ctxId = ctx->id;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
+EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned *version) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = ctx == NULL ? context_top(&ctx) : CUDA_SUCCESS;
-    if (version == NULL) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = !ctx ? context_top(&ctx) : CUDA_SUCCESS;
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     *version = 3020;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
+EXPORT CUresult cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (leastPriority != NULL) {
-        *leastPriority = 0;
-    }
-    if (greatestPriority != NULL) {
-        *greatestPriority = -5;
-    }
+    if (leastPriority) *leastPriority = 0;
+    if (greatestPriority) *greatestPriority = -5;
     return CUDA_SUCCESS;
 }

@@ -1,36 +1,30 @@
 /* Checkpoints, as documented: a checkpointed process holds nothing on its cards, and takes the same again when it is
  * restored. A process can checkpoint itself only, and its other functions are not blocked meanwhile. */
+#include <unistd.h>
+
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
 #include "ledger/accounts.h"
 
-#include <unistd.h>
-
 static CUprocessState state = CU_PROCESS_STATE_RUNNING;
 static uint64_t parked[MAX_CARDS]; /* bytes of each device while the process is checkpointed */
 
 static uint64_t own_bytes(CUdevice device) {
-    static LedgerProcess found[MAX_PROCESSES];
+    static struct ledger_process found[MAX_PROCESSES];
     unsigned count = ledger_processes(device_at(device)->uuid, found, MAX_PROCESSES);
-    for (unsigned i = 0; i < count && i < MAX_PROCESSES; i++) {
-        if (found[i].pid == (unsigned)getpid()) {
-            return found[i].bytes;
-        }
-    }
+    for (unsigned i = 0; i < count && i < MAX_PROCESSES; i++)
+        if (found[i].pid == (unsigned)getpid()) return found[i].bytes;
     return 0;
 }
 
 static CUresult restore(void) {
     CUdevice device = 0;
     CUresult result = CUDA_SUCCESS;
-    while (device < device_count() && (result = device_charge(device, parked[device])) == CUDA_SUCCESS) {
-        device++;
-    }
-    for (CUdevice undone = 0; result != CUDA_SUCCESS && undone < device; undone++) {
+    while (device < device_count() && (result = device_charge(device, parked[device])) == CUDA_SUCCESS) device++;
+    for (CUdevice undone = 0; result != CUDA_SUCCESS && undone < device; undone++)
         device_release(undone, parked[undone]);
-    }
     return result;
 }
 
@@ -41,29 +35,29 @@ static CUresult move(int pid, CUprocessState from, CUprocessState into) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCheckpointProcessGetState(int pid, CUprocessState *out) {
+EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *out) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pid != getpid() || out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (pid != getpid() || !out) return CUDA_ERROR_INVALID_VALUE;
     *out = state;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
+EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
     (void)args;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
 }
 
-EXPORTED CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
+EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
     (void)args;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
 }
 
-EXPORTED CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
+EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
     (void)args;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
@@ -75,7 +69,7 @@ EXPORTED CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointA
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
 }
 
-EXPORTED CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
+EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
     (void)args;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;

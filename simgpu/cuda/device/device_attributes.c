@@ -1,80 +1,80 @@
 /* Properties of devices. */
+#include <stdio.h>
+#include <string.h>
+
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "hardware/cards.h"
 #include "hardware/export.h"
 #include "hardware/pci.h"
 
-#include <stdio.h>
-#include <string.h>
-
-EXPORTED CUresult cuDeviceGetCount(int *count) {
+EXPORT CUresult cuDeviceGetCount(int *count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (count == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
     *count = device_count();
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(ordinal) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
     *device = ordinal;
     return CUDA_SUCCESS;
 }
 
 /* A card that is lost can be described too: a real driver reads the properties once, at cuInit. */
-static bool described(CUdevice dev, Card *card) {
-    return device_at(dev) != NULL && card_find(device_at(dev)->uuid, card);
+static bool described(CUdevice dev, struct card *card) {
+    return device_at(dev) && card_find(device_at(dev)->uuid, card);
 }
 
-EXPORTED CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
-    Card card;
+EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (name == NULL || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!name || len <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     (void)snprintf(name, (size_t)len, "%s", card.model);
     return CUDA_SUCCESS;
 }
 
 static CUresult get_uuid(CUuuid *uuid, CUdevice dev) {
-    Card card;
-    if (uuid == NULL) return CUDA_ERROR_INVALID_VALUE;
+    struct card card;
+    if (!uuid) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     memcpy(uuid->bytes, card.uuid_bytes, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return get_uuid(uuid, dev);
 }
 
-EXPORTED CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return get_uuid(uuid, dev);
 }
 
-EXPORTED CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
-    Card card;
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     *bytes = card.memory - card.reserved;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
-    Card card;
+EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice dev) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (bytes == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!bytes) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t total = card.memory - card.reserved;
     *bytes = total < UINT32_MAX ? (unsigned)total : UINT32_MAX;
@@ -82,7 +82,7 @@ EXPORTED CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
 }
 
 /* The attributes that programs read most, as of an H100. All others are 0. */
-static int attribute_of(CUdevice_attribute attrib, const Card *card) {
+static int attribute_of(CUdevice_attribute attrib, const struct card *card) {
     static const struct {
         CUdevice_attribute attribute;
         int value;
@@ -109,52 +109,47 @@ static int attribute_of(CUdevice_attribute attrib, const Card *card) {
         {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
         {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
     };
-    if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) {
-        return (int)pci_bus(card);
-    }
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-        if (fixed[i].attribute == attrib) {
-            return fixed[i].value;
-        }
-    }
+    if (attrib == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return (int)pci_bus(card);
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        if (fixed[i].attribute == attrib) return fixed[i].value;
     return 0;
 }
 
-EXPORTED CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
-    Card card;
+EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pi == NULL || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (!pi || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     *pi = attribute_of(attrib, &card);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
+EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (major == NULL || minor == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     *major = 9;
     *minor = 0;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
-    Card card;
+EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pciBusId == NULL || len <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!pciBusId || len <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
     (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", pci_bus(&card));
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
-    Card card;
+EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (dev == NULL || pciBusId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!dev || !pciBusId) return CUDA_ERROR_INVALID_VALUE;
     if (!pci_is_address(pciBusId)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdevice i = 0; i < device_count(); i++) {
         if (described(i, &card) && pci_matches(&card, pciBusId)) {
@@ -165,11 +160,11 @@ EXPORTED CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-EXPORTED CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
+EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (canAccessPeer == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL || device_at(peerDev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!canAccessPeer) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev) || !device_at(peerDev)) return CUDA_ERROR_INVALID_DEVICE;
     *canAccessPeer = dev != peerDev;
     return CUDA_SUCCESS;
 }

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_CUDA_DEVICE_DEVICE_MEMORY_H
 #define SIMGPU_CUDA_DEVICE_DEVICE_MEMORY_H
 
-#include "hardware/units.h"
-#include "ledger/shared_memory.h"
-
 #include <cuda.h>
 #include <stdint.h>
+
+#include "hardware/units.h"
+#include "ledger/shared_memory.h"
 
 #define PAGE       (2 * MIB)  /* the unit in which a real driver takes memory from a card */
 #define SMALL_UNIT 512        /* the unit of allocations within a page */
@@ -24,6 +24,6 @@ void device_give_back(CUdevice ordinal, uint64_t bytes, uint64_t shared_id);
 CUresult shared_memory_export(uint64_t shared_id, int *out);
 /* Holds the shared memory that a program's descriptor is of. Memory that this process made itself is attributed to it
  * in another way than memory of other processes. */
-CUresult shared_memory_import(int descriptor, Attribution *attribution, SharedMemory *out);
+CUresult shared_memory_import(int descriptor, enum attribution *attribution, struct shared_memory *out);
 
 #endif

@@ -1,11 +1,11 @@
 #include "cuda/device/resources.h"
 
+#include <stdlib.h>
+
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
 #include "hardware/units.h"
-
-#include <stdlib.h>
 
 #define MULTIPROCESSORS 132
 #define PARTITION       8 /* each part is a multiple of it, from compute capability 9.0 */
@@ -26,50 +26,45 @@ static CUdevResource resource_of(unsigned count) {
 
 CUdevResource device_resource_whole(void) { return resource_of(MULTIPROCESSORS); }
 
-EXPORTED CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
+EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     *resource = device_resource_whole();
     return CUDA_SUCCESS;
 }
 
 /* When `result` is NULL, sets nbGroups to the number of parts that are possible. */
-EXPORTED CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
-                                              CUdevResource *remaining, unsigned int flags, unsigned int minCount) {
+EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *nbGroups, const CUdevResource *input,
+                                            CUdevResource *remaining, unsigned flags, unsigned minCount) {
     (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nbGroups == NULL || input == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!nbGroups || !input) return CUDA_ERROR_INVALID_VALUE;
     if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     unsigned size = (unsigned)round_up(minCount > 0 ? minCount : 1, PARTITION);
     unsigned possible = input->sm.smCount / size;
     if (possible == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    unsigned given = result == NULL || possible < *nbGroups ? possible : *nbGroups;
-    for (unsigned i = 0; result != NULL && i < given; i++) {
-        result[i] = resource_of(size);
-    }
-    if (result != NULL && remaining != NULL) {
-        *remaining = resource_of(input->sm.smCount - given * size);
-    }
+    unsigned given = !result || possible < *nbGroups ? possible : *nbGroups;
+    for (unsigned i = 0; result && i < given; i++) result[i] = resource_of(size);
+    if (result && remaining) *remaining = resource_of(input->sm.smCount - given * size);
     *nbGroups = given;
     return CUDA_SUCCESS;
 }
 
 /* A descriptor is never freed: CUDA has no function for it. */
-EXPORTED CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
-                                            unsigned int nbResources) {
+EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned nbResources) {
     unsigned count = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (phDesc == NULL || resources == NULL || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!phDesc || !resources || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < nbResources; i++) {
         if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
         count += resources[i].sm.smCount;
     }
     CUdevResourceDesc made = malloc(sizeof *made);
-    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->resource = resource_of(count);
     *phDesc = made;
     return CUDA_SUCCESS;

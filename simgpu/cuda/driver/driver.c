@@ -1,12 +1,12 @@
 #include "cuda/driver/driver.h"
 
-#include "ledger/attach.h"
-#include "ledger/faults.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <time.h>
+
+#include "ledger/attach.h"
+#include "ledger/faults.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_initialized;

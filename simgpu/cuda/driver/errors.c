@@ -1,8 +1,8 @@
 /* Names and descriptions of results. */
-#include "hardware/export.h"
-
 #include <cuda.h>
 #include <stddef.h>
+
+#include "hardware/export.h"
 
 static const struct {
     CUresult error;
@@ -37,28 +37,21 @@ static const struct {
 };
 
 static int error_index(CUresult error) {
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        if (errors[i].error == error) {
-            return (int)i;
-        }
-    }
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].error == error) return (int)i;
     return -1;
 }
 
-EXPORTED CUresult cuGetErrorName(CUresult error, const char **pStr) {
+EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr) {
     int index = error_index(error);
-    if (pStr == NULL) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
     *pStr = index < 0 ? NULL : errors[index].name;
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGetErrorString(CUresult error, const char **pStr) {
+EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr) {
     int index = error_index(error);
-    if (pStr == NULL) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
     *pStr = index < 0 ? NULL : errors[index].text;
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -3,52 +3,46 @@
  */
 #include "cuda/graph/capture.h"
 
+#include <stdlib.h>
+
 #include "cuda/driver/driver.h"
 #include "cuda/graph/graph.h"
 #include "cuda/graph/nodes.h"
 #include "cuda/queue/stream_state.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
-
-static Capture *captures;
+static struct capture *captures;
 static uint64_t last_number;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static __thread char this_thread; /* its address identifies the thread */
 
-Capture *capture_numbered(uint64_t number) {
-    Capture *each = captures;
-    while (each != NULL && each->number != number) {
-        each = each->next;
-    }
+struct capture *capture_numbered(uint64_t number) {
+    struct capture *each = captures;
+    while (each && each->number != number) each = each->next;
     return each;
 }
 
-Capture *capture_of(CUstream stream) { return stream_is_default(stream) ? NULL : capture_numbered(stream->capture); }
+struct capture *capture_of(CUstream stream) {
+    return stream_is_default(stream) ? NULL : capture_numbered(stream->capture);
+}
 
 CUresult capture_forbids_in(CUstream stream) {
-    Capture *capture = capture_of(stream);
-    if (capture == NULL) {
-        return CUDA_SUCCESS;
-    }
+    struct capture *capture = capture_of(stream);
+    if (!capture) return CUDA_SUCCESS;
     capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 /* Whether this thread must not make an unsafe call during that capture. */
-static bool forbids(const Capture *capture) {
-    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) {
-        return false;
-    }
-    if (capture->thread == &this_thread) {
-        return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    }
+static bool forbids(const struct capture *capture) {
+    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+    if (capture->thread == &this_thread) return capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
 CUresult capture_forbids(void) {
     CUresult result = CUDA_SUCCESS;
-    for (Capture *each = captures; each != NULL; each = each->next) {
+    for (struct capture *each = captures; each; each = each->next) {
         if (forbids(each)) {
             each->invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -60,36 +54,36 @@ CUresult capture_forbids(void) {
 static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) {
     if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     if (stream_is_default(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (capture_of(stream) != NULL) return CUDA_ERROR_ILLEGAL_STATE;
-    graph = graph == NULL ? graph_make() : graph;
-    Capture *made = graph == NULL ? NULL : malloc(sizeof *made);
-    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = (Capture){.next = captures,
-                      .number = ++last_number,
-                      .graph = graph,
-                      .origin = stream,
-                      .mode = mode,
-                      .thread = &this_thread};
+    if (capture_of(stream)) return CUDA_ERROR_ILLEGAL_STATE;
+    graph = !graph ? graph_make() : graph;
+    struct capture *made = !graph ? NULL : malloc(sizeof *made);
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
+    *made = (struct capture){.next = captures,
+                             .number = ++last_number,
+                             .graph = graph,
+                             .origin = stream,
+                             .mode = mode,
+                             .thread = &this_thread};
     captures = made;
     stream->capture = made->number;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return begin(hStream, NULL, mode);
 }
 
-EXPORTED CUresult cuStreamBeginCapture(CUstream hStream) {
+EXPORT CUresult cuStreamBeginCapture(CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-EXPORTED CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                              CUstreamCaptureMode mode) {
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                            const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                            CUstreamCaptureMode mode) {
     (void)dependencies;
     (void)dependencyData;
     (void)numDependencies;
@@ -99,22 +93,20 @@ EXPORTED CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
     return begin(hStream, hGraph, mode);
 }
 
-static void drop(const Capture *capture) {
-    Capture **link = &captures;
-    while (*link != capture) {
-        link = &(*link)->next;
-    }
-    Capture *gone = *link;
+static void drop(const struct capture *capture) {
+    struct capture **link = &captures;
+    while (*link != capture) link = &(*link)->next;
+    struct capture *gone = *link;
     *link = gone->next;
     free(gone);
 }
 
-EXPORTED CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    Capture *capture = capture_of(hStream);
-    if (phGraph == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (capture == NULL) return CUDA_ERROR_ILLEGAL_STATE;
+    struct capture *capture = capture_of(hStream);
+    if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->origin != hStream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     bool here = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
     if (!here) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -124,10 +116,10 @@ EXPORTED CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (mode == NULL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (!mode || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode before = thread_mode;
     thread_mode = *mode;
     *mode = before;
@@ -140,24 +132,21 @@ static CUresult add_node(CUgraph graph, CUgraphNodeType type) {
 }
 
 bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result) {
-    const Capture *capture = capture_of(stream);
-    if (capture != NULL) {
-        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
-    }
+    const struct capture *capture = capture_of(stream);
+    if (capture) *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
     return capture != NULL;
 }
 
 bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result) {
-    const Capture *capture = capture_of(stream);
-    if (capture != NULL) {
+    const struct capture *capture = capture_of(stream);
+    if (capture)
         *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function);
-    }
     return capture != NULL;
 }
 
 bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result) {
-    const Capture *capture = capture_of(stream);
-    if (capture != NULL) {
+    const struct capture *capture = capture_of(stream);
+    if (capture) {
         *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                                    : graph_add_allocation(capture->graph, device, size, address);
     }
@@ -165,9 +154,8 @@ bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, C
 }
 
 bool capture_takes_free(CUstream stream, CUdeviceptr address, CUresult *result) {
-    const Capture *capture = capture_of(stream);
-    if (capture != NULL) {
+    const struct capture *capture = capture_of(stream);
+    if (capture)
         *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_free(capture->graph, address);
-    }
     return capture != NULL;
 }

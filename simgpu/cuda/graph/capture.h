@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct Capture {
-    struct Capture *next;
+struct capture {
+    struct capture *next;
     uint64_t number;
     CUgraph graph;
     CUstream origin;
     CUstreamCaptureMode mode;
     const void *thread; /* that began the capture */
     bool invalid;
-} Capture;
+};
 
-Capture *capture_numbered(uint64_t number); /* NULL once the capture has ended */
-Capture *capture_of(CUstream stream);       /* NULL when the stream is not captured */
+struct capture *capture_numbered(uint64_t number); /* NULL once the capture has ended */
+struct capture *capture_of(CUstream stream);       /* NULL when the stream is not captured */
 
 /* For a call that could make a captured stream wait: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED when a capture forbids the
  * call to this thread, and then those captures are invalid. */

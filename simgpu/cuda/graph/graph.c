@@ -1,9 +1,9 @@
 #include "cuda/graph/graph.h"
 
+#include <stdlib.h>
+
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 #define ADDRESSES (UINT64_C(1) << 48) /* above every other address of the simulated driver */
 #define PER_GRAPH (UINT64_C(1) << 40)
@@ -15,19 +15,15 @@ bool graph_has_addresses(CUdeviceptr address) { return address >= ADDRESSES && a
 
 bool graph_exists(CUgraph graph) {
     CUgraph each = graphs;
-    while (each != NULL && each != graph) {
-        each = each->next;
-    }
+    while (each && each != graph) each = each->next;
     return each != NULL;
 }
 
 void graph_free(CUgraph graph) {
     CUgraph *link = &graphs;
-    while (*link != graph) {
-        link = &(*link)->next;
-    }
+    while (*link != graph) link = &(*link)->next;
     *link = graph->next;
-    while (graph->nodes != NULL) {
+    while (graph->nodes) {
         CUgraphNode gone = graph->nodes;
         graph->nodes = gone->next;
         free(gone);
@@ -36,17 +32,14 @@ void graph_free(CUgraph graph) {
 }
 
 bool graph_allocates(CUgraph graph) {
-    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
-        if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
-            return true;
-        }
-    }
+    for (CUgraphNode node = graph->nodes; node; node = node->next)
+        if (node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE) return true;
     return false;
 }
 
 CUgraph graph_make(void) {
     CUgraph made = calloc(1, sizeof *made);
-    if (made != NULL) {
+    if (made) {
         *made = (struct CUgraph_st){.next = graphs, .addresses = next_addresses};
         next_addresses += PER_GRAPH;
         graphs = made;
@@ -55,17 +48,11 @@ CUgraph graph_make(void) {
 }
 
 CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st *node) {
-    if (out == NULL || !graph_exists(graph)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!out || !graph_exists(graph)) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNode made = malloc(sizeof *made);
-    if (made == NULL) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     CUgraphNode *link = &graph->nodes;
-    while (*link != NULL) {
-        link = &(*link)->next;
-    }
+    while (*link) link = &(*link)->next;
     *made = *node;
     made->next = NULL;
     *link = made;
@@ -74,28 +61,24 @@ CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st 
 }
 
 /* When `nodes` is NULL, sets numNodes to the number of nodes. Room that is left is set to NULL. */
-EXPORTED CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
+EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
     size_t count = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!graph_exists(hGraph) || numNodes == NULL) return CUDA_ERROR_INVALID_VALUE;
-    for (CUgraphNode node = hGraph->nodes; node != NULL; node = node->next) {
-        if (nodes != NULL && count < *numNodes) {
-            nodes[count] = node;
-        }
+    if (!graph_exists(hGraph) || !numNodes) return CUDA_ERROR_INVALID_VALUE;
+    for (CUgraphNode node = hGraph->nodes; node; node = node->next) {
+        if (nodes && count < *numNodes) nodes[count] = node;
         count++;
     }
-    for (size_t i = count; nodes != NULL && i < *numNodes; i++) {
-        nodes[i] = NULL;
-    }
-    *numNodes = nodes == NULL || count < *numNodes ? count : *numNodes;
+    for (size_t i = count; nodes && i < *numNodes; i++) nodes[i] = NULL;
+    *numNodes = !nodes || count < *numNodes ? count : *numNodes;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
+EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (hNode == NULL || type == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!hNode || !type) return CUDA_ERROR_INVALID_VALUE;
     *type = hNode->type;
     return CUDA_SUCCESS;
 }

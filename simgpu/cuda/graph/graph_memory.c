@@ -7,23 +7,21 @@
 #include "hardware/cards.h"
 #include "hardware/export.h"
 
-typedef struct {
+struct graph_memory {
     uint64_t used;
     uint64_t used_high;
     uint64_t reserved;
     uint64_t reserved_high;
-} GraphMemory;
+};
 
-static GraphMemory memories[MAX_CARDS];
+static struct graph_memory memories[MAX_CARDS];
 
 static void raise_to(uint64_t *high, uint64_t value) { *high = value > *high ? value : *high; }
 
 CUresult graph_memory_reserve(CUdevice device, uint64_t blocks) {
-    GraphMemory *memory = &memories[device];
+    struct graph_memory *memory = &memories[device];
     uint64_t needed = round_up(memory->used, GRAPH_BLOCK) + blocks;
-    if (needed <= memory->reserved) {
-        return CUDA_SUCCESS;
-    }
+    if (needed <= memory->reserved) return CUDA_SUCCESS;
     CUresult result = device_charge(device, needed - memory->reserved);
     if (result == CUDA_SUCCESS) {
         memory->reserved = needed;
@@ -33,7 +31,7 @@ CUresult graph_memory_reserve(CUdevice device, uint64_t blocks) {
 }
 
 void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept) {
-    GraphMemory *memory = &memories[device];
+    struct graph_memory *memory = &memories[device];
     raise_to(&memory->used_high, memory->used + highest);
     memory->used += kept;
 }
@@ -41,38 +39,38 @@ void graph_memory_used(CUdevice device, uint64_t highest, uint64_t kept) {
 void graph_memory_release(CUdevice device, uint64_t bytes) { memories[device].used -= bytes; }
 
 void graph_memory_trim(CUdevice device) {
-    GraphMemory *memory = &memories[device];
+    struct graph_memory *memory = &memories[device];
     uint64_t kept = round_up(memory->used, GRAPH_BLOCK);
     device_release(device, memory->reserved - kept);
     memory->reserved = kept;
 }
 
-EXPORTED CUresult cuDeviceGraphMemTrim(CUdevice device) {
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     graph_memory_trim(device);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (value == NULL || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
-    const GraphMemory *memory = &memories[device];
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!value || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
+    const struct graph_memory *memory = &memories[device];
     const uint64_t values[] = {memory->used, memory->used_high, memory->reserved, memory->reserved_high};
     *(cuuint64_t *)value = values[attr];
     return CUDA_SUCCESS;
 }
 
 /* The only value allowed is 0: it resets a peak to the current value. */
-EXPORTED CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(device) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (value == NULL || *(const cuuint64_t *)value != 0) return CUDA_ERROR_INVALID_VALUE;
-    GraphMemory *memory = &memories[device];
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!value || *(const cuuint64_t *)value != 0) return CUDA_ERROR_INVALID_VALUE;
+    struct graph_memory *memory = &memories[device];
     if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
         memory->used_high = memory->used;
         return CUDA_SUCCESS;

@@ -2,10 +2,10 @@
 #ifndef SIMGPU_CUDA_GRAPH_GRAPH_MEMORY_H
 #define SIMGPU_CUDA_GRAPH_GRAPH_MEMORY_H
 
-#include "hardware/units.h"
-
 #include <cuda.h>
 #include <stdint.h>
+
+#include "hardware/units.h"
 
 #define GRAPH_BLOCK (32 * MIB)
 

@@ -10,28 +10,23 @@
 #include "hardware/units.h"
 
 static CUgraphNode next_allocation(CUgraphNode node) {
-    while (node != NULL && node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
-        node = node->next;
-    }
+    while (node && node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) node = node->next;
     return node;
 }
 
 /* The last allocation at the address, freed or not; NULL when there is none. */
 static CUgraphNode last_allocation_at(CUgraph graph, CUdeviceptr address) {
     CUgraphNode found = NULL;
-    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+    for (CUgraphNode each = next_allocation(graph->nodes); each; each = next_allocation(each->next))
         found = each->address == address ? each : found;
-    }
     return found;
 }
 
 /* The end of an allocation that overlaps the range and is not freed; 0 when there is none. */
 static CUdeviceptr overlapped_end(CUgraph graph, CUdeviceptr address, uint64_t size) {
-    for (CUgraphNode each = next_allocation(graph->nodes); each != NULL; each = next_allocation(each->next)) {
+    for (CUgraphNode each = next_allocation(graph->nodes); each; each = next_allocation(each->next)) {
         CUdeviceptr end = each->address + round_up(each->size, SMALL_UNIT);
-        if (!each->paired && address < end && each->address < address + size) {
-            return end;
-        }
+        if (!each->paired && address < end && each->address < address + size) return end;
     }
     return 0;
 }
@@ -41,16 +36,14 @@ static CUdeviceptr overlapped_end(CUgraph graph, CUdeviceptr address, uint64_t s
 static CUdeviceptr free_address(CUgraph graph, uint64_t size) {
     CUdeviceptr address = graph->addresses;
     CUdeviceptr end;
-    while ((end = overlapped_end(graph, address, size)) != 0) {
-        address = end;
-    }
+    while ((end = overlapped_end(graph, address, size)) != 0) address = end;
     return address;
 }
 
 static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     const CUmemPoolProps *wanted = &parameters->poolProps;
     if (!graph_exists(graph) || wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-        device_at(wanted->location.id) == NULL || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+        !device_at(wanted->location.id) || wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
         parameters->bytesize == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -65,31 +58,23 @@ static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_N
 
 /* The memory is allocated by this graph and not freed yet, or it is allocated by another graph. */
 static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
-    if (!graph_exists(graph) || !graph_has_addresses(address)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (!graph_exists(graph) || !graph_has_addresses(address)) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNode allocated = last_allocation_at(graph, address);
-    if (allocated != NULL && allocated->paired) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    if (allocated && allocated->paired) return CUDA_ERROR_INVALID_VALUE;
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
-    if (allocated != NULL) {
+    if (allocated) {
         node.paired = true;
         node.size = allocated->size;
         node.device = allocated->device;
     }
     CUresult result = graph_add(out, graph, &node);
-    if (result == CUDA_SUCCESS && allocated != NULL) {
-        allocated->paired = true;
-    }
+    if (result == CUDA_SUCCESS && allocated) allocated->paired = true;
     return result;
 }
 
 static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *kernel) {
-    const struct CUfunc_st *function = kernel->func != NULL ? kernel->func : (const struct CUfunc_st *)kernel->kern;
-    if (function == NULL) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    const struct CUfunc_st *function = kernel->func ? kernel->func : (const struct CUfunc_st *)kernel->kern;
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
                                   .kernel = *kernel,
                                   .duration_ns = function->duration_ns,
@@ -120,43 +105,43 @@ CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
     return add_free(&node, graph, address);
 }
 
-EXPORTED CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                         size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                       size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
     return add_allocation(phGraphNode, hGraph, nodeParams);
 }
 
-EXPORTED CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                        size_t numDependencies, CUdeviceptr dptr) {
+EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                      size_t numDependencies, CUdeviceptr dptr) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (dependencies == NULL && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!dependencies && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
     return add_free(phGraphNode, hGraph, dptr);
 }
 
-EXPORTED CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                      size_t numDependencies) {
+EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                    size_t numDependencies) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (dependencies == NULL && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!dependencies && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
     return graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
 }
 
-EXPORTED CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                          size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                        size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
     return add_kernel(phGraphNode, hGraph, nodeParams);
 }
 
-EXPORTED CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                       size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
     return add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func});
 }
 
@@ -177,46 +162,46 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
     }
 }
 
-EXPORTED CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                 size_t numDependencies, CUgraphNodeParams *nodeParams) {
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                               size_t numDependencies, CUgraphNodeParams *nodeParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
     return add(phGraphNode, hGraph, nodeParams);
 }
 
-EXPORTED CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                    const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                    CUgraphNodeParams *nodeParams) {
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                  CUgraphNodeParams *nodeParams) {
     (void)dependencyData;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (nodeParams == NULL || (dependencies == NULL && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
     return add(phGraphNode, hGraph, nodeParams);
 }
 
-EXPORTED CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (hNode == NULL || nodeParams == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!hNode || !nodeParams) return CUDA_ERROR_INVALID_VALUE;
     if (hNode->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
     *nodeParams = hNode->kernel;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (hNode == NULL || params_out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!hNode || !params_out) return CUDA_ERROR_INVALID_VALUE;
     if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_ERROR_INVALID_VALUE;
     *params_out = hNode->allocation;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (hNode == NULL || dptr_out == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!hNode || !dptr_out) return CUDA_ERROR_INVALID_VALUE;
     if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_INVALID_VALUE;
     *dptr_out = hNode->address;
     return CUDA_SUCCESS;

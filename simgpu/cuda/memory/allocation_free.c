@@ -1,18 +1,18 @@
 #include "cuda/memory/allocation_free.h"
 
+#include <sys/mman.h>
+
 #include "cuda/allocation/pages.h"
 #include "cuda/context/context.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/graph/graph_memory.h"
 #include "cuda/pool/pool.h"
 
-#include <sys/mman.h>
-
-bool allocation_is_freeable(const Allocation *allocation) {
+bool allocation_is_freeable(const struct allocation *allocation) {
     return allocation->kind != KIND_HOST && allocation->kind != KIND_IPC;
 }
 
-void allocation_give_back(const Allocation *allocation) {
+void allocation_give_back(const struct allocation *allocation) {
     CUdevice device = allocation->device;
     switch (allocation->kind) {
         case KIND_DEVICE:
@@ -43,25 +43,24 @@ void allocation_give_back(const Allocation *allocation) {
     }
 }
 
-CUresult allocation_free(Allocation *allocation) {
+CUresult allocation_free(struct allocation *allocation) {
     allocation_give_back(allocation);
     allocation_remove(allocation);
     return CUDA_SUCCESS;
 }
 
 /* Memory of a pool outlives a context that is not the primary one (measured on an H200, driver 580). */
-static bool ends_with(const Allocation *allocation, CUcontext context) {
+static bool ends_with(const struct allocation *allocation, CUcontext context) {
     bool of_pool = allocation->kind == KIND_POOL && allocation->device == context->device;
-    bool left = of_pool && allocation->context == NULL;
+    bool left = of_pool && !allocation->context;
     return context->primary ? left || allocation->context == context : !of_pool && allocation->context == context;
 }
 
-static void end_with(Allocation *allocation, CUcontext context) {
-    if (ends_with(allocation, context)) {
+static void end_with(struct allocation *allocation, CUcontext context) {
+    if (ends_with(allocation, context))
         (void)allocation_free(allocation);
-    } else if (allocation->context == context) {
+    else if (allocation->context == context)
         allocation->context = NULL;
-    }
 }
 
 void allocations_free_of(CUcontext context) { allocations_visit(end_with, context); }

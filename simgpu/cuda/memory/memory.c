@@ -4,6 +4,8 @@
  * a larger one is rounded up to pages. So totals agree with those of a real card. */
 #include "cuda/memory/memory.h"
 
+#include <sys/mman.h>
+
 #include "cuda/allocation/allocation.h"
 #include "cuda/allocation/pages.h"
 #include "cuda/context/context.h"
@@ -19,37 +21,27 @@
 #include "hardware/units.h"
 #include "ledger/accounts.h"
 
-#include <sys/mman.h>
-
 #define SMALL_LIMIT MIB
 #define PITCH       512
 
 CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size, bool for_arrays) {
-    Card card;
-    if (size > UINT64_C(1) << 50) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (!device_card(context->device, &card)) {
-        return CUDA_ERROR_UNKNOWN; /* even when a page has room */
-    }
-    Allocation made = {.size = size,
-                       .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL,
-                       .context = context,
-                       .device = context->device};
+    struct card card;
+    if (size > UINT64_C(1) << 50) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!device_card(context->device, &card)) return CUDA_ERROR_UNKNOWN; /* even when a page has room */
+    struct allocation made = {.size = size,
+                              .kind = size > SMALL_LIMIT ? KIND_DEVICE : KIND_SMALL,
+                              .context = context,
+                              .device = context->device};
     made.charged = round_up(size, made.kind == KIND_DEVICE ? PAGE : SMALL_UNIT);
     CUresult result = made.kind == KIND_DEVICE ? device_charge(context->device, made.charged)
                                                : pages_take(context->device, made.charged, for_arrays, &made.address);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS) return result;
     result = allocation_add(made, address);
-    if (result != CUDA_SUCCESS) {
-        allocation_give_back(&made);
-    }
+    if (result != CUDA_SUCCESS) allocation_give_back(&made);
     return result;
 }
 
-EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
@@ -57,12 +49,12 @@ EXPORTED CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (dptr == NULL || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     return memory_allocate(context, dptr, bytesize, false);
 }
 
-EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                                     unsigned int ElementSizeBytes) {
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                                   unsigned ElementSizeBytes) {
     CUcontext context;
     size_t bytes;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -73,29 +65,25 @@ EXPORTED CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
     size_t pitch = round_up(WidthInBytes, PITCH);
     bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (result != CUDA_SUCCESS) return result;
-    if (dptr == NULL || pPitch == NULL || !element || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr || !pPitch || !element || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *pPitch = pitch;
     return memory_allocate(context, dptr, bytes, false);
 }
 
-EXPORTED CUresult cuMemFree_v2(CUdeviceptr dptr) {
+EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    Allocation *found = allocation_at(dptr);
-    if (dptr == 0) {
-        return CUDA_SUCCESS;
-    }
-    if (found == NULL || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *found = allocation_at(dptr);
+    if (dptr == 0) return CUDA_SUCCESS;
+    if (!found || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
     bool of_pool = found->kind == KIND_POOL;
     CUdevice device = found->device;
     CUresult result = allocation_free(found);
-    if (of_pool) {
-        pools_trim(device); /* cuMemFree waits for the device: it is a synchronization */
-    }
+    if (of_pool) pools_trim(device); /* cuMemFree waits for the device: it is a synchronization */
     return result;
 }
 
@@ -104,19 +92,19 @@ static void *map_host(size_t size) {
     return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-static CUresult allocate_host(CUdeviceptr *out, size_t size, Kind kind) {
+static CUresult allocate_host(CUdeviceptr *out, size_t size, enum allocation_kind kind) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (out == NULL || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || size == 0) return CUDA_ERROR_INVALID_VALUE;
     void *mapped = map_host(size);
-    if (mapped == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
-    Allocation made = {.address = (uintptr_t)mapped, .size = size, .kind = kind, .context = context};
+    if (!mapped) return CUDA_ERROR_OUT_OF_MEMORY;
+    struct allocation made = {.address = (uintptr_t)mapped, .size = size, .kind = kind, .context = context};
     return allocation_add(made, out);
 }
 
 /* Managed memory is charged to a card when a kernel there touches it; no simulated kernel does. */
-EXPORTED CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
@@ -125,62 +113,61 @@ EXPORTED CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned
     return allocate_host(dptr, bytesize, KIND_MANAGED);
 }
 
-EXPORTED CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned Flags) {
     CUdeviceptr address = 0;
     (void)Flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (pp == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pp) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = allocate_host(&address, bytesize, KIND_HOST);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
-    }
     return result;
 }
 
-EXPORTED CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
-EXPORTED CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned Flags) {
     (void)Flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pdptr == NULL || allocation_at((uintptr_t)p) == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pdptr || !allocation_at((uintptr_t)p)) return CUDA_ERROR_INVALID_VALUE;
     *pdptr = (uintptr_t)p;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemFreeHost(void *p) {
+EXPORT CUresult cuMemFreeHost(void *p) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    Allocation *found = allocation_at((uintptr_t)p);
-    if (found == NULL || found->kind != KIND_HOST) return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *found = allocation_at((uintptr_t)p);
+    if (!found || found->kind != KIND_HOST) return CUDA_ERROR_INVALID_VALUE;
     return allocation_free(found);
 }
 
-EXPORTED CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
+EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned Flags) {
     (void)Flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return p != NULL && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return p && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORTED CUresult cuMemHostUnregister(void *p) {
+EXPORT CUresult cuMemHostUnregister(void *p) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
+EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
     CUcontext context;
-    Card card;
+    struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (free == NULL || total == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!free || !total) return CUDA_ERROR_INVALID_VALUE;
     if (!device_card(context->device, &card)) return CUDA_ERROR_UNKNOWN;
     uint64_t used = ledger_used(card.uuid);
     *total = card.memory - card.reserved;
@@ -190,54 +177,48 @@ EXPORTED CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
 
 /* The 32-bit forms of CUDA 2 fail, because they need a context of that version, which no program can create.
  * NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
-EXPORTED CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
+EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
     (void)free;
     (void)total;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORTED CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
+EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned bytesize) {
     (void)dptr;
     (void)bytesize;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORTED CUresult cuMemFree(CUdeviceptr_v1 dptr) {
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr) {
     (void)dptr;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORTED CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Allocation *found = allocation_holding(dptr);
-    if (found == NULL) return CUDA_ERROR_NOT_FOUND;
-    if (pbase != NULL) {
-        *pbase = found->address;
-    }
-    if (psize != NULL) {
-        *psize = found->size;
-    }
+    const struct allocation *found = allocation_holding(dptr);
+    if (!found) return CUDA_ERROR_NOT_FOUND;
+    if (pbase) *pbase = found->address;
+    if (psize) *psize = found->size;
     return CUDA_SUCCESS;
 }
 
 /* Memory that this driver does not know has no type; it is the host's, and not pinned. */
-static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const Allocation *found) {
-    if (type == NULL || (found == NULL && !mapping_holds(ptr, 1))) return CUDA_ERROR_INVALID_VALUE;
-    *type = found != NULL && found->kind == KIND_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const struct allocation *found) {
+    if (!type || (!found && !mapping_holds(ptr, 1))) return CUDA_ERROR_INVALID_VALUE;
+    *type = found && found->kind == KIND_HOST ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     return CUDA_SUCCESS;
 }
 
 /* Needs no current context, as on a real card. Only some attributes are simulated. */
-EXPORTED CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Allocation *found = allocation_holding(ptr);
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
-        return get_memory_type(data, ptr, found);
-    }
-    if (data == NULL || found == NULL) return CUDA_ERROR_INVALID_VALUE;
+    const struct allocation *found = allocation_holding(ptr);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return get_memory_type(data, ptr, found);
+    if (!data || !found) return CUDA_ERROR_INVALID_VALUE;
     switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
             *(CUcontext *)data = found->context;

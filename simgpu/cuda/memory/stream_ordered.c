@@ -14,91 +14,79 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUst
     CUcontext context;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (dptr == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr) return CUDA_ERROR_INVALID_VALUE;
     if (size >= UINT64_C(1) << 50) return CUDA_ERROR_OUT_OF_MEMORY;
     if (size == 0) {
         *dptr = 0;
         return CUDA_SUCCESS;
     }
-    if (capture_takes_allocation(stream, pool == NULL ? context->device : pool->device, size, dptr, &result)) {
-        return result;
-    }
-    pool = pool == NULL ? pool_current(context->device) : pool;
+    if (capture_takes_allocation(stream, !pool ? context->device : pool->device, size, dptr, &result)) return result;
+    pool = !pool ? pool_current(context->device) : pool;
     result = pool_charge(pool, size);
     if (result != CUDA_SUCCESS) return result;
-    Allocation made = {.size = size, .charged = size, .kind = KIND_POOL, .context = context, .pool = pool};
+    struct allocation made = {.size = size, .charged = size, .kind = KIND_POOL, .context = context, .pool = pool};
     result = allocation_add(made, dptr);
-    if (result != CUDA_SUCCESS) {
-        pool_release(pool, size);
-    }
+    if (result != CUDA_SUCCESS) pool_release(pool, size);
     return result;
 }
 
-EXPORTED CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return allocate(dptr, bytesize, NULL, hStream);
 }
 
-EXPORTED CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool == NULL || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     return allocate(dptr, bytesize, pool, hStream);
 }
 
-EXPORTED CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result;
-    Allocation *found = allocation_at(dptr);
-    if (dptr == 0) {
-        return CUDA_SUCCESS;
-    }
-    if (capture_takes_free(hStream, dptr, &result)) {
-        return result;
-    }
-    if (found == NULL || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *found = allocation_at(dptr);
+    if (dptr == 0) return CUDA_SUCCESS;
+    if (capture_takes_free(hStream, dptr, &result)) return result;
+    if (!found || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
     return allocation_free(found);
 }
 
-EXPORTED CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool == NULL || poolProps == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || !poolProps) return CUDA_ERROR_INVALID_VALUE;
     if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (device_at(poolProps->location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     bool by_descriptor = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (!by_descriptor && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = pool_make(poolProps->location.id);
-    if (*pool == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*pool) return CUDA_ERROR_OUT_OF_MEMORY;
     (*pool)->exportable = by_descriptor;
     (*pool)->limit = poolProps->maxSize;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool == NULL || pool == device_at(pool->device)->default_pool) return CUDA_ERROR_INVALID_VALUE;
-    Device *device = device_at(pool->device);
-    if (device->current_pool == pool) {
-        device->current_pool = device->default_pool;
-    }
+    if (!pool || pool == device_at(pool->device)->default_pool) return CUDA_ERROR_INVALID_VALUE;
+    struct device *device = device_at(pool->device);
+    if (device->current_pool == pool) device->current_pool = device->default_pool;
     pool->destroyed = true;
-    if (pool->imports == 0) {
-        pool_exports_drop(pool);
-    }
+    if (pool->imports == 0) pool_exports_drop(pool);
     pool_free_if_unused(pool);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
     pool_trim(pool, minBytesToKeep);
     return CUDA_SUCCESS;
 }

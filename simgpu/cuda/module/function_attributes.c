@@ -4,22 +4,22 @@
 #include "cuda/module/module.h"
 #include "hardware/export.h"
 
-EXPORTED CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
+EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pi == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (hfunc == NULL || hfunc->library != NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pi) return CUDA_ERROR_INVALID_VALUE;
+    if (!hfunc || hfunc->library) return CUDA_ERROR_INVALID_HANDLE;
     *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)hfunc->local : 0;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
     CUfunction function = (CUfunction)kernel;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pi == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (function == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pi) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
     *pi = attrib == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? (int)function->local : 0;
     return CUDA_SUCCESS;
 }

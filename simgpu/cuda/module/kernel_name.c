@@ -1,11 +1,11 @@
 #include "cuda/module/kernel_name.h"
 
-#include "hardware/units.h"
-
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "hardware/units.h"
 
 #define DEFAULT_US  10
 #define PREFIX      "local"
@@ -17,9 +17,7 @@
 
 static uint64_t number_at_end(const char *name, uint64_t without) {
     size_t digits = strlen(name);
-    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) {
-        digits--;
-    }
+    while (digits > 0 && isdigit((unsigned char)name[digits - 1])) digits--;
     return name[digits] == '\0' ? without : strtoull(name + digits, NULL, 10);
 }
 

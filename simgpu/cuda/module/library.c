@@ -1,11 +1,11 @@
 /* Libraries: code that belongs to no context and is charged to none, until it becomes a module of each context that
  * uses it (measured on an H200, driver 580). */
+#include <stdlib.h>
+
 #include "cuda/context/context.h"
 #include "cuda/driver/driver.h"
 #include "cuda/module/module.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 struct CUlib_st {
     struct CUlib_st *next;
@@ -16,9 +16,7 @@ static CUlibrary libraries;
 
 static CUlibrary *link_of(CUlibrary library) {
     CUlibrary *link = &libraries;
-    while (*link != NULL && *link != library) {
-        link = &(*link)->next;
-    }
+    while (*link && *link != library) link = &(*link)->next;
     return link;
 }
 
@@ -26,17 +24,15 @@ static CUlibrary *link_of(CUlibrary library) {
 static CUresult module_in_current_context(CUmodule *out, CUlibrary library) {
     CUcontext context;
     CUresult result = context_current(&context);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS) return result;
     *out = module_of(library, context);
-    return *out != NULL ? CUDA_SUCCESS : module_load(out, library);
+    return *out ? CUDA_SUCCESS : module_load(out, library);
 }
 
 static CUresult load(CUlibrary *library, const void *code) {
-    if (library == NULL || code == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!library || !code) return CUDA_ERROR_INVALID_VALUE;
     CUlibrary made = calloc(1, sizeof *made);
-    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->next = libraries;
     libraries = made;
     *library = made;
@@ -44,10 +40,9 @@ static CUresult load(CUlibrary *library, const void *code) {
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signatures are NVIDIA's */
-EXPORTED CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-                                    void **jitOptionsValues, unsigned int numJitOptions,
-                                    CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                    unsigned int numLibraryOptions) {
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+                                  void **jitOptionsValues, unsigned numJitOptions, CUlibraryOption *libraryOptions,
+                                  void **libraryOptionValues, unsigned numLibraryOptions) {
     (void)jitOptions;
     (void)jitOptionsValues;
     (void)numJitOptions;
@@ -59,10 +54,9 @@ EXPORTED CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_
     return load(library, code);
 }
 
-EXPORTED CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-                                        void **jitOptionsValues, unsigned int numJitOptions,
-                                        CUlibraryOption *libraryOptions, void **libraryOptionValues,
-                                        unsigned int numLibraryOptions) {
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                                      void **jitOptionsValues, unsigned numJitOptions, CUlibraryOption *libraryOptions,
+                                      void **libraryOptionValues, unsigned numLibraryOptions) {
     (void)jitOptions;
     (void)jitOptionsValues;
     (void)numJitOptions;
@@ -75,11 +69,11 @@ EXPORTED CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORTED CUresult cuLibraryUnload(CUlibrary library) {
+EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUlibrary *link = link_of(library);
-    if (library == NULL || *link != library) return CUDA_ERROR_INVALID_VALUE;
+    if (!library || *link != library) return CUDA_ERROR_INVALID_VALUE;
     *link = library->next;
     modules_unload_of(library);
     functions_free(&library->kernels);
@@ -87,35 +81,35 @@ EXPORTED CUresult cuLibraryUnload(CUlibrary library) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
+EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pMod == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (library == NULL || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pMod) return CUDA_ERROR_INVALID_VALUE;
+    if (!library || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
     return module_in_current_context(pMod, library);
 }
 
-EXPORTED CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
+EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pKernel == NULL || name == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (library == NULL || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pKernel || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!library || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction kernel = function_named(&library->kernels, name);
-    if (kernel == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!kernel) return CUDA_ERROR_OUT_OF_MEMORY;
     kernel->library = library;
     *pKernel = (CUkernel)kernel;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
+EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
     CUmodule module;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pFunc == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (kernel == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!pFunc) return CUDA_ERROR_INVALID_VALUE;
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction of_library = (CUfunction)kernel;
     CUresult result = module_in_current_context(&module, of_library->library);
     if (result != CUDA_SUCCESS) return result;
     *pFunc = function_named(&module->functions, of_library->name);
-    return *pFunc != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return *pFunc ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

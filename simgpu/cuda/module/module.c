@@ -1,6 +1,10 @@
 /* Each module is charged as the line of the context's card says. */
 #include "cuda/module/module.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "cuda/context/context.h"
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
@@ -9,20 +13,13 @@
 #include "cuda/queue/stream_waits.h"
 #include "hardware/export.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 static CUmodule modules;
 
 CUfunction function_named(CUfunction *list, const char *name) {
-    for (CUfunction each = *list; each != NULL; each = each->next) {
-        if (strcmp(each->name, name) == 0) {
-            return each;
-        }
-    }
+    for (CUfunction each = *list; each; each = each->next)
+        if (strcmp(each->name, name) == 0) return each;
     CUfunction made = calloc(1, sizeof *made);
-    if (made != NULL) {
+    if (made) {
         *made = (struct CUfunc_st){
             .next = *list,
             .duration_ns = kernel_duration_ns(name),
@@ -38,7 +35,7 @@ CUfunction function_named(CUfunction *list, const char *name) {
 }
 
 void functions_free(CUfunction *list) {
-    while (*list != NULL) {
+    while (*list) {
         CUfunction gone = *list;
         *list = gone->next;
         free(gone);
@@ -46,20 +43,14 @@ void functions_free(CUfunction *list) {
 }
 
 CUresult module_load(CUmodule *out, CUlibrary library) {
-    Card card;
+    struct card card;
     CUcontext context;
     CUresult result = context_current(&context);
-    if (result == CUDA_SUCCESS && !device_card(context->device, &card)) {
-        result = CUDA_ERROR_UNKNOWN;
-    }
-    if (result == CUDA_SUCCESS) {
-        result = device_charge(context->device, card.module);
-    }
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result == CUDA_SUCCESS && !device_card(context->device, &card)) result = CUDA_ERROR_UNKNOWN;
+    if (result == CUDA_SUCCESS) result = device_charge(context->device, card.module);
+    if (result != CUDA_SUCCESS) return result;
     CUmodule made = malloc(sizeof *made);
-    if (made == NULL) {
+    if (!made) {
         device_release(context->device, card.module);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -71,9 +62,7 @@ CUresult module_load(CUmodule *out, CUlibrary library) {
 
 CUmodule module_of(CUlibrary library, CUcontext context) {
     CUmodule module = modules;
-    while (module != NULL && (module->library != library || module->context != context)) {
-        module = module->next;
-    }
+    while (module && (module->library != library || module->context != context)) module = module->next;
     return module;
 }
 
@@ -88,13 +77,11 @@ static void drop(CUmodule *link) {
 
 /* Drops the modules of a context or of a library; the other argument is NULL. */
 static void drop_all(CUcontext context, CUlibrary library) {
-    for (CUmodule *link = &modules; *link != NULL;) {
-        if ((*link)->context == context || (library != NULL && (*link)->library == library)) {
+    for (CUmodule *link = &modules; *link;)
+        if ((*link)->context == context || (library && (*link)->library == library))
             drop(link);
-        } else {
+        else
             link = &(*link)->next;
-        }
-    }
 }
 
 void modules_unload_of(CUlibrary library) { drop_all(NULL, library); }
@@ -103,14 +90,14 @@ void modules_free_of(CUcontext context) { drop_all(context, NULL); }
 
 /* Only the text of PTX is read. */
 static bool text_uses_heap(const char *text) {
-    return strncmp(text, ".version", sizeof ".version" - 1) == 0 && strstr(text, "malloc") != NULL;
+    return strncmp(text, ".version", sizeof ".version" - 1) == 0 && strstr(text, "malloc");
 }
 
 static CUresult load(CUmodule *module, const void *image) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (module == NULL || image == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!module || !image) return CUDA_ERROR_INVALID_VALUE;
     stream_waits_await_open();
     result = module_load(module, NULL);
     if (result != CUDA_SUCCESS) return result;
@@ -118,21 +105,21 @@ static CUresult load(CUmodule *module, const void *image) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuModuleLoad(CUmodule *module, const char *fname) {
+EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return load(module, fname);
 }
 
-EXPORTED CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+EXPORT CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return load(module, image);
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
-EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
-                                     CUjit_option *options, void **optionValues) {
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned numOptions, CUjit_option *options,
+                                   void **optionValues) {
     (void)numOptions;
     (void)options;
     (void)optionValues;
@@ -142,17 +129,17 @@ EXPORTED CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsign
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORTED CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
+EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return load(module, fatCubin);
 }
 
-EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
+EXPORT CUresult cuModuleUnload(CUmodule hmod) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    for (CUmodule *link = &modules; *link != NULL; link = &(*link)->next) {
+    for (CUmodule *link = &modules; *link; link = &(*link)->next) {
         if (*link == hmod) {
             drop(link);
             return CUDA_SUCCESS;
@@ -161,13 +148,13 @@ EXPORTED CUresult cuModuleUnload(CUmodule hmod) {
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-EXPORTED CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (hfunc == NULL || name == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (hmod == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!hfunc || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!hmod) return CUDA_ERROR_INVALID_HANDLE;
     *hfunc = function_named(&hmod->functions, name);
-    if (*hfunc == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*hfunc) return CUDA_ERROR_OUT_OF_MEMORY;
     (*hfunc)->uses_heap |= hmod->uses_heap;
     return CUDA_SUCCESS;
 }

@@ -6,8 +6,8 @@
 #include "hardware/export.h"
 
 static CUmemoryPool default_pool(CUdevice ordinal) {
-    Device *device = device_at(ordinal);
-    if (device->default_pool == NULL) {
+    struct device *device = device_at(ordinal);
+    if (!device->default_pool) {
         device->default_pool = pool_make(ordinal);
         device->current_pool = device->default_pool;
     }
@@ -20,33 +20,33 @@ CUmemoryPool pool_current(CUdevice ordinal) {
 }
 
 static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(CUdevice)) {
-    if (pool == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pool) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     *pool = find(dev);
-    return *pool != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORTED CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return get_pool(pool_out, dev, default_pool);
 }
 
-EXPORTED CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return get_pool(pool, dev, pool_current);
 }
 
 static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (pool == NULL || pool->device != dev || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pool || pool->device != dev || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     (void)default_pool(dev);
     device_at(dev)->current_pool = pool;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return set_pool(dev, pool);
@@ -57,26 +57,26 @@ static bool is_simulated(const CUmemLocation *location, CUmemAllocationType type
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-EXPORTED CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
     if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return get_pool(pool_out, location->id, default_pool);
 }
 
-EXPORTED CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
     if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return get_pool(pool, location->id, pool_current);
 }
 
-EXPORTED CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!location) return CUDA_ERROR_INVALID_VALUE;
     if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
     return set_pool(location->id, pool);
 }

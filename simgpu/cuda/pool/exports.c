@@ -10,43 +10,39 @@
  * Here each export has blocks of its own, as far as the pool has blocks that belong to no other export. */
 #include "cuda/pool/exports.h"
 
+#include <stdlib.h>
+
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
 #include "cuda/pool/pool_state.h"
 #include "hardware/units.h"
 
-#include <stdlib.h>
-
-typedef struct PoolExport {
-    struct PoolExport *next;
+struct pool_export {
+    struct pool_export *next;
     uint64_t shared_id;
     uint64_t bytes;
     CUdeviceptr address; /* of the allocation */
     uint64_t size;
     bool reserved; /* part of what the exporter's pool reserved, and attributed to the exporter */
     bool held;     /* by the handle of the pool */
-} PoolExport;
+};
 
 uint64_t pool_exports_reserved(const struct CUmemPoolHandle_st *pool) {
     uint64_t sum = 0;
-    for (const PoolExport *each = pool->exports; each != NULL; each = each->next) {
+    for (const struct pool_export *each = pool->exports; each; each = each->next)
         sum += each->reserved ? each->bytes : 0;
-    }
     return sum;
 }
 
-static PoolExport *export_of(CUmemoryPool pool, const Allocation *allocation) {
-    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
-        if (each->address == allocation->address && each->size == allocation->size) {
-            return each;
-        }
-    }
+static struct pool_export *export_of(CUmemoryPool pool, const struct allocation *allocation) {
+    for (struct pool_export *each = pool->exports; each; each = each->next)
+        if (each->address == allocation->address && each->size == allocation->size) return each;
     return NULL;
 }
 
-static PoolExport *add(CUmemoryPool pool, PoolExport wanted) {
-    PoolExport *made = malloc(sizeof *made);
-    if (made != NULL) {
+static struct pool_export *add(CUmemoryPool pool, struct pool_export wanted) {
+    struct pool_export *made = malloc(sizeof *made);
+    if (made) {
         *made = wanted;
         made->next = pool->exports;
         pool->exports = made;
@@ -59,15 +55,15 @@ static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one 
 static uint64_t greater(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
 /* Bytes of the blocks that the export has in common with the range. */
-static uint64_t common_bytes(const PoolExport *each, CUdeviceptr address, uint64_t size) {
+static uint64_t common_bytes(const struct pool_export *each, CUdeviceptr address, uint64_t size) {
     uint64_t begin = greater(each->address / POOL_BLOCK, address / POOL_BLOCK);
     uint64_t end = lesser((each->address + each->size - 1) / POOL_BLOCK, (address + size - 1) / POOL_BLOCK);
     return end < begin ? 0 : (end - begin + 1) * POOL_BLOCK;
 }
 
 /* A new export replaces the memory that exports of freed allocations keep in the same blocks. */
-static void replace(CUmemoryPool pool, const Allocation *by) {
-    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+static void replace(CUmemoryPool pool, const struct allocation *by) {
+    for (struct pool_export *each = pool->exports; each; each = each->next) {
         if (!each->reserved) {
             each->bytes -= lesser(each->bytes, common_bytes(each, by->address, by->size));
             shared_memory_shrink(each->shared_id, each->bytes);
@@ -75,62 +71,55 @@ static void replace(CUmemoryPool pool, const Allocation *by) {
     }
 }
 
-static CUresult make(CUmemoryPool pool, const Allocation *allocation, uint64_t *shared_id) {
-    SharedMemory held;
+static CUresult make(CUmemoryPool pool, const struct allocation *allocation, uint64_t *shared_id) {
+    struct shared_memory held;
     uint64_t left = pool->reserved - pool_exports_reserved(pool);
     uint64_t wanted = round_up(allocation->size, POOL_BLOCK);
-    PoolExport made = {.address = allocation->address, .size = allocation->size, .reserved = true, .held = true};
+    struct pool_export made = {
+        .address = allocation->address, .size = allocation->size, .reserved = true, .held = true};
     made.bytes = lesser(wanted, left);
     replace(pool, allocation);
     made.shared_id = shared_memory_create(device_at(pool->device)->uuid, made.bytes, pool->shared_id);
-    if (made.shared_id == 0 || !shared_memory_hold(made.shared_id, UNATTRIBUTED, &held) || add(pool, made) == NULL) {
+    if (made.shared_id == 0 || !shared_memory_hold(made.shared_id, UNATTRIBUTED, &held) || !add(pool, made))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     *shared_id = made.shared_id;
     return CUDA_SUCCESS;
 }
 
 /* An allocation at the same address as the freed one: the shared memory stands for the new allocation. */
-static void renew(CUmemoryPool pool, PoolExport *each) {
-    SharedMemory held;
+static void renew(CUmemoryPool pool, struct pool_export *each) {
+    struct shared_memory held;
     if (!each->reserved && shared_memory_hold(each->shared_id, ATTRIBUTED, &held)) {
         device_release(pool->device, each->bytes);
         each->reserved = true;
     }
 }
 
-CUresult pool_export_add(CUmemoryPool pool, const Allocation *allocation, uint64_t *shared_id) {
-    PoolExport *known = export_of(pool, allocation);
-    if (known == NULL) {
-        return make(pool, allocation, shared_id);
-    }
+CUresult pool_export_add(CUmemoryPool pool, const struct allocation *allocation, uint64_t *shared_id) {
+    struct pool_export *known = export_of(pool, allocation);
+    if (!known) return make(pool, allocation, shared_id);
     renew(pool, known);
     *shared_id = known->shared_id;
     return CUDA_SUCCESS;
 }
 
 CUresult pool_export_import(CUmemoryPool pool, uint64_t shared_id) {
-    SharedMemory held;
-    for (const PoolExport *each = pool->exports; each != NULL; each = each->next) {
-        if (each->shared_id == shared_id) {
-            return CUDA_SUCCESS;
-        }
-    }
-    if (!shared_memory_hold(shared_id, UNATTRIBUTED, &held)) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    return add(pool, (PoolExport){.shared_id = shared_id, .held = true}) != NULL ? CUDA_SUCCESS
+    struct shared_memory held;
+    for (const struct pool_export *each = pool->exports; each; each = each->next)
+        if (each->shared_id == shared_id) return CUDA_SUCCESS;
+    if (!shared_memory_hold(shared_id, UNATTRIBUTED, &held)) return CUDA_ERROR_INVALID_VALUE;
+    return add(pool, (struct pool_export){.shared_id = shared_id, .held = true}) ? CUDA_SUCCESS
                                                                                  : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static bool is_freed(CUmemoryPool pool, const PoolExport *each) {
-    const Allocation *found = allocation_at(each->address);
-    return pool->used == 0 || found == NULL || found->kind != KIND_POOL || found->pool != pool;
+static bool is_freed(CUmemoryPool pool, const struct pool_export *each) {
+    const struct allocation *found = allocation_at(each->address);
+    return pool->used == 0 || !found || found->kind != KIND_POOL || found->pool != pool;
 }
 
 uint64_t pool_exports_unreserve(CUmemoryPool pool, uint64_t most) {
     uint64_t hidden = 0;
-    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
+    for (struct pool_export *each = pool->exports; each; each = each->next) {
         if (each->reserved && each->bytes <= most - hidden && is_freed(pool, each)) {
             each->reserved = false;
             hidden += each->bytes;
@@ -141,17 +130,15 @@ uint64_t pool_exports_unreserve(CUmemoryPool pool, uint64_t most) {
 }
 
 void pool_exports_drop(CUmemoryPool pool) {
-    for (PoolExport *each = pool->exports; each != NULL; each = each->next) {
-        if (each->held) {
-            shared_memory_drop(each->shared_id, UNATTRIBUTED);
-        }
+    for (struct pool_export *each = pool->exports; each; each = each->next) {
+        if (each->held) shared_memory_drop(each->shared_id, UNATTRIBUTED);
         each->held = false;
     }
 }
 
 void pool_exports_free(CUmemoryPool pool) {
-    while (pool->exports != NULL) {
-        PoolExport *first = pool->exports;
+    while (pool->exports) {
+        struct pool_export *first = pool->exports;
         pool->exports = first->next;
         free(first);
     }

@@ -2,13 +2,13 @@
 #ifndef SIMGPU_CUDA_POOL_EXPORTS_H
 #define SIMGPU_CUDA_POOL_EXPORTS_H
 
-#include "cuda/allocation/allocation.h"
-
 #include <cuda.h>
 #include <stdint.h>
 
+#include "cuda/allocation/allocation.h"
+
 /* Exports an allocation of the pool and returns the id of its shared memory. */
-CUresult pool_export_add(CUmemoryPool pool, const Allocation *allocation, uint64_t *shared_id);
+CUresult pool_export_add(CUmemoryPool pool, const struct allocation *allocation, uint64_t *shared_id);
 /* Holds the shared memory of an exported pointer for an imported pool. */
 CUresult pool_export_import(CUmemoryPool pool, uint64_t shared_id);
 /* Bytes of the pool's reserve that are part of exports. */

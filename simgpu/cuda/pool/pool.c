@@ -2,13 +2,13 @@
  * its release threshold. Reserved blocks are charged to the card, whether or not allocations use them. */
 #include "cuda/pool/pool.h"
 
+#include <stdlib.h>
+#include <time.h>
+
 #include "cuda/device/device_memory.h"
 #include "cuda/pool/exports.h"
 #include "hardware/units.h"
 #include "ledger/faults.h"
-
-#include <stdlib.h>
-#include <time.h>
 
 /* The least time that a pool needs to grow (measured on an H200, driver 580). */
 enum { GROWTH_NS = 25000 };
@@ -17,7 +17,7 @@ static CUmemoryPool pools;
 
 CUmemoryPool pool_make(CUdevice ordinal) {
     CUmemoryPool pool = calloc(1, sizeof *pool);
-    if (pool != NULL) {
+    if (pool) {
         *pool = (struct CUmemPoolHandle_st){.next = pools, .device = ordinal};
         pools = pool;
     }
@@ -35,14 +35,10 @@ static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
 static bool is_fragmented(void) { return fault_injected("pool_in_pieces") != 0; }
 
 CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
-    if (pool->limit != 0 && pool->used + bytes > pool->limit) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (pool->limit != 0 && pool->used + bytes > pool->limit) return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t needed = round_up((is_fragmented() ? pool->reserved : pool->used) + bytes, POOL_BLOCK);
     CUresult result = needed > pool->reserved ? reserve(pool, needed) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS) return result;
     pool->used += bytes;
     pool->used_high = pool->used > pool->used_high ? pool->used : pool->used_high;
     pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
@@ -51,9 +47,7 @@ CUresult pool_charge(CUmemoryPool pool, uint64_t bytes) {
 
 void pool_trim(CUmemoryPool pool, uint64_t keep) {
     uint64_t kept = keep < pool->reserved ? round_up(pool->used > keep ? pool->used : keep, POOL_BLOCK) : keep;
-    if (kept >= pool->reserved) {
-        return;
-    }
+    if (kept >= pool->reserved) return;
     pool->reserved -= pool_exports_unreserve(pool, pool->reserved - kept);
     device_release(pool->device, pool->reserved - kept);
     pool->reserved = kept;
@@ -61,17 +55,11 @@ void pool_trim(CUmemoryPool pool, uint64_t keep) {
 
 void pool_free_if_unused(CUmemoryPool pool) {
     CUmemoryPool *link = &pools;
-    if (!pool->destroyed || pool->used > 0 || pool->imports > 0) {
-        return;
-    }
+    if (!pool->destroyed || pool->used > 0 || pool->imports > 0) return;
     pool_trim(pool, 0);
     pool_exports_free(pool);
-    if (pool->shared_id != 0) {
-        shared_memory_drop(pool->shared_id, pool->imported ? pool->attribution : ATTRIBUTED);
-    }
-    while (*link != pool) {
-        link = &(*link)->next;
-    }
+    if (pool->shared_id != 0) shared_memory_drop(pool->shared_id, pool->imported ? pool->attribution : ATTRIBUTED);
+    while (*link != pool) link = &(*link)->next;
     *link = pool->next;
     free(pool);
 }
@@ -83,7 +71,7 @@ void pool_release(CUmemoryPool pool, uint64_t bytes) {
 
 void pools_trim(CUdevice ordinal) {
     CUmemoryPool next;
-    for (CUmemoryPool pool = pools; pool != NULL; pool = next) {
+    for (CUmemoryPool pool = pools; pool; pool = next) {
         next = pool->next;
         if (pool->device == ordinal) {
             pool_trim(pool, pool->threshold);

@@ -2,10 +2,10 @@
 #ifndef SIMGPU_CUDA_POOL_POOL_H
 #define SIMGPU_CUDA_POOL_POOL_H
 
-#include "cuda/pool/pool_state.h"
-
 #include <cuda.h>
 #include <stdint.h>
+
+#include "cuda/pool/pool_state.h"
 
 CUmemoryPool pool_make(CUdevice ordinal); /* NULL when out of memory */
 /* Counts `bytes` as used, and reserves blocks where the pool has too few. */

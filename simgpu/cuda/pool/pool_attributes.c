@@ -23,18 +23,17 @@ static uint64_t *field_of(CUmemoryPool pool, CUmemPool_attribute attr) {
     }
 }
 
-EXPORTED CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (pool == NULL || value == NULL || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || !value || pool->imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t *field = field_of(pool, attr);
-    if (field != NULL) {
+    if (field)
         *(cuuint64_t *)value = *field;
-    } else {
+    else
         *(int *)value = 1;
-    }
     return CUDA_SUCCESS;
 }
 
@@ -53,22 +52,22 @@ static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *field
     }
 }
 
-EXPORTED CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool == NULL || value == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || !value) return CUDA_ERROR_INVALID_VALUE;
     uint64_t *field = field_of(pool, attr);
-    return field == NULL ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value);
+    return !field ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value);
 }
 
 /* The memory's own device always has access. */
-EXPORTED CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool == NULL || (map == NULL && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || (!map && count != 0)) return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-        if (device_at(map[i].location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+        if (!device_at(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
         bool revoked = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == pool->device;
         if (revoked) return CUDA_ERROR_INVALID_VALUE;
         pool->access[map[i].location.id] = map[i].flags;
@@ -76,12 +75,12 @@ EXPORTED CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *m
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (flags == NULL || memPool == NULL || location == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!flags || !memPool || !location) return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(location->id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(location->id)) return CUDA_ERROR_INVALID_DEVICE;
     *flags = location->id == memPool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : memPool->access[location->id];
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,9 @@
 /* Pools that other processes open. NVML counts the memory that a pool reserved with the process that made the pool, and
  * never with an importer. A descriptor or an import of the pool alone holds no memory (measured on an H200, driver
  * 580); pool/exports.c says what exported pointers hold. */
+#include <assert.h>
+#include <string.h>
+
 #include "cuda/allocation/allocation.h"
 #include "cuda/context/context.h"
 #include "cuda/device/device_memory.h"
@@ -10,23 +13,21 @@
 #include "cuda/pool/pool.h"
 #include "hardware/export.h"
 
-#include <string.h>
-
 /* The content of an exported pointer. */
-typedef struct {
+struct exported_pointer {
     uint64_t pool_id;   /* id of the pool's shared memory */
     uint64_t shared_id; /* id of the pointer's shared memory */
     uint64_t origin;    /* address in the exporter */
     uint64_t size;
-} Exported;
+};
 
-_Static_assert(sizeof(Exported) <= sizeof(CUmemPoolPtrExportData), "the content fits");
+static_assert(sizeof(struct exported_pointer) <= sizeof(CUmemPoolPtrExportData), "the content fits");
 
-EXPORTED CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+                                                 CUmemAllocationHandleType handleType, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (handle_out == NULL || pool == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle_out || !pool || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if (!pool->exportable) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(pool->device, 0, &pool->shared_id);
@@ -34,18 +35,18 @@ EXPORTED CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPoo
     return shared_memory_export(pool->shared_id, handle_out);
 }
 
-EXPORTED CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                                     CUmemAllocationHandleType handleType, unsigned long long flags) {
-    SharedMemory shared;
-    Attribution attribution;
+EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
+    struct shared_memory shared;
+    enum attribution attribution;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pool_out == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool_out || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = shared_memory_import((int)(intptr_t)handle, &attribution, &shared);
     if (result != CUDA_SUCCESS) return result;
     CUmemoryPool made = pool_make(device_of_uuid(shared.uuid));
-    if (made == NULL) {
+    if (!made) {
         shared_memory_drop(shared.id, attribution);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -56,13 +57,13 @@ EXPORTED CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, voi
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
+EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Allocation *found = allocation_at(ptr);
-    if (shareData_out == NULL || found == NULL || found->kind != KIND_POOL) return CUDA_ERROR_INVALID_VALUE;
+    const struct allocation *found = allocation_at(ptr);
+    if (!shareData_out || !found || found->kind != KIND_POOL) return CUDA_ERROR_INVALID_VALUE;
     if (found->pool->shared_id == 0) return CUDA_ERROR_INVALID_VALUE;
-    Exported exported = {.pool_id = found->pool->shared_id, .origin = ptr, .size = found->size};
+    struct exported_pointer exported = {.pool_id = found->pool->shared_id, .origin = ptr, .size = found->size};
     CUresult result = pool_export_add(found->pool, found, &exported.shared_id);
     if (result != CUDA_SUCCESS) return result;
     memset(shareData_out, 0, sizeof *shareData_out);
@@ -70,29 +71,29 @@ EXPORTED CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, 
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
-    Exported exported;
+EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
+    struct exported_pointer exported;
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (ptr_out == NULL || pool == NULL || shareData == NULL || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!ptr_out || !pool || !shareData || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
     memcpy(&exported, shareData, sizeof exported);
     if (exported.pool_id != pool->shared_id) return CUDA_ERROR_INVALID_VALUE;
-    const Allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);
-    if (known != NULL && known->pool == pool) {
+    const struct allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);
+    if (known && known->pool == pool) {
         *ptr_out = known->address;
         return CUDA_SUCCESS;
     }
     result = pool_export_import(pool, exported.shared_id);
     if (result != CUDA_SUCCESS) return result;
-    Allocation made = {.size = exported.size,
-                       .kind = KIND_POOL_IPC,
-                       .context = context,
-                       .pool = pool,
-                       .shared_id = exported.shared_id,
-                       .origin = exported.origin};
+    struct allocation made = {.size = exported.size,
+                              .kind = KIND_POOL_IPC,
+                              .context = context,
+                              .pool = pool,
+                              .shared_id = exported.shared_id,
+                              .origin = exported.origin};
     result = allocation_add(made, ptr_out);
     pool->imports += result == CUDA_SUCCESS;
     return result;

@@ -2,12 +2,12 @@
 #ifndef SIMGPU_CUDA_POOL_POOL_STATE_H
 #define SIMGPU_CUDA_POOL_POOL_STATE_H
 
-#include "hardware/cards.h"
-#include "ledger/shared_memory.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "hardware/cards.h"
+#include "ledger/shared_memory.h"
 
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
@@ -22,10 +22,10 @@ struct CUmemPoolHandle_st {
     CUmemAccess_flags access[MAX_CARDS];
     bool exportable;
     bool imported;
-    Attribution attribution;    /* of an imported pool's shared memory */
-    unsigned imports;           /* allocations of an imported pool */
-    uint64_t shared_id;         /* of the pool, once exported or as imported; it has no bytes; 0 = none */
-    struct PoolExport *exports; /* exported pointers (pool/exports.h) */
+    enum attribution attribution; /* of an imported pool's shared memory */
+    unsigned imports;             /* allocations of an imported pool */
+    uint64_t shared_id;           /* of the pool, once exported or as imported; it has no bytes; 0 = none */
+    struct pool_export *exports;  /* exported pointers (pool/exports.h) */
 };
 
 #endif

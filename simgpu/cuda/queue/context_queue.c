@@ -1,25 +1,23 @@
 #include "cuda/queue/context_queue.h"
 
+#include <sys/prctl.h>
+
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
-
-#include <sys/prctl.h>
 
 bool context_open_queue(CUcontext context) {
     return context->queue.id != 0 || card_queue_open(device_at(context->device)->uuid, &context->queue);
 }
 
-bool queue_passed(CardQueue queue, uint64_t position) {
+bool queue_passed(struct card_queue queue, uint64_t position) {
     uint64_t earliest;
     return queue.id == 0 || card_queue_passed(queue, position, &earliest) != 0;
 }
 
-void queue_await(CardQueue queue, uint64_t position) {
+void queue_await(struct card_queue queue, uint64_t position) {
     uint64_t earliest;
     int slack = prctl(PR_GET_TIMERSLACK);
     (void)prctl(PR_SET_TIMERSLACK, 1UL); /* 1 ns: a real driver polls and does not sleep */
-    while (queue.id != 0 && card_queue_passed(queue, position, &earliest) == 0) {
-        driver_sleep_until(earliest);
-    }
+    while (queue.id != 0 && card_queue_passed(queue, position, &earliest) == 0) driver_sleep_until(earliest);
     (void)prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0UL);
 }

@@ -2,18 +2,18 @@
 #ifndef SIMGPU_CUDA_QUEUE_CONTEXT_QUEUE_H
 #define SIMGPU_CUDA_QUEUE_CONTEXT_QUEUE_H
 
-#include "cuda/context/context.h"
-#include "ledger/card_time.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cuda/context/context.h"
+#include "ledger/card_time.h"
+
 /* Opens the context's queue when it is not open yet; false when the card has no room for it. */
 bool context_open_queue(CUcontext context);
 
-bool queue_passed(CardQueue queue, uint64_t position);
+bool queue_passed(struct card_queue queue, uint64_t position);
 /* Sleeps, without the lock, until the position has passed. */
-void queue_await(CardQueue queue, uint64_t position);
+void queue_await(struct card_queue queue, uint64_t position);
 
 #endif

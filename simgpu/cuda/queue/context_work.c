@@ -7,11 +7,9 @@
 
 /* Takes the event off the list of events whose time is not known. */
 static void unlink_event(CUevent event) {
-    if (event->link != NULL) {
+    if (event->link) {
         *event->link = event->next;
-        if (event->next != NULL) {
-            event->next->link = event->link;
-        }
+        if (event->next) event->next->link = event->link;
     }
     event->link = NULL;
 }
@@ -19,26 +17,20 @@ static void unlink_event(CUevent event) {
 static void link_event(CUevent event, CUcontext context) {
     event->next = context->events;
     event->link = &context->events;
-    if (event->next != NULL) {
-        event->next->link = &event->next;
-    }
+    if (event->next) event->next->link = &event->next;
     context->events = event;
 }
 
 uint64_t event_passed(CUevent event) {
     uint64_t earliest;
-    if (event->at == 0 && event->queue.id != 0) {
-        event->at = card_queue_passed(event->queue, event->position, &earliest);
-    }
-    if (event->at != 0) {
-        unlink_event(event);
-    }
+    if (event->at == 0 && event->queue.id != 0) event->at = card_queue_passed(event->queue, event->position, &earliest);
+    if (event->at != 0) unlink_event(event);
     return event->at;
 }
 
 static void read_times(CUcontext context) {
     CUevent next;
-    for (CUevent each = context->events; each != NULL; each = next) {
+    for (CUevent each = context->events; each; each = next) {
         next = each->next;
         (void)event_passed(each);
     }
@@ -47,9 +39,7 @@ static void read_times(CUcontext context) {
 CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position) {
     uint64_t runs;
     stream_waits_await_room(context);
-    if (!context_open_queue(context)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!context_open_queue(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     stream_waits_count_launch(context);
     *position = context->submitted = card_queue_add(context->queue, ns, &runs);
     if (runs - context->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
@@ -66,9 +56,7 @@ void event_reset(CUevent event) {
 }
 
 CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
-    if (!context_open_queue(context)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!context_open_queue(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     event_reset(event);
     event->queue = context->queue;
     event->position = card_queue_mark(context->queue, after);
@@ -78,9 +66,7 @@ CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
 }
 
 void context_end_work(CUcontext context) {
-    if (context->queue.id != 0) {
-        card_queue_close(context->queue);
-    }
+    if (context->queue.id != 0) card_queue_close(context->queue);
     read_times(context);
     stream_waits_free(context);
 }

@@ -2,10 +2,10 @@
 #ifndef SIMGPU_CUDA_QUEUE_CONTEXT_WORK_H
 #define SIMGPU_CUDA_QUEUE_CONTEXT_WORK_H
 
-#include "cuda/context/context.h"
-
 #include <cuda.h>
 #include <stdint.h>
+
+#include "cuda/context/context.h"
 
 /* Adds `ns` of work and returns its position. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
 CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position);

@@ -2,12 +2,12 @@
 #ifndef SIMGPU_CUDA_QUEUE_STREAM_STATE_H
 #define SIMGPU_CUDA_QUEUE_STREAM_STATE_H
 
-#include "cuda/context/context.h"
-#include "ledger/card_time.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "cuda/context/context.h"
+#include "ledger/card_time.h"
 
 struct CUstream_st {
     struct CUstream_st *next;
@@ -18,13 +18,13 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
-    CUevent next;      /* in the context's list of events whose time is not known yet */
-    CUevent *link;     /* the pointer of that list that points here; NULL = not in the list */
-    CardQueue queue;   /* the context's queue; not open = the event was never recorded */
-    uint64_t position; /* in the queue */
-    uint64_t at;       /* CLOCK_MONOTONIC ns when it passed; 0 = not known yet */
-    CUdevice device;   /* of the last cuEventRecord */
-    uint64_t capture;  /* number of the capture it was recorded in; 0 = none */
+    CUevent next;            /* in the context's list of events whose time is not known yet */
+    CUevent *link;           /* the pointer of that list that points here; NULL = not in the list */
+    struct card_queue queue; /* the context's queue; not open = the event was never recorded */
+    uint64_t position;       /* in the queue */
+    uint64_t at;             /* CLOCK_MONOTONIC ns when it passed; 0 = not known yet */
+    CUdevice device;         /* of the last cuEventRecord */
+    uint64_t capture;        /* number of the capture it was recorded in; 0 = none */
 };
 
 /* The default streams are NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. Here each waits for all work of the context.

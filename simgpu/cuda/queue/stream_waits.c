@@ -1,11 +1,11 @@
 #include "cuda/queue/stream_waits.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "cuda/driver/driver.h"
 #include "cuda/queue/context_queue.h"
 #include "hardware/clock.h"
-
-#include <pthread.h>
-#include <stdlib.h>
 
 /* Launches that a channel takes before the driver blocks the host, and functions that block: measured on an H200,
  * driver 580. */
@@ -46,9 +46,7 @@ static bool is_open(const struct wait *wait) {
 static void drop_first(struct stream_waits *waits) {
     waits->count--;
     waits->passed++;
-    for (unsigned i = 0; i < waits->count; i++) {
-        waits->waits[i] = waits->waits[i + 1];
-    }
+    for (unsigned i = 0; i < waits->count; i++) waits->waits[i] = waits->waits[i + 1];
 }
 
 static bool is_due(CUcontext context, const struct write *write) {
@@ -63,9 +61,7 @@ static void do_writes(CUcontext context) {
         done++;
     }
     waits->write_count -= done;
-    for (unsigned i = 0; done > 0 && i < waits->write_count; i++) {
-        waits->writes[i] = waits->writes[i + done];
-    }
+    for (unsigned i = 0; done > 0 && i < waits->write_count; i++) waits->writes[i] = waits->writes[i + done];
 }
 
 static void update(CUcontext context) {
@@ -83,9 +79,7 @@ static void update(CUcontext context) {
 }
 
 static bool is_closed(CUcontext context) {
-    if (!context_is_alive(context) || context->waits == NULL) {
-        return false;
-    }
+    if (!context_is_alive(context) || !context->waits) return false;
     update(context);
     return context->waits->count > 0;
 }
@@ -94,21 +88,15 @@ static void sleep_once(void) { driver_sleep_until(clock_now_ns() + POLL_NS); }
 
 void stream_waits_await_open(void) {
     CUcontext context;
-    while (context_current(&context) == CUDA_SUCCESS && is_closed(context)) {
-        sleep_once();
-    }
+    while (context_current(&context) == CUDA_SUCCESS && is_closed(context)) sleep_once();
 }
 
 void stream_waits_await_room(CUcontext context) {
-    while (is_closed(context) && context->waits->launches >= CHANNEL_LAUNCHES) {
-        sleep_once();
-    }
+    while (is_closed(context) && context->waits->launches >= CHANNEL_LAUNCHES) sleep_once();
 }
 
 void stream_waits_count_launch(CUcontext context) {
-    if (context->waits != NULL && context->waits->count > 0) {
-        context->waits->launches++;
-    }
+    if (context->waits && context->waits->count > 0) context->waits->launches++;
 }
 
 static void update_until_ended(struct stream_waits *waits) {
@@ -137,18 +125,16 @@ static bool start_thread(CUcontext context) {
 }
 
 void stream_waits_free(CUcontext context) {
-    if (context->waits != NULL) {
+    if (context->waits) {
         context->waits->is_ended = true;
         context->waits = NULL;
     }
 }
 
 static bool is_ready(CUcontext context) {
-    if (context->waits == NULL) {
+    if (!context->waits) {
         context->waits = calloc(1, sizeof *context->waits);
-        if (context->waits == NULL) {
-            return false;
-        }
+        if (!context->waits) return false;
         context->waits->context = context;
     }
     return context_open_queue(context) && start_thread(context);
@@ -162,17 +148,13 @@ static void add_position(CUcontext context) {
 /* The position behind all work of the context. Position 0 holds nothing back, so an empty context gets one of its own.
  */
 static uint64_t last_position(CUcontext context) {
-    if (context->submitted == 0) {
-        add_position(context);
-    }
+    if (context->submitted == 0) add_position(context);
     return context->submitted;
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the word is written later */
 CUresult stream_waits_write(CUcontext context, uint32_t *word, uint32_t value) {
-    if (!is_ready(context)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!is_ready(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     struct stream_waits *waits = context->waits;
     update(context);
     while (waits->write_count == WRITES) {
@@ -187,12 +169,8 @@ CUresult stream_waits_write(CUcontext context, uint32_t *word, uint32_t value) {
 
 CUresult stream_waits_add(CUcontext context, const uint32_t *word, uint32_t value) {
     struct wait wait = {.word = word, .value = value};
-    if (is_open(&wait)) {
-        return CUDA_SUCCESS;
-    }
-    if (!is_ready(context)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (is_open(&wait)) return CUDA_SUCCESS;
+    if (!is_ready(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     update(context);
     while (context->waits->count == WAITS) {
         sleep_once();
@@ -200,9 +178,7 @@ CUresult stream_waits_add(CUcontext context, const uint32_t *word, uint32_t valu
     }
     wait.position = last_position(context);
     context->waits->waits[context->waits->count++] = wait;
-    if (context->waits->count == 1) {
-        card_queue_hold(context->queue, wait.position);
-    }
+    if (context->waits->count == 1) card_queue_hold(context->queue, wait.position);
     add_position(context); /* events and writes behind the wait have a later position than the wait */
     return CUDA_SUCCESS;
 }

@@ -4,9 +4,9 @@
 #ifndef SIMGPU_CUDA_QUEUE_STREAM_WAITS_H
 #define SIMGPU_CUDA_QUEUE_STREAM_WAITS_H
 
-#include "cuda/context/context.h"
-
 #include <stdint.h>
+
+#include "cuda/context/context.h"
 
 /* Sleeps, without the lock, until no work of the current context is held back: what driver functions do that block
  * while a wait is closed (measured on an H200, driver 580). */

@@ -9,7 +9,7 @@
 
 /* ns of work of a launch, with the loading of the kernel. */
 static uint64_t work_of(CUfunction function, void *const *parameters) {
-    bool loops = function->iteration_ns != 0 && parameters != NULL && parameters[0] != NULL;
+    bool loops = function->iteration_ns != 0 && parameters && parameters[0];
     uint64_t own = loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
     uint64_t loading = function->loading_ns;
     function->loading_ns = 0;
@@ -17,12 +17,10 @@ static uint64_t work_of(CUfunction function, void *const *parameters) {
 }
 
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
-    if (stream_context(stream) == NULL) return CUDA_ERROR_INVALID_CONTEXT;
-    if (function == NULL) return CUDA_ERROR_INVALID_HANDLE;
+    if (!stream_context(stream)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!function) return CUDA_ERROR_INVALID_HANDLE;
     CUresult result;
-    if (capture_takes_kernel(stream, function, &result)) {
-        return result;
-    }
+    if (capture_takes_kernel(stream, function, &result)) return result;
     result = local_grow(stream_context(stream), function->local);
     if (result != CUDA_SUCCESS) return result;
     result = context_make_heap(stream_context(stream), function->uses_heap);
@@ -30,9 +28,9 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     return stream_run(stream, work_of(function, parameters));
 }
 
-EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                 unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-                                 unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
+                               unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
+                               CUstream hStream, void **kernelParams, void **extra) {
     (void)sharedMemBytes;
     (void)extra;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -42,18 +40,17 @@ EXPORTED CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
     return launch(f, hStream, kernelParams);
 }
 
-EXPORTED CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
     (void)extra;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (config == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
     return launch(f, config->hStream, kernelParams);
 }
 
-EXPORTED CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                            unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                                            unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                                            void **kernelParams) {
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
+                                          unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ,
+                                          unsigned sharedMemBytes, CUstream hStream, void **kernelParams) {
     return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
                           kernelParams, NULL);
 }

@@ -2,6 +2,8 @@
  * whatever their streams. */
 #include "cuda/stream/stream.h"
 
+#include <stdlib.h>
+
 #include "cuda/context/context.h"
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
@@ -13,10 +15,8 @@
 #include "hardware/cards.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
-
 void streams_free_of(CUcontext context) {
-    while (context->streams != NULL) {
+    while (context->streams) {
         CUstream gone = context->streams;
         context->streams = gone->next;
         free(gone);
@@ -25,17 +25,13 @@ void streams_free_of(CUcontext context) {
 
 CUcontext stream_context(CUstream stream) {
     CUcontext context = NULL;
-    if (!stream_is_default(stream)) {
-        return stream->context;
-    }
+    if (!stream_is_default(stream)) return stream->context;
     return context_current(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
 CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
     CUstream made = malloc(sizeof *made);
-    if (made == NULL) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
     context->streams = made;
     *out = made;
@@ -46,30 +42,30 @@ static CUresult create(CUstream *phStream, unsigned flags) {
     CUcontext context;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (phStream == NULL || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    if (!phStream || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     return stream_make(phStream, context, flags);
 }
 
-EXPORTED CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned Flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return create(phStream, Flags);
 }
 
-EXPORTED CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned flags, int priority) {
     (void)priority;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return create(phStream, flags);
 }
 
-EXPORTED CUresult cuStreamDestroy_v2(CUstream hStream) {
+EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (stream_is_default(hStream)) return CUDA_ERROR_INVALID_HANDLE;
     struct CUstream_st **link = &hStream->context->streams;
     while (*link != hStream) {
-        if (*link == NULL) return CUDA_ERROR_INVALID_HANDLE;
+        if (!*link) return CUDA_ERROR_INVALID_HANDLE;
         link = &(*link)->next;
     }
     *link = hStream->next;
@@ -77,13 +73,13 @@ EXPORTED CUresult cuStreamDestroy_v2(CUstream hStream) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+EXPORT CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
 
-EXPORTED CUresult cuStreamSynchronize(CUstream hStream) {
+EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(hStream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
@@ -92,11 +88,11 @@ EXPORTED CUresult cuStreamSynchronize(CUstream hStream) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuStreamQuery(CUstream hStream) {
+EXPORT CUresult cuStreamQuery(CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(hStream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
     bool passed = queue_passed(context->queue, *stream_position(hStream, context));
@@ -104,35 +100,29 @@ EXPORTED CUresult cuStreamQuery(CUstream hStream) {
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {
-    Card card;
+    struct card card;
     CUcontext context = stream_context(stream);
-    if (context == NULL) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    if (!device_card(context->device, &card)) {
-        return CUDA_ERROR_UNKNOWN;
-    }
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!device_card(context->device, &card)) return CUDA_ERROR_UNKNOWN;
     return context_add_work(context, duration_ns, stream_position(stream, context));
 }
 
 static CUresult get_context(CUstream stream, CUcontext *context) {
-    if (context == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
     *context = stream_context(stream);
-    return *context != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORTED CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return get_context(hStream, pctx);
 }
 
 /* Streams of a green context belong to the primary context here. */
-EXPORTED CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pGreenCtx != NULL) {
-        *pGreenCtx = NULL;
-    }
+    if (pGreenCtx) *pGreenCtx = NULL;
     return get_context(hStream, pCtx);
 }

@@ -8,13 +8,11 @@
 /* The arguments' error. `is_supported`: the simulated driver knows the flags. `*context`: the stream's. */
 static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUcontext *context) {
     *context = stream_context(stream);
-    if (*context == NULL) {
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
+    if (!*context) return CUDA_ERROR_INVALID_CONTEXT;
     return is_supported && addr != 0 ? capture_forbids_in(stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORTED CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;
@@ -24,7 +22,7 @@ EXPORTED CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuui
     return stream_waits_add(context, word, value);
 }
 
-EXPORTED CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
+EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;

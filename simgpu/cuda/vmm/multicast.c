@@ -1,5 +1,7 @@
 /* Multicast objects: handles that charge nothing themselves and keep the memory bound to them. They cannot be exported
  * to other processes. The granularities are those documented for an H100; they were not measured. */
+#include <stdlib.h>
+
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
@@ -7,8 +9,6 @@
 #include "cuda/vmm/multicast_bindings.h"
 #include "cuda/vmm/physical.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 #define RECOMMENDED (512 * MIB)
 
@@ -18,25 +18,25 @@ static bool properties_are_valid(const CUmulticastObjectProp *prop) {
     return prop->numDevices > 0 && prop->flags == 0 && prop->size > 0;
 }
 
-EXPORTED CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
-                                            CUmulticastGranularity_flags option) {
+EXPORT CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
+                                          CUmulticastGranularity_flags option) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (granularity == NULL || prop == NULL || prop->numDevices == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!granularity || !prop || prop->numDevices == 0) return CUDA_ERROR_INVALID_VALUE;
     *granularity = option == CU_MULTICAST_GRANULARITY_MINIMUM ? PAGE : RECOMMENDED;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
+EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (mcHandle == NULL || prop == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!mcHandle || !prop) return CUDA_ERROR_INVALID_VALUE;
     if (!properties_are_valid(prop) || !aligned(prop->size)) return CUDA_ERROR_INVALID_VALUE;
     if (prop->handleTypes != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    Multicast *multicast = calloc(1, sizeof *multicast);
-    Physical *made =
-        multicast == NULL ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, prop->size, 0);
-    if (made == NULL) {
+    struct multicast *multicast = calloc(1, sizeof *multicast);
+    struct physical *made =
+        !multicast ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, prop->size, 0);
+    if (!made) {
         free(multicast);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -46,18 +46,18 @@ EXPORTED CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, cons
     return CUDA_SUCCESS;
 }
 
-static Physical *multicast_of(CUmemGenericAllocationHandle handle) {
-    Physical *found = physical_of(handle);
-    return found != NULL && found->multicast != NULL ? found : NULL;
+static struct physical *multicast_of(CUmemGenericAllocationHandle handle) {
+    struct physical *found = physical_of(handle);
+    return found && found->multicast ? found : NULL;
 }
 
-EXPORTED CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
+EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Physical *object = multicast_of(mcHandle);
-    if (object == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    Multicast *multicast = object->multicast;
+    const struct physical *object = multicast_of(mcHandle);
+    if (!object) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    struct multicast *multicast = object->multicast;
     bool full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
     if (full || (multicast->added >> dev & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
     multicast->added |= 1U << dev;
@@ -65,8 +65,8 @@ EXPORTED CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CU
 }
 
 /* Whether all devices were added, the memory is on one of them, and the range is free. */
-static bool may_bind(const Physical *object, const Physical *memory, uint64_t offset, uint64_t size) {
-    const Multicast *multicast = object->multicast;
+static bool may_bind(const struct physical *object, const struct physical *memory, uint64_t offset, uint64_t size) {
+    const struct multicast *multicast = object->multicast;
     CUdevice device = memory->properties.location.id;
     bool complete = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
     bool fits = size > 0 && offset <= object->size && size <= object->size - offset;
@@ -74,38 +74,38 @@ static bool may_bind(const Physical *object, const Physical *memory, uint64_t of
            !bindings_overlap(multicast, device, offset, size);
 }
 
-static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, Physical *memory, uint64_t memory_offset,
-                     uint64_t size) {
-    Physical *object = multicast_of(handle);
-    if (object == NULL || memory == NULL || memory->multicast != NULL) return CUDA_ERROR_INVALID_VALUE;
+static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, struct physical *memory,
+                     uint64_t memory_offset, uint64_t size) {
+    struct physical *object = multicast_of(handle);
+    if (!object || !memory || memory->multicast) return CUDA_ERROR_INVALID_VALUE;
     if (!aligned(offset) || !aligned(memory_offset) || !aligned(size)) return CUDA_ERROR_INVALID_VALUE;
     if (memory_offset > memory->size || size > memory->size - memory_offset) return CUDA_ERROR_INVALID_VALUE;
     if (!may_bind(object, memory, offset, size)) return CUDA_ERROR_INVALID_VALUE;
     return binding_add(object->multicast, offset, size, memory);
 }
 
-EXPORTED CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
-                                     CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
-                                     unsigned long long flags) {
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
+                                   CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+                                   unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return bind(mcHandle, mcOffset, physical_of(memHandle), memOffset, size);
 }
 
-EXPORTED CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
-                                      size_t size, unsigned long long flags) {
+EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
+                                    size_t size, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
     return bind(mcHandle, mcOffset, physical_mapped(memptr, size), 0, size);
 }
 
-EXPORTED CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
+EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Physical *object = multicast_of(mcHandle);
-    if (object == NULL) return CUDA_ERROR_INVALID_VALUE;
+    const struct physical *object = multicast_of(mcHandle);
+    if (!object) return CUDA_ERROR_INVALID_VALUE;
     bool removed = binding_remove(object->multicast, dev, mcOffset, size);
     return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

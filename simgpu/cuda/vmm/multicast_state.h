@@ -4,19 +4,19 @@
 
 #include <stdint.h>
 
-struct Physical;
+struct physical;
 
-typedef struct Binding {
-    struct Binding *next;
+struct binding {
+    struct binding *next;
     uint64_t offset;
     uint64_t size;
-    struct Physical *memory;
-} Binding;
+    struct physical *memory;
+};
 
-typedef struct Multicast {
+struct multicast {
     unsigned wanted; /* number of devices */
     unsigned added;  /* one bit for each device */
-    Binding *bindings;
-} Multicast;
+    struct binding *bindings;
+};
 
 #endif

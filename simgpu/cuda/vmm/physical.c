@@ -1,58 +1,52 @@
 #include "cuda/vmm/physical.h"
 
+#include <stdlib.h>
+
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "cuda/vmm/multicast_state.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
+static struct physical *physicals;
 
-static Physical *physicals;
-
-Physical *physical_of(CUmemGenericAllocationHandle handle) {
-    for (Physical *each = physicals; each != NULL; each = each->next) {
-        if ((uintptr_t)each == handle) {
-            return each;
-        }
-    }
+struct physical *physical_of(CUmemGenericAllocationHandle handle) {
+    for (struct physical *each = physicals; each; each = each->next)
+        if ((uintptr_t)each == handle) return each;
     return NULL;
 }
 
-Physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t shared_id) {
-    Physical *made = malloc(sizeof *made);
-    if (made != NULL) {
-        *made = (Physical){.next = physicals,
-                           .properties = *properties,
-                           .size = size,
-                           .shared_id = shared_id,
-                           .attribution = ATTRIBUTED,
-                           .references = 1};
+struct physical *physical_make(const CUmemAllocationProp *properties, uint64_t size, uint64_t shared_id) {
+    struct physical *made = malloc(sizeof *made);
+    if (made) {
+        *made = (struct physical){.next = physicals,
+                                  .properties = *properties,
+                                  .size = size,
+                                  .shared_id = shared_id,
+                                  .attribution = ATTRIBUTED,
+                                  .references = 1};
         physicals = made;
     }
     return made;
 }
 
-static void free_multicast(Multicast *multicast) {
-    while (multicast->bindings != NULL) {
-        physical_unbind(&multicast->bindings);
-    }
+static void free_multicast(struct multicast *multicast) {
+    while (multicast->bindings) physical_unbind(&multicast->bindings);
     free(multicast);
 }
 
-static void give_back(const Physical *physical) {
-    if (physical->multicast != NULL) {
+static void give_back(const struct physical *physical) {
+    if (physical->multicast)
         free_multicast(physical->multicast);
-    } else if (physical->shared_id != 0) {
+    else if (physical->shared_id != 0)
         shared_memory_drop(physical->shared_id, physical->attribution);
-    } else {
+    else
         device_release(physical->properties.location.id, physical->size);
-    }
 }
 
 /* Only bindings are left: the memory stays on the card, and NVML counts it with no process. */
-static void make_unattributed(Physical *physical) {
-    SharedMemory shared;
+static void make_unattributed(struct physical *physical) {
+    struct shared_memory shared;
     CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
     if (result == CUDA_SUCCESS && shared_memory_hold(physical->shared_id, UNATTRIBUTED, &shared)) {
         shared_memory_drop(physical->shared_id, physical->attribution);
@@ -60,68 +54,62 @@ static void make_unattributed(Physical *physical) {
     }
 }
 
-static void free_if_unused(Physical *physical) {
-    if (physical->references > 0 || physical->mappings > 0) {
-        return;
-    }
+static void free_if_unused(struct physical *physical) {
+    if (physical->references > 0 || physical->mappings > 0) return;
     if (physical->bindings > 0) {
-        if (physical->attribution != UNATTRIBUTED) {
-            make_unattributed(physical);
-        }
+        if (physical->attribution != UNATTRIBUTED) make_unattributed(physical);
         return;
     }
-    Physical **link = &physicals;
-    while (*link != physical) {
-        link = &(*link)->next;
-    }
+    struct physical **link = &physicals;
+    while (*link != physical) link = &(*link)->next;
     *link = physical->next;
     give_back(physical);
     free(physical);
 }
 
-void physical_add_mapping(Physical *physical) { physical->mappings++; }
+void physical_add_mapping(struct physical *physical) { physical->mappings++; }
 
-void physical_remove_mapping(Physical *physical) {
+void physical_remove_mapping(struct physical *physical) {
     physical->mappings--;
     free_if_unused(physical);
 }
 
-void physical_add_binding(Physical *physical) { physical->bindings++; }
+void physical_add_binding(struct physical *physical) { physical->bindings++; }
 
-void physical_remove_binding(Physical *physical) {
+void physical_remove_binding(struct physical *physical) {
     physical->bindings--;
     free_if_unused(physical);
 }
 
-void physical_unbind(Binding **link) {
-    Binding *gone = *link;
+void physical_unbind(struct binding **link) {
+    struct binding *gone = *link;
     *link = gone->next;
     physical_remove_binding(gone->memory);
     free(gone);
 }
 
-EXPORTED CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
-                                                CUmemAllocationGranularity_flags option) {
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                              CUmemAllocationGranularity_flags option) {
     (void)option;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (granularity == NULL || prop == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!granularity || !prop) return CUDA_ERROR_INVALID_VALUE;
     *granularity = PAGE;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-                              unsigned long long flags) {
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                            unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (handle == NULL || prop == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !prop || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (size == 0 || size % PAGE != 0) return CUDA_ERROR_INVALID_VALUE;
     if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (device_at(prop->location.id) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     CUresult result = device_charge(prop->location.id, size);
     if (result != CUDA_SUCCESS) return result;
-    const Physical *made = physical_make(prop, size, 0);
-    if (made == NULL) {
+    const struct physical *made = physical_make(prop, size, 0);
+    if (!made) {
         device_release(prop->location.id, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -129,22 +117,21 @@ EXPORTED CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    Physical *physical = physical_of(handle);
-    if (physical == NULL || physical->references == 0) return CUDA_ERROR_INVALID_VALUE;
+    struct physical *physical = physical_of(handle);
+    if (!physical || physical->references == 0) return CUDA_ERROR_INVALID_VALUE;
     physical->references--;
     free_if_unused(physical);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
-                                                         CUmemGenericAllocationHandle handle) {
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Physical *physical = physical_of(handle);
-    if (prop == NULL || physical == NULL) return CUDA_ERROR_INVALID_VALUE;
+    const struct physical *physical = physical_of(handle);
+    if (!prop || !physical) return CUDA_ERROR_INVALID_VALUE;
     *prop = physical->properties;
     return CUDA_SUCCESS;
 }

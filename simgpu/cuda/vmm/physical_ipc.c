@@ -5,13 +5,13 @@
 #include "cuda/vmm/physical.h"
 #include "hardware/export.h"
 
-EXPORTED CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-                                               CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
+                                             CUmemAllocationHandleType handleType, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    Physical *physical = physical_of(handle);
-    if (shareableHandle == NULL || physical == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (physical->multicast != NULL) return CUDA_ERROR_NOT_SUPPORTED;
+    struct physical *physical = physical_of(handle);
+    if (!shareableHandle || !physical || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (physical->multicast) return CUDA_ERROR_NOT_SUPPORTED;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if ((physical->properties.requestedHandleTypes & handleType) == 0) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(physical->properties.location.id, physical->size, &physical->shared_id);
@@ -19,13 +19,13 @@ EXPORTED CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGener
     return shared_memory_export(physical->shared_id, shareableHandle);
 }
 
-EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
-                                                 CUmemAllocationHandleType shHandleType) {
-    SharedMemory shared;
-    Attribution attribution;
+EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
+                                               CUmemAllocationHandleType shHandleType) {
+    struct shared_memory shared;
+    enum attribution attribution;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (handle == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
     if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = shared_memory_import((int)(intptr_t)osHandle, &attribution, &shared);
     if (result != CUDA_SUCCESS) return result;
@@ -34,8 +34,8 @@ EXPORTED CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *h
         .requestedHandleTypes = shHandleType,
         .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device_of_uuid(shared.uuid)},
     };
-    Physical *made = physical_make(&properties, shared.bytes, shared.id);
-    if (made == NULL) {
+    struct physical *made = physical_make(&properties, shared.bytes, shared.id);
+    if (!made) {
         shared_memory_drop(shared.id, attribution);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

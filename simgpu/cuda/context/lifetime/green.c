@@ -1,5 +1,7 @@
 /* Green contexts. Each has a part of the device's multiprocessors and streams of its own, and takes memory from the
  * device's primary context. Several green contexts may have the same multiprocessors. */
+#include <stdlib.h>
+
 #include "cuda/context/context.h"
 #include "cuda/context/lifetime/lifetime.h"
 #include "cuda/context/lifetime/primary.h"
@@ -8,8 +10,6 @@
 #include "cuda/driver/driver.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 struct CUgreenCtx_st {
     struct CUgreenCtx_st *next;
@@ -21,32 +21,26 @@ static CUgreenCtx greens;
 
 static CUgreenCtx *link_of(CUgreenCtx green) {
     CUgreenCtx *link = &greens;
-    while (*link != NULL && *link != green) {
-        link = &(*link)->next;
-    }
+    while (*link && *link != green) link = &(*link)->next;
     return link;
 }
 
-static bool exists(CUgreenCtx green) { return green != NULL && *link_of(green) == green; }
+static bool exists(CUgreenCtx green) { return green && *link_of(green) == green; }
 
 /* NULL for a context that is not green. */
 static CUgreenCtx green_of(CUcontext context) {
     CUgreenCtx each = greens;
-    while (each != NULL && each->context != context) {
-        each = each->next;
-    }
+    while (each && each->context != context) each = each->next;
     return each;
 }
 
 static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resource) {
     CUcontext primary;
     CUresult result = primary_retain(dev, &primary);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS) return result;
     CUgreenCtx made = malloc(sizeof *made);
     CUcontext context = context_add(&(struct CUctx_st){.device = dev, .owner = primary});
-    if (made == NULL || context == NULL) {
+    if (!made || !context) {
         primary_release(dev);
         free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -57,15 +51,15 @@ static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resourc
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
-    if (phCtx == NULL || desc == NULL || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!phCtx || !desc || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
     return make(phCtx, dev, described_resource(desc));
 }
 
-EXPORTED CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -78,50 +72,50 @@ EXPORTED CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pContext == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pContext) return CUDA_ERROR_INVALID_VALUE;
     if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *pContext = hCtx->context;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
+EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *resource = hCtx->resource;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
+EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = hCtx == NULL ? context_top(&hCtx) : CUDA_SUCCESS;
+    CUresult result = !hCtx ? context_top(&hCtx) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS || !context_is_alive(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (resource == NULL || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     CUgreenCtx green = green_of(hCtx);
-    *resource = green != NULL ? green->resource : device_resource_whole();
+    *resource = green ? green->resource : device_resource_whole();
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
+EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (greenCtxId == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!greenCtxId) return CUDA_ERROR_INVALID_VALUE;
     if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     *greenCtxId = greenCtx->context->id;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority) {
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned flags, int priority) {
     (void)priority;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!context_is_alive(greenCtx->context->owner)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (phStream == NULL || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    if (!phStream || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     return stream_make(phStream, greenCtx->context->owner, flags);
 }

@@ -1,5 +1,7 @@
 #include "cuda/context/lifetime/lifetime.h"
 
+#include <stdlib.h>
+
 #include "cuda/array/array.h"
 #include "cuda/array/mipmapped.h"
 #include "cuda/context/context.h"
@@ -14,25 +16,15 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-#include <stdlib.h>
-
 CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary) {
-    Card card;
-    if (device_at(dev) == NULL) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    if (!device_card(dev, &card)) {
-        return CUDA_ERROR_UNKNOWN;
-    }
+    struct card card;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_card(dev, &card)) return CUDA_ERROR_UNKNOWN;
     CUresult result = device_charge(dev, card.context);
-    if (result != CUDA_SUCCESS) {
-        return result;
-    }
+    if (result != CUDA_SUCCESS) return result;
     *out = context_add(&(struct CUctx_st){.device = dev, .flags = flags, .primary = primary, .overhead = card.context});
-    if (*out == NULL) {
-        device_release(dev, card.context);
-    }
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*out) device_release(dev, card.context);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void context_destroy(CUcontext context) {
@@ -50,26 +42,26 @@ void context_destroy(CUcontext context) {
 }
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev) {
-    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
     if (context_stack_is_full()) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = context_make(pctx, dev, flags, false);
     return result == CUDA_SUCCESS ? context_push(*pctx) : result;
 }
 
-EXPORTED CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned flags, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
-EXPORTED CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned flags, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
-EXPORTED CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-                                 CUdevice dev) {
+EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned flags,
+                               CUdevice dev) {
     (void)paramsArray;
     (void)numParams;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -77,21 +69,20 @@ EXPORTED CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
     return create(pctx, flags, dev);
 }
 
-EXPORTED CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
-                                 CUdevice dev) {
+EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned flags, CUdevice dev) {
     (void)ctxCreateParams;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return create(pctx, flags, dev);
 }
 
-EXPORTED CUresult cuCtxDestroy_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!context_is_alive(ctx) || ctx->primary || ctx->owner != NULL) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context_is_alive(ctx) || ctx->primary || ctx->owner) return CUDA_ERROR_INVALID_CONTEXT;
     context_pop_if_top(ctx);
     context_destroy(ctx);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+EXPORT CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }

@@ -6,80 +6,74 @@
 #include "hardware/export.h"
 
 CUresult primary_retain(CUdevice dev, CUcontext *out) {
-    Device *device = device_at(dev);
+    struct device *device = device_at(dev);
     CUresult result =
-        device->primary == NULL ? context_make(&device->primary, dev, device->primary_flags, true) : CUDA_SUCCESS;
+        !device->primary ? context_make(&device->primary, dev, device->primary_flags, true) : CUDA_SUCCESS;
     device->primary_references += result == CUDA_SUCCESS;
     *out = device->primary;
     return result;
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pctx == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     return primary_retain(dev, pctx);
 }
 
-static void primary_destroy(Device *device) {
-    if (device->primary != NULL) {
-        context_destroy(device->primary);
-    }
+static void primary_destroy(struct device *device) {
+    if (device->primary) context_destroy(device->primary);
     device->primary = NULL;
     device->primary_references = 0;
 }
 
 void primary_release(CUdevice dev) {
-    Device *device = device_at(dev);
-    if (device->primary_references == 0) {
-        return;
-    }
+    struct device *device = device_at(dev);
+    if (device->primary_references == 0) return;
     device->primary_references--;
-    if (device->primary_references == 0) {
-        primary_destroy(device);
-    }
+    if (device->primary_references == 0) primary_destroy(device);
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const Device *device = device_at(dev);
-    if (device == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    const struct device *device = device_at(dev);
+    if (!device) return CUDA_ERROR_INVALID_DEVICE;
     if (device->primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
     primary_release(dev);
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
-EXPORTED CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     primary_destroy(device_at(dev));
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
 
-EXPORTED CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     device_at(dev)->primary_flags = flags;
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags) {
+EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
     return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-EXPORTED CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *active) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (flags == NULL || active == NULL) return CUDA_ERROR_INVALID_VALUE;
-    if (device_at(dev) == NULL) return CUDA_ERROR_INVALID_DEVICE;
+    if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     *flags = device_at(dev)->primary_flags;
     *active = device_at(dev)->primary != NULL;
     return CUDA_SUCCESS;

@@ -6,10 +6,10 @@
 #include "hardware/export.h"
 
 static CUresult synchronize(CUcontext context) {
-    CUresult result = context == NULL ? context_top(&context) : CUDA_SUCCESS;
+    CUresult result = !context ? context_top(&context) : CUDA_SUCCESS;
     if (result != CUDA_SUCCESS) return result;
     if (!context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    context = context->owner != NULL ? context->owner : context;
+    context = context->owner ? context->owner : context;
     if (!context_is_alive(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
@@ -19,13 +19,13 @@ static CUresult synchronize(CUcontext context) {
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuCtxSynchronize(void) {
+EXPORT CUresult cuCtxSynchronize(void) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return synchronize(NULL);
 }
 
-EXPORTED CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return synchronize(ctx);

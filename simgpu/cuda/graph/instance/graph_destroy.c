@@ -4,15 +4,15 @@
 #include "cuda/graph/instance/instances.h"
 #include "hardware/export.h"
 
-EXPORTED CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
+EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (phGraph == NULL || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!phGraph || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     *phGraph = graph_make();
-    return *phGraph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return *phGraph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORTED CUresult cuGraphDestroy(CUgraph hGraph) {
+EXPORT CUresult cuGraphDestroy(CUgraph hGraph) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!graph_exists(hGraph)) return CUDA_ERROR_INVALID_VALUE;

@@ -8,7 +8,7 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-EXPORTED CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
+EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
     (void)hStream;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
@@ -23,30 +23,27 @@ static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) 
         const struct CUgraphNode_st *step = &exec->steps[i];
         *duration_ns += step->duration_ns;
         result = context_make_heap(context, step->uses_heap);
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
+        if (result != CUDA_SUCCESS) return result;
         if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired) {
             result = instance_keep_allocation(step, context);
         } else if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !step->paired) {
-            Allocation *found = allocation_at(step->address);
-            result = found != NULL ? allocation_free(found) : CUDA_ERROR_INVALID_VALUE;
+            struct allocation *found = allocation_at(step->address);
+            result = found ? allocation_free(found) : CUDA_ERROR_INVALID_VALUE;
         }
     }
     return result;
 }
 
-EXPORTED CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
+EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
     uint64_t duration_ns = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context = stream_context(hStream);
-    if (context == NULL) return CUDA_ERROR_INVALID_CONTEXT;
-    if (capture_of(hStream) != NULL) return CUDA_ERROR_NOT_SUPPORTED; /* child graphs are not simulated */
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (capture_of(hStream)) return CUDA_ERROR_NOT_SUPPORTED; /* child graphs are not simulated */
     if (!instance_exists(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
-    if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) {
+    if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0)
         instance_free_outstanding(hGraphExec);
-    }
     if (instance_has_outstanding(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = instance_reserve(hGraphExec);
     if (result != CUDA_SUCCESS) return result;

@@ -13,14 +13,11 @@ static uint64_t peak_bytes(CUgraphExec exec, CUdevice device, uint64_t *kept) {
     *kept = 0;
     for (size_t i = 0; i < exec->count; i++) {
         const struct CUgraphNode_st *step = &exec->steps[i];
-        if (step->device != device) {
-            continue;
-        }
-        if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        if (step->device != device) continue;
+        if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             *kept += step->size;
-        } else if (step->paired) {
+        else if (step->paired)
             *kept -= step->size;
-        }
         highest = *kept > highest ? *kept : highest;
     }
     return highest;
@@ -45,32 +42,24 @@ static uint64_t blocks_of(CUgraphExec exec, CUdevice device) {
 }
 
 static bool is_outstanding(const struct CUgraphNode_st *step) {
-    return step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired && allocation_at(step->address) != NULL;
+    return step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired && allocation_at(step->address);
 }
 
 bool instance_has_outstanding(CUgraphExec exec) {
-    for (size_t i = 0; i < exec->count; i++) {
-        if (is_outstanding(&exec->steps[i])) {
-            return true;
-        }
-    }
+    for (size_t i = 0; i < exec->count; i++)
+        if (is_outstanding(&exec->steps[i])) return true;
     return false;
 }
 
 void instance_free_outstanding(CUgraphExec exec) {
-    for (size_t i = 0; i < exec->count; i++) {
-        if (is_outstanding(&exec->steps[i])) {
-            (void)allocation_free(allocation_at(exec->steps[i].address));
-        }
-    }
+    for (size_t i = 0; i < exec->count; i++)
+        if (is_outstanding(&exec->steps[i])) (void)allocation_free(allocation_at(exec->steps[i].address));
 }
 
 /* Nothing is reserved while allocations of the last launch are outstanding: their blocks are in use. */
 CUresult instance_reserve(CUgraphExec exec) {
     CUresult result = CUDA_SUCCESS;
-    if (instance_has_outstanding(exec)) {
-        return CUDA_SUCCESS;
-    }
+    if (instance_has_outstanding(exec)) return CUDA_SUCCESS;
     for (CUdevice device = 0; result == CUDA_SUCCESS && device < device_count(); device++) {
         uint64_t blocks = blocks_of(exec, device);
         result = blocks == 0 ? CUDA_SUCCESS : graph_memory_reserve(device, blocks);
@@ -80,12 +69,12 @@ CUresult instance_reserve(CUgraphExec exec) {
 
 CUresult instance_keep_allocation(const struct CUgraphNode_st *step, CUcontext context) {
     CUdeviceptr address;
-    Allocation made = {.address = step->address,
-                       .size = step->size,
-                       .charged = step->size,
-                       .kind = KIND_GRAPH,
-                       .context = context,
-                       .device = step->device};
+    struct allocation made = {.address = step->address,
+                              .size = step->size,
+                              .charged = step->size,
+                              .kind = KIND_GRAPH,
+                              .context = context,
+                              .device = step->device};
     return allocation_add(made, &address);
 }
 

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_CUDA_GRAPH_INSTANCE_INSTANCE_MEMORY_H
 #define SIMGPU_CUDA_GRAPH_INSTANCE_INSTANCE_MEMORY_H
 
-#include "cuda/graph/graph.h"
-
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "cuda/graph/graph.h"
 
 struct CUgraphExec_st {
     struct CUgraphExec_st *next;

@@ -1,12 +1,12 @@
 #include "cuda/graph/instance/instances.h"
 
+#include <stdlib.h>
+
 #include "cuda/context/context.h"
 #include "cuda/context/local_memory.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/instance/instance_memory.h"
 #include "hardware/export.h"
-
-#include <stdlib.h>
 
 #define KNOWN_FLAGS                                                                         \
     (CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | \
@@ -16,32 +16,24 @@ static CUgraphExec instances;
 
 bool instance_exists(CUgraphExec exec) {
     CUgraphExec each = instances;
-    while (each != NULL && each != exec) {
-        each = each->next;
-    }
+    while (each && each != exec) each = each->next;
     return each != NULL;
 }
 
 void instances_forget(CUgraph graph) {
-    for (CUgraphExec each = instances; each != NULL; each = each->next) {
-        each->graph = each->graph == graph ? NULL : each->graph;
-    }
+    for (CUgraphExec each = instances; each; each = each->next) each->graph = each->graph == graph ? NULL : each->graph;
 }
 
 /* A graph that allocates has at most one instance at a time (result as measured on an H200, driver 580). */
 static bool may_have_another(CUgraph graph) {
     CUgraphExec each = instances;
-    while (each != NULL && each->graph != graph) {
-        each = each->next;
-    }
-    return each == NULL || !graph_allocates(graph);
+    while (each && each->graph != graph) each = each->next;
+    return !each || !graph_allocates(graph);
 }
 
 static size_t count_nodes(CUgraph graph) {
     size_t count = 0;
-    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
-        count++;
-    }
+    for (CUgraphNode node = graph->nodes; node; node = node->next) count++;
     return count;
 }
 
@@ -49,15 +41,13 @@ static CUgraphExec copy(CUgraph graph) {
     CUgraphExec made = calloc(1, sizeof *made);
     size_t count = count_nodes(graph);
     struct CUgraphNode_st *steps = calloc(count + 1, sizeof *steps);
-    if (made == NULL || steps == NULL) {
+    if (!made || !steps) {
         free(made);
         free(steps);
         return NULL;
     }
     made->steps = steps;
-    for (CUgraphNode node = graph->nodes; node != NULL; node = node->next) {
-        steps[made->count++] = *node;
-    }
+    for (CUgraphNode node = graph->nodes; node; node = node->next) steps[made->count++] = *node;
     return made;
 }
 
@@ -70,26 +60,21 @@ static void destroy(CUgraphExec exec) {
 static CUresult grow_local_memory(const struct CUgraphExec_st *exec) {
     CUcontext context;
     CUresult result = context_current(&context);
-    for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++) {
-        if (exec->steps[i].type == CU_GRAPH_NODE_TYPE_KERNEL) {
-            result = local_grow(context, exec->steps[i].local);
-        }
-    }
+    for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++)
+        if (exec->steps[i].type == CU_GRAPH_NODE_TYPE_KERNEL) result = local_grow(context, exec->steps[i].local);
     return exec->count > 0 ? result : CUDA_SUCCESS;
 }
 
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
-    if (out == NULL || !graph_exists(graph) || (flags & ~(unsigned long long)KNOWN_FLAGS) != 0)
+    if (!out || !graph_exists(graph) || (flags & ~(unsigned long long)KNOWN_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (!may_have_another(graph)) return CUDA_ERROR_NOT_SUPPORTED;
     CUgraphExec made = copy(graph);
-    if (made == NULL) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->graph = graph;
     made->flags = flags;
     CUresult result = grow_local_memory(made);
-    if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) {
-        result = instance_reserve(made);
-    }
+    if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) result = instance_reserve(made);
     if (result != CUDA_SUCCESS) {
         destroy(made);
         return result;
@@ -100,18 +85,18 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     return CUDA_SUCCESS;
 }
 
-EXPORTED CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
     return instantiate(phGraphExec, hGraph, flags);
 }
 
-EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                               CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                             CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (instantiateParams == NULL) return CUDA_ERROR_INVALID_VALUE;
+    if (!instantiateParams) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags);
     instantiateParams->hErrNode_out = NULL;
     instantiateParams->result_out =
@@ -120,8 +105,8 @@ EXPORTED CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
-EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                        char *logBuffer, size_t bufferSize) {
+EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                                      char *logBuffer, size_t bufferSize) {
     (void)phErrorNode; /* set only when an instantiation fails */
     (void)logBuffer;
     (void)bufferSize;
@@ -131,19 +116,17 @@ EXPORTED CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORTED CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                     char *logBuffer, size_t bufferSize) {
+EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                                   size_t bufferSize) {
     return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
-EXPORTED CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUgraphExec *link = &instances;
-    while (*link != NULL && *link != hGraphExec) {
-        link = &(*link)->next;
-    }
-    if (hGraphExec == NULL || *link == NULL) return CUDA_ERROR_INVALID_VALUE;
+    while (*link && *link != hGraphExec) link = &(*link)->next;
+    if (!hGraphExec || !*link) return CUDA_ERROR_INVALID_VALUE;
     *link = hGraphExec->next;
     destroy(hGraphExec);
     return CUDA_SUCCESS;

@@ -2,10 +2,10 @@
 #ifndef SIMGPU_CUDA_GRAPH_INSTANCE_INSTANCES_H
 #define SIMGPU_CUDA_GRAPH_INSTANCE_INSTANCES_H
 
-#include "cuda/graph/graph.h"
-
 #include <cuda.h>
 #include <stdbool.h>
+
+#include "cuda/graph/graph.h"
 
 bool instance_exists(CUgraphExec exec);
 /* Removes the graph, which is destroyed, from its instances. */
