@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from extender.admin.exchange.child import AdminChild
 from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import Listener, StartMessage
 from extender.admin.exchange.process import AdminProcess
@@ -21,11 +22,16 @@ MIN_TOKEN = 16  # characters
 
 
 def admin_process(
-    seen: Observers, leader: Leader, recorder: HistoryRecorder, new_id: Callable[[], str], user_agent: str
+    seen: Observers,
+    leader: Leader,
+    recorder: HistoryRecorder,
+    new_id: Callable[[], str],
+    user_agent: str,
+    started: AdminChild | None = None,
 ) -> AdminProcess | None:
-    """Return the admin's process, which is not started yet; None where it is off.
+    """Return what runs the admin's process; None where it is off.
 
-    `recorder` takes admin actions, and `new_id` makes an ID for each.
+    `recorder` takes admin actions, and `new_id` makes an ID for each. `started` is the process where it runs already.
 
     Raises:
         UnusableSetting: a file of the settings cannot be used.
@@ -48,6 +54,7 @@ def admin_process(
         lambda: ClusterServer(
             Snapshots(shown), seen.clocks.monotonic, lambda made: recorder.record(_as_event(made, new_id()))
         ),
+        started,
     )
 
 

@@ -33,7 +33,10 @@ def main() -> None:
 async def serve(descriptor: int) -> None:
     """Serve until cancelled, or until the extender closes the socket."""
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
-    start: StartMessage = await pickle_frames.receive(reader)
+    try:
+        start: StartMessage = await pickle_frames.receive(reader)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return  # the extender has ended before its own start
     cluster = ClusterClient(reader, writer)
     receiving = asyncio.create_task(cluster.run())
     serving = asyncio.create_task(_serve(start, cluster))

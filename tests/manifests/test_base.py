@@ -10,8 +10,7 @@ import yaml
 from pydantic_settings import CliApp
 
 from deviceplugin.settings import PluginSettings
-from extender import __main__ as extender_main
-from extender import shutdown
+from extender import serving, shutdown
 from extender.admin.routes import card_routes, simulate_routes
 from extender.admin.security import access
 from extender.lead import binding_outcome
@@ -188,7 +187,7 @@ def test_the_schedulers_probes_ask_what_every_supported_version_serves() -> None
 def test_the_extender_has_the_time_to_learn_the_outcome_of_its_last_bindings() -> None:
     grace = one("Deployment", "vgpu-scheduler")["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     in_flight = binding_outcome.POST_TIMEOUT_S + 2 * bind.GET_TIMEOUT_S
-    assert grace > extender_main.GRACE_S + in_flight + shutdown.DRAIN_S + 3
+    assert grace > serving.GRACE_S + in_flight + shutdown.DRAIN_S + 3
 
 
 def test_the_images_are_those_that_are_built() -> None:

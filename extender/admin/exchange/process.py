@@ -7,12 +7,11 @@ its file descriptors are its own. A failure there never ends the extender: the p
 import asyncio
 import logging
 import socket
-import sys
-from asyncio.subprocess import DEVNULL
 from collections.abc import Callable
 from typing import Final
 
 from extender.admin.exchange import pickle_frames
+from extender.admin.exchange.child import AdminChild
 from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import StartMessage
 from vgpu.adapters import child_process
@@ -28,12 +27,22 @@ log = logging.getLogger(__name__)
 
 
 class AdminProcess:
-    """Runs the process with its settings, and answers it. `answers` makes what answers one process."""
+    """Runs the process with its settings, and answers it. `answers` makes what answers one process.
 
-    def __init__(self, start: StartMessage, log_level: str, answers: Callable[[], ClusterServer]) -> None:
+    `first` is the process where it was started already; it waits for its settings.
+    """
+
+    def __init__(
+        self,
+        start: StartMessage,
+        log_level: str,
+        answers: Callable[[], ClusterServer],
+        first: AdminChild | None = None,
+    ) -> None:
         self._start = start
         self._log_level = log_level
         self._answers = answers
+        self._first = first
 
     async def run(self) -> None:
         """Keep the process running until cancelled; then close its socket, on which it ends."""
@@ -41,20 +50,16 @@ class AdminProcess:
 
     async def _once(self) -> int:
         """Run the process once; return its exit status."""
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "extender.admin", str(theirs.fileno()), self._log_level,
-                stdin=DEVNULL, pass_fds=(theirs.fileno(),), process_group=0,  # see ADR 134; Ctrl-C is for the extender
-            )  # fmt: skip
-            theirs.close()
+        child = self._first or await AdminChild.start(self._log_level)
+        self._first = None
+        with child.ours:
             try:
-                await self._answer(ours)
+                await self._answer(child.ours)
             except Exception:
                 log.exception("the admin process asked what cannot be answered")
             finally:
-                ours.close()
-                code = await child_process.ended(process, END_S)
+                child.ours.close()
+                code = await child_process.ended(child.process, END_S)
             return code
 
     async def _answer(self, ours: socket.socket) -> None:
