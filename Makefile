@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
+.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -37,6 +37,9 @@ test-slow: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that depend on r
 
 test-slow-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make test-slow` once more, one at a time
 	$(BIN)/python -m pytest -m slow --timeout 300 $(ONLY_FAILED)
+
+stress: $(VENV)/.dev $(SHIM) build/simgpu/.done ## FILE=tests/...: a test file twenty times beside two busy loops; which tests fail
+	$(BIN)/python -m tests.stress $(FILE)
 
 check: $(VENV)/.dev $(SHIM) ## Everything that reads the code: linters, types, import rules, C build
 	@$(MAKE) --no-print-directory --keep-going --output-sync -j $(shell nproc) $(CHECKS)
