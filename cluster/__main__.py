@@ -24,8 +24,8 @@ Ctrl-C ends it.
 
 def main() -> None:
     """Run a cluster until Ctrl-C."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
-        signal.signal(each, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     try:
         with GpuCluster() as cluster:
             _explain(cluster)

@@ -76,8 +76,8 @@ class BareCluster:
             started = [pool.submit(node.start, archives) for node in self.nodes]
             wait.until(self.api.ready, "API server", _READY_S, [self.control.etcd, self.control.apiserver])
             self.control.start_controllers()
-            for each in started:
-                each.result()
+            for start in started:
+                start.result()
         kubelets = [node.kubelet for node in self.nodes]
         wait.until(self._nodes_ready, "nodes Ready", _READY_S, [*kubelets, *self.control.processes])
 

@@ -43,13 +43,15 @@ class Kueue:
     def start(self) -> None:
         """Apply the manifests, start the manager and wait for its webhooks."""
         printed = self._cluster.kubectl("kustomize", str(self._built / kueue.MANIFESTS / "default"))
-        objects = [each for each in yaml.load_all(printed, yaml.CSafeLoader) if each["kind"] not in _LEFT_OUT]
-        for each in objects:
-            self._call_by_address(each)
+        objects = [
+            manifest for manifest in yaml.load_all(printed, yaml.CSafeLoader) if manifest["kind"] not in _LEFT_OUT
+        ]
+        for manifest in objects:
+            self._call_by_address(manifest)
         self._cluster.kubectl(
             "apply", "--server-side", "-f", "-", stdin=yaml.dump_all(objects, Dumper=yaml.CSafeDumper)
         )
-        kinds = {each["metadata"]["name"] for each in objects if each["kind"] == _CRD}
+        kinds = {manifest["metadata"]["name"] for manifest in objects if manifest["kind"] == _CRD}
         # A manager that does not find its kinds ends.
         wait.until(lambda: kinds <= self._served(), "the API server to serve Kueue's kinds", _READY_S)
         self.process = self._process()
@@ -66,7 +68,7 @@ class Kueue:
     def _call_by_address(self, made: Json) -> None:
         """Replace the Service in the clients of webhooks by the manager's address: there is no pod network."""
         conversion = made.get("spec", {}).get("conversion") if made["kind"] == _CRD else None
-        clients = [each["clientConfig"] for each in made.get("webhooks", [])]
+        clients = [webhook["clientConfig"] for webhook in made.get("webhooks", [])]
         clients += [conversion["webhook"]["clientConfig"]] if conversion else []
         for client in clients:
             client["url"] = _URL + client.pop("service")["path"]

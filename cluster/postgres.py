@@ -42,7 +42,9 @@ class Postgres:
 
     def start(self) -> None:
         """Start the server, and return when it answers."""
-        settings = [part for each in (*SETTINGS, f"unix_socket_directories={self._folder}") for part in ("-c", each)]
+        settings = [
+            part for setting in (*SETTINGS, f"unix_socket_directories={self._folder}") for part in ("-c", setting)
+        ]
         command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), *settings]
         self._process = subprocess.Popen(command, cwd=self._folder, user=self._user)
         self._wait()
@@ -85,7 +87,7 @@ def _binaries() -> Path | None:
     on_path = shutil.which("postgres")
     if on_path:
         return Path(on_path).resolve().parent
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda each: float(each.parts[-3]))
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda program: float(program.parts[-3]))
     return versions[-1].parent if versions else None
 
 

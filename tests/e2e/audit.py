@@ -90,7 +90,7 @@ def peaks(log: Path, since: int, namespace: str) -> dict[str, Load]:
         for gpu, load in pod.held.items():
             released = [(ends[uid], Load(-load.memory_mib, -load.cores))] if uid in ends else []
             changes.setdefault(gpu, []).extend([(pod.bound, load), *released])
-    return {gpu: _peak(each) for gpu, each in changes.items()}
+    return {gpu: _peak(change) for gpu, change in changes.items()}
 
 
 def bound_at(log: Path, since: int, namespace: str) -> dict[str, float]:
@@ -106,9 +106,13 @@ def failed(log: Path, since: int, namespace: str) -> dict[str, str]:
     A pod that is deleted before its containers ran is Failed too, but its status has no reason.
     """
     responses = (event.get("responseObject") or {} for event in read(log, since) if _succeeded(event))
-    pods = (each for each in responses if each.get("kind") == "Pod" and each["metadata"].get("namespace") == namespace)
-    rejected = (each for each in pods if each["status"].get("phase") == "Failed" and each["status"].get("reason"))
-    return {each["metadata"]["name"]: each["status"].get("message", "") for each in rejected}
+    pods = (
+        response
+        for response in responses
+        if response.get("kind") == "Pod" and response["metadata"].get("namespace") == namespace
+    )
+    rejected = (pod for pod in pods if pod["status"].get("phase") == "Failed" and pod["status"].get("reason"))
+    return {pod["metadata"]["name"]: pod["status"].get("message", "") for pod in rejected}
 
 
 def _peak(changes: list[tuple[dt.datetime, Load]]) -> Load:

@@ -37,8 +37,8 @@ def has_event(namespace: PodNamespace, name: str, *words: str) -> bool:
 
 def restart_counts(namespace: PodNamespace) -> dict[str, int]:
     return {
-        each["metadata"]["name"]: sum(status["restartCount"] for status in each["status"].get("containerStatuses", []))
-        for each in namespace.all()
+        pod["metadata"]["name"]: sum(status["restartCount"] for status in pod["status"].get("containerStatuses", []))
+        for pod in namespace.all()
     }
 
 

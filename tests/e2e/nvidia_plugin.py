@@ -46,8 +46,8 @@ def handlers(cards: list[str]) -> grpc.GenericRpcHandler:
 
     async def allocate(request: Any, _: Any) -> api.AllocateResponse:
         answers = [
-            api.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": ",".join(each.devices_ids)})
-            for each in request.container_requests
+            api.ContainerAllocateResponse(envs={"NVIDIA_VISIBLE_DEVICES": ",".join(container_request.devices_ids)})
+            for container_request in request.container_requests
         ]
         return api.AllocateResponse(container_responses=answers)
 

@@ -110,9 +110,9 @@ class PodNamespace:
 
         def check() -> list[Document] | None:
             found = [self.get(name) for name in wanted]
-            failed = [each["metadata"]["name"] for each in found if each["status"].get("phase") == "Failed"]
+            failed = [item["metadata"]["name"] for item in found if item["status"].get("phase") == "Failed"]
             assert not failed, f"Failed: {failed}: {[self.get(name)['status'] for name in failed]}"
-            return found if all(is_running(each) for each in found) else None
+            return found if all(is_running(item) for item in found) else None
 
         return self.until(check, f"{', '.join(wanted)} Running", within_s)
 
@@ -180,12 +180,12 @@ def held_slices(cluster: GpuCluster) -> dict[str, int]:
 def is_running(item: Document) -> bool:
     """Whether all containers of a pod run."""
     statuses = item["status"].get("containerStatuses", [])
-    return item["status"].get("phase") == "Running" and bool(statuses) and all(each["ready"] for each in statuses)
+    return item["status"].get("phase") == "Running" and bool(statuses) and all(status["ready"] for status in statuses)
 
 
 def _why(item: Document) -> str:
     states = item["status"].get("containerStatuses", []) + item["status"].get("initContainerStatuses", [])
-    waiting = [each["state"]["waiting"] for each in states if "waiting" in each.get("state", {})]
-    return "; ".join(f"{each.get('reason')}: {each.get('message', '')}" for each in waiting) or item["status"].get(
+    waiting = [state["state"]["waiting"] for state in states if "waiting" in state.get("state", {})]
+    return "; ".join(f"{state.get('reason')}: {state.get('message', '')}" for state in waiting) or item["status"].get(
         "message", ""
     )

@@ -160,7 +160,7 @@ def test_a_pending_pod_is_explained_and_a_cordon_is_honoured(cluster: GpuCluster
         _, output = vgpu(cluster, "admin", "explain", f"{namespace.name}/waits")
         assert "uncordon card" in output
         spec = cluster.api.get(f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}")["spec"]
-        assert all(each["cordoned"] for each in spec["cards"])
+        assert all(card["cordoned"] for card in spec["cards"])
         _, output = vgpu(cluster, "admin", "get", "pending", "-n", namespace.name, "-o", "name")
         assert output == f"pod/{namespace.name}/waits\n"
     finally:

@@ -335,15 +335,15 @@ def test_the_documented_change_of_one_card_keeps_the_others(cluster: GpuCluster)
         apply(first, cordoned=True)
         apply(second, mode="exclusive")
         apply("GPU-of-another-node")
-        found = {each["uuid"]: each for each in gpunode()["spec"]["cards"]}
+        found = {card["uuid"]: card for card in gpunode()["spec"]["cards"]}
         assert (found[first]["cordoned"], found[second]["mode"]) == (True, "exclusive")
         wait.until(lambda: gpunode()["status"]["summary"]["cordoned"] == 1, "the column counts the card", 10)
         apply(first)
-        found = {each["uuid"]: each for each in gpunode()["spec"]["cards"]}
+        found = {card["uuid"]: card for card in gpunode()["spec"]["cards"]}
         assert (found[first]["cordoned"], found[second]["mode"]) == (False, "exclusive")
         unknown = lambda: [  # noqa: E731
-            each["message"] for each in gpunode()["status"]["conditions"]
-            if (each["type"], each["status"]) == ("SettingsKnown", "False")
+            condition["message"] for condition in gpunode()["status"]["conditions"]
+            if (condition["type"], condition["status"]) == ("SettingsKnown", "False")
         ]  # fmt: skip
         assert "GPU-of-another-node" in wait.until(unknown, "the unknown UUID is reported", 10)[0]
     finally:
@@ -362,7 +362,11 @@ def test_a_memory_percentage_becomes_mib_of_the_clusters_cards(namespace: PodNam
 def bundles(cluster: GpuCluster) -> set[bytes]:
     path = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/vgpu-webhook"
     found = [cluster.api.get(path.format(kind)) for kind in ("mutating", "validating")]
-    return {base64.b64decode(w["clientConfig"].get("caBundle", "")) for each in found for w in each["webhooks"]}
+    return {
+        base64.b64decode(w["clientConfig"].get("caBundle", ""))
+        for configuration in found
+        for w in configuration["webhooks"]
+    }
 
 
 def test_an_emptied_ca_secret_is_filled_without_a_restart(namespace: PodNamespace) -> None:
@@ -399,10 +403,10 @@ def test_a_limit_range_with_default_cores_leaves_pods_without_a_gpu_alone(namesp
     namespace.cluster.api.create(f"{namespace.path}/limitranges", limit_range)
 
     wanted = [pod("plain"), pod("share", gpu_mem=256), pod("whole", gpu=1)]
-    plain, share, whole = (namespace.cluster.api.create(namespace.pods_path, each) for each in wanted)
-    limits = [each["spec"]["containers"][0]["resources"].get("limits", {}) for each in (plain, share, whole)]
-    assert [each.get(names.GPU_CORES) for each in limits] == [None, "30", None]
-    assert [each["spec"]["schedulerName"] for each in (plain, share)] == ["default-scheduler", names.SCHEDULER]
+    plain, share, whole = (namespace.cluster.api.create(namespace.pods_path, manifest) for manifest in wanted)
+    limits = [pod["spec"]["containers"][0]["resources"].get("limits", {}) for pod in (plain, share, whole)]
+    assert [limit.get(names.GPU_CORES) for limit in limits] == [None, "30", None]
+    assert [pod["spec"]["schedulerName"] for pod in (plain, share)] == ["default-scheduler", names.SCHEDULER]
 
 
 def test_kubectl_prints_a_warning_about_an_amount_that_is_most_likely_in_gib(namespace: PodNamespace) -> None:

@@ -20,7 +20,7 @@ RECOVERED_S = 60  # three polls of 5 s, and the kubelet's status period
 def reasons(namespace: PodNamespace, node: nodes.ClusterNode) -> list[str]:
     """Why cards are unhealthy, in the order of the cards."""
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
-    return [each["reason"] for each in status["cards"]]
+    return [card["reason"] for card in status["cards"]]
 
 
 def slices(namespace: PodNamespace, node: nodes.ClusterNode) -> int:
@@ -30,7 +30,7 @@ def slices(namespace: PodNamespace, node: nodes.ClusterNode) -> int:
 
 
 def change(node: nodes.ClusterNode, number: int, **fields: object) -> None:
-    cards = [dataclasses.replace(each, **fields) if each.index == number else each for each in node.cards]  # type: ignore[arg-type]
+    cards = [dataclasses.replace(card, **fields) if card.index == number else card for card in node.cards]  # type: ignore[arg-type]
     state_directory.write_cards(node.driver_state, tuple(cards))
 
 

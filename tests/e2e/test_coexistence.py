@@ -54,7 +54,7 @@ def plain(name: str, command: tuple[str, ...] = FOREVER) -> Document:
 
 
 def messages(namespace: PodNamespace, name: str, reason: str) -> list[str]:
-    return [each["message"] for each in namespace.extender_events(name) if each["reason"] == reason]
+    return [event["message"] for event in namespace.extender_events(name) if event["reason"] == reason]
 
 
 def test_on_another_node_each_plugin_serves_its_own_pods(namespace: PodNamespace) -> None:
@@ -108,4 +108,4 @@ def test_on_the_same_node_a_card_that_the_other_plugin_offers_is_closed(namespac
 
 
 def refusals(namespace: PodNamespace, name: str) -> str:
-    return " ".join(each["message"] for each in namespace.extender_events(name))
+    return " ".join(event["message"] for event in namespace.extender_events(name))

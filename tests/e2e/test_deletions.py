@@ -61,7 +61,7 @@ def test_a_pod_that_uses_cards_is_not_removed_before_its_containers_end(cluster:
 
 
 def names_of(cluster: GpuCluster) -> set[str]:
-    return {each["metadata"]["name"] for each in cluster.api.get(PODS)["items"]}
+    return {item["metadata"]["name"] for item in cluster.api.get(PODS)["items"]}
 
 
 def test_a_grace_period_of_zero_in_the_manifest_is_refused(tenant: Tenant) -> None:

@@ -19,7 +19,10 @@ PAGES = [page for page in pages.pages() if not page.is_of_its_time]
 def complete() -> list[tuple[str, manifests.Json]]:
     """Where a manifest is written that an API server can judge, and the manifest."""
     written = [
-        (where, each) for page in PAGES for where, text in pages.manifests(page) for each in manifests.documents(text)
+        (where, manifest)
+        for page in PAGES
+        for where, text in pages.manifests(page)
+        for manifest in manifests.documents(text)
     ]
     return [(where, document) for where, document in written if manifests.is_complete(document)]
 

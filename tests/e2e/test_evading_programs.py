@@ -33,8 +33,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc, which links a static program")
     folder = tmp_path_factory.mktemp("programs")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o755)
+    for parent in (folder, *folder.parents[:2]):
+        parent.chmod(0o755)
     command = build.static_command(folder / "static")
     subprocess.run(command, check=True, capture_output=True)
     subprocess.run(["gcc", "-D_GNU_SOURCE", str(LOADER), "-o", str(folder / "loader"), "-ldl"], check=True)

@@ -15,7 +15,7 @@ WHOLE_CARD_MIB = 80 * 1024
 
 
 def messages(namespace: PodNamespace, name: str) -> str:
-    return " ".join(each["message"] for each in namespace.events(name))
+    return " ".join(event["message"] for event in namespace.events(name))
 
 
 def test_a_stopped_extender_is_told_by_its_refused_connection(namespace: PodNamespace) -> None:
@@ -71,5 +71,5 @@ def test_an_update_of_one_replica_that_hangs_goes_on_with_max_surge_0(namespace:
     assert "`CardInsufficientMemory` or `CardInUse`, of the new pod of a Deployment's update" in GUIDE
     assert namespace.phases() == {first: "Running", second: "Pending"}
     namespace.cluster.api.patch(f"{path}/server", {"spec": {"strategy": rolling(max_surge=0)}})
-    namespace.until(lambda: [is_running(each) for each in namespace.all()] == [True], "the new pod alone runs", 90)
+    namespace.until(lambda: [is_running(item) for item in namespace.all()] == [True], "the new pod alone runs", 90)
     assert first not in namespace.phases()

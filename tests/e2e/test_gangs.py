@@ -54,9 +54,9 @@ class Bound:
 
     def count(self) -> Counter[str]:
         """Look now, and return the bound pods by gang."""
-        pods = [each for each in self._namespace.all() if names.GANG in each["metadata"].get("annotations", {})]
-        bound = Counter(each["metadata"]["annotations"][names.GANG] for each in pods if is_bound(each))
-        for gang in {each["metadata"]["annotations"][names.GANG] for each in pods}:
+        pods = [member for member in self._namespace.all() if names.GANG in member["metadata"].get("annotations", {})]
+        bound = Counter(member["metadata"]["annotations"][names.GANG] for member in pods if is_bound(member))
+        for gang in {member["metadata"]["annotations"][names.GANG] for member in pods}:
             if 0 < bound[gang] < self._size:
                 began = self._since.setdefault(gang, time.monotonic())
                 self.longest_s[gang] = max(self.longest_s.get(gang, 0.0), time.monotonic() - began)
@@ -80,7 +80,9 @@ def is_bound(item: Document) -> bool:
 def says(namespace: PodNamespace, name: str, *words: str) -> None:
     """Wait for an Event of the extender with these words."""
     namespace.until(
-        lambda: any(all(word in each["message"] for word in words) for each in namespace.extender_events(name)) or None,
+        lambda: (
+            any(all(word in event["message"] for word in words) for event in namespace.extender_events(name)) or None
+        ),
         f"an Event of {name} with {words}",
     )
 
@@ -216,8 +218,8 @@ def test_a_part_that_is_bound_is_evicted_at_the_deadline(cluster: GpuCluster, na
             3
         )  # half a second between two looks, and the requests
         namespace.until(lambda: namespace.phases().keys() == {"train-2"} or None, "the part is gone")
-        evicted = [each for each in namespace.events() if each["reason"] == "GangEvicted"]
-        assert {each["involvedObject"]["name"] for each in evicted} == {"train-0", "train-1"}
+        evicted = [event for event in namespace.events() if event["reason"] == "GangEvicted"]
+        assert {event["involvedObject"]["name"] for event in evicted} == {"train-0", "train-1"}
         assert "only 2 of them could be bound; waits for: train-2" in evicted[0]["message"]
 
 
@@ -238,12 +240,12 @@ def test_a_crash_of_the_extender_changes_nothing_for_members_that_run(
         says(namespace, "train-1", "2 exist")  # the Event of an earlier pod may count fewer
         crash(cluster)
         namespace.create(member("train-2", "train", 3, gpu=1))
-        uids = {each["metadata"]["uid"] for each in namespace.running(*running, within_s=NEW_LEADER_S)}
+        uids = {found["metadata"]["uid"] for found in namespace.running(*running, within_s=NEW_LEADER_S)}
         crash(cluster)
         namespace.create(pod("later", gpu=1))  # runs when the new leader binds
         namespace.running("later", within_s=NEW_LEADER_S)
         Bound(namespace, 3).watch(2 * DEADLINE_S)
-        assert {each["metadata"]["uid"] for each in namespace.running(*running)} == uids
+        assert {found["metadata"]["uid"] for found in namespace.running(*running)} == uids
         namespace.delete("train-1")
         namespace.create(member("train-1", "train", 3, gpu=1))
         namespace.running(*running)

@@ -74,8 +74,8 @@ def advanced(truth: Truth, event: dict[str, Any], pod: dict[str, Any]) -> Truth:
     if truth.ended_ms is not None:
         return truth
     if pod["status"].get("phase") in ("Succeeded", "Failed"):
-        exits = [each["state"].get("terminated", {}) for each in pod["status"].get("containerStatuses", ())]
-        finished = [ms(each["finishedAt"]) for each in exits if each.get("finishedAt")]
+        exits = [status["state"].get("terminated", {}) for status in pod["status"].get("containerStatuses", ())]
+        finished = [ms(state["finishedAt"]) for state in exits if state.get("finishedAt")]
         return truth._replace(ended_ms=max(finished, default=ms(event["requestReceivedTimestamp"])))
     if event["verb"] == "delete" and pod["metadata"].get("deletionGracePeriodSeconds", 0) == 0:
         return truth._replace(ended_ms=ms(event["requestReceivedTimestamp"]))
@@ -87,7 +87,7 @@ def events(home: Path, namespace: str) -> Iterator[Event]:
     filters, cursor = HistoryFilters(namespaces=frozenset({namespace})), ""
     while True:
         page = SqlReports(engine, Prices(), lambda: 0).history(filters, cursor, 1000)
-        yield from (each.event for each in page.entries)
+        yield from (entry.event for entry in page.entries)
         cursor = page.cursor
         if not cursor:
             engine.dispose()
@@ -110,8 +110,8 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
         threading.Thread(target=create_slowly, args=(namespace, wanted, random.Random(11), 0.2)),
         threading.Thread(target=delete_slowly, args=(namespace, wanted)),
     ]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     outages = []
     for _ in range(3):
         time.sleep(chance.uniform(2, 5))
@@ -120,8 +120,8 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
         time.sleep(chance.uniform(0, 3))  # pods start and end meanwhile
         cluster.extender.start()
         outages.append((killed_ms, now_ms()))
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.join()
     namespace.until(lambda: not pending(namespace), "every pod was placed", 240)
     namespace.until(lambda: "Running" not in namespace.phases().values(), "every pod ended", 120)
     time.sleep(3)
@@ -132,8 +132,8 @@ def test_the_history_of_a_killed_extender_equals_the_audit_log(namespace: PodNam
 
 def without_unknowable(truth: dict[str, Truth], found: list[Event], outages: list[tuple[int, int]]) -> dict[str, Truth]:
     """Leave out the pods that the history lacks because they were bound at a kill and gone before the next start."""
-    decided = {each.pod.uid for each in found if isinstance(each, Decision)}
-    known = {uid: each for uid, each in truth.items() if uid in decided or not is_unknowable(each, outages)}
+    decided = {event.pod.uid for event in found if isinstance(event, Decision)}
+    known = {uid: life for uid, life in truth.items() if uid in decided or not is_unknowable(life, outages)}
     progress.say(f"{len(truth) - len(known)} pods were bound at a kill and gone before the next start")
     return known
 
@@ -147,18 +147,18 @@ def is_unknowable(truth: Truth, outages: list[tuple[int, int]]) -> bool:
 
 
 def compare(truth: dict[str, Truth], found: list[Event]) -> None:
-    decisions = {each.pod.uid: each for each in found if isinstance(each, Decision)}
-    starts = {each.pod.uid: each for each in found if isinstance(each, Start)}
-    ends = {each.pod.uid: each for each in found if isinstance(each, End) and not each.container}
-    unseen = sum(each.is_interval for each in ends.values())
+    decisions = {event.pod.uid: event for event in found if isinstance(event, Decision)}
+    starts = {event.pod.uid: event for event in found if isinstance(event, Start)}
+    ends = {event.pod.uid: event for event in found if isinstance(event, End) and not event.container}
+    unseen = sum(end.is_interval for end in ends.values())
     progress.say(
         f"{len(truth)} pods bound; history: {len(decisions)} decisions, "
-        f"{sum(each.source == 'watch' for each in decisions.values())} of them from the watch, {len(starts)} starts, "
+        f"{sum(event.source == 'watch' for event in decisions.values())} of them from the watch, {len(starts)} starts, "
         f"{len(ends)} ends, {unseen} of them unseen"
     )
-    assert len([each for each in found if isinstance(each, Decision)]) == len(decisions)
+    assert len([event for event in found if isinstance(event, Decision)]) == len(decisions)
     assert decisions.keys() == truth.keys()
-    assert ends.keys() == {uid for uid, each in truth.items() if each.ended_ms is not None}
+    assert ends.keys() == {uid for uid, life in truth.items() if life.ended_ms is not None}
     for uid, known in truth.items():
         decision = decisions[uid]
         assert (decision.node, frozenset(share.gpu for share in decision.cards)) == (known.node, known.cards)

@@ -81,7 +81,7 @@ class Owners:
         return int(self._api.get(self.path(plural, name))["spec"]["replicas"])
 
     def pods_of(self, name: str) -> list[Json]:
-        return [each for each in self.namespace.all() if each["metadata"].get("labels", {}).get("app") == name]
+        return [pod for pod in self.namespace.all() if pod["metadata"].get("labels", {}).get("app") == name]
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def owners(notebooks: Owners) -> Iterator[Owners]:
 
 def nodes_are_usable(cluster: GpuCluster) -> bool:
     code, output = vgpu(cluster, "admin", "get", "nodes", "-o", "json")
-    return code == 0 and all(each["usable"] for each in json.loads(output)["items"])
+    return code == 0 and all(item["usable"] for item in json.loads(output)["items"])
 
 
 def notebook(owners: Owners) -> None:
@@ -142,17 +142,17 @@ def budget(namespace: PodNamespace) -> None:
 
 def is_warned(namespace: PodNamespace, name: str) -> bool:
     conditions = namespace.get(name)["status"].get("conditions", [])
-    return any(each["type"] == names.IDLE_CONDITION and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == names.IDLE_CONDITION and condition["status"] == "True" for condition in conditions)
 
 
 def reasons(namespace: PodNamespace, name: str) -> set[str]:
-    return {each["reason"] for each in namespace.extender_events(name)}
+    return {event["reason"] for event in namespace.extender_events(name)}
 
 
 def listed(namespace: PodNamespace) -> dict[str, Json]:
     code, output = vgpu(namespace.cluster, "admin", "get", "pods", "-n", namespace.name, "-o", "json")
     assert code == 0, output
-    return {each["name"]: each for each in json.loads(output)["items"]}
+    return {item["name"]: item for item in json.loads(output)["items"]}
 
 
 @pytest.mark.timeout(420)
@@ -173,8 +173,8 @@ def test_only_idle_pods_are_acted_on_warned_first_and_back_as_they_were(owners: 
     namespace.until(
         lambda: len(owners.pods_of("batch")) == 2 and all(map(is_running, owners.pods_of("batch"))), "batch runs"
     )
-    namespace.until(lambda: [is_running(each) for each in owners.pods_of("stateful")] == [True], "stateful runs")
-    before = {each["metadata"]["name"]: each["spec"]["containers"] for each in owners.pods_of("stateful")}
+    namespace.until(lambda: [is_running(pod) for pod in owners.pods_of("stateful")] == [True], "stateful runs")
+    before = {pod["metadata"]["name"]: pod["spec"]["containers"] for pod in owners.pods_of("stateful")}
     time.sleep(25)
     cluster.extender.restart(f"--idle-grace={GRACE_S}")  # the idle time survives it
     namespace.until(lambda: is_warned(namespace, "notebook"), "the notebook is warned", AFTER_S + 20)
@@ -222,7 +222,7 @@ def come_back(owners: Owners, before: dict[str, Any]) -> None:
     """By the commands that the Events contain."""
     namespace = owners.namespace
     for plural, name, replicas in (("deployments", "batch", 2), ("statefulsets", "stateful", 1)):
-        (event,) = [each for each in namespace.extender_events(name) if each["reason"] == "IdleScaledToZero"]
+        (event,) = [event for event in namespace.extender_events(name) if event["reason"] == "IdleScaledToZero"]
         command = event["message"].partition("back by: kubectl ")[2].split()
         namespace.cluster.kubectl(*command)
         assert owners.replicas(plural, name) == replicas
@@ -231,9 +231,11 @@ def come_back(owners: Owners, before: dict[str, Any]) -> None:
     namespace.until(
         lambda: all(map(is_running, owners.pods_of("batch"))) and len(owners.pods_of("batch")) == 2, "batch is back"
     )
-    namespace.until(lambda: [is_running(each) for each in owners.pods_of("stateful")] == [True], "stateful is back")
-    after = {each["metadata"]["name"]: each["spec"]["containers"] for each in owners.pods_of("stateful")}
-    assert [each["resources"] for each in after["stateful-0"]] == [each["resources"] for each in before["stateful-0"]]
+    namespace.until(lambda: [is_running(pod) for pod in owners.pods_of("stateful")] == [True], "stateful is back")
+    after = {pod["metadata"]["name"]: pod["spec"]["containers"] for pod in owners.pods_of("stateful")}
+    assert [container["resources"] for container in after["stateful-0"]] == [
+        container["resources"] for container in before["stateful-0"]
+    ]
 
 
 def test_a_namespaces_default_that_cannot_be_read_is_refused(cluster: GpuCluster, namespace: PodNamespace) -> None:

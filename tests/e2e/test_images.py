@@ -139,8 +139,10 @@ def assert_comes_back(namespace: PodNamespace, part: str) -> None:
 def restarts_of(cluster: BareCluster, part: str) -> int:
     """How often containers of a part were started again; -1 while one is not ready."""
     items = cluster.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"]
-    statuses = [each for item in items for each in item["status"].get("containerStatuses", ()) if each["name"] == part]
-    return sum(each["restartCount"] for each in statuses) if all(each["ready"] for each in statuses) else -1
+    statuses = [
+        status for item in items for status in item["status"].get("containerStatuses", ()) if status["name"] == part
+    ]
+    return sum(status["restartCount"] for status in statuses) if all(status["ready"] for status in statuses) else -1
 
 
 def is_created_with_share(namespace: PodNamespace, name: str) -> bool:
@@ -206,7 +208,7 @@ def leftovers(cluster: BareCluster) -> Iterator[str]:
         if kind.partition(".")[0] in ("events", "componentstatuses"):
             continue
         items: list[Document] = _json(cluster.kubectl("get", kind, "-A", "-o", "json"))["items"]
-        yield from (f"{kind} {each['metadata']['name']}" for each in items if "vgpu" in each["metadata"]["name"])
+        yield from (f"{kind} {item['metadata']['name']}" for item in items if "vgpu" in item["metadata"]["name"])
     for node in _json(cluster.kubectl("get", "nodes", "-o", "json"))["items"]:
         yield from (label for label in node["metadata"]["labels"] if "vgpu" in label)
 

@@ -46,11 +46,11 @@ def queue(kueue: Kueue, namespace: PodNamespace) -> Iterator[PodNamespace]:  # n
 
 def own_quotas(documents: list[Document], name: str) -> list[Document]:
     """Rename the ClusterQueue."""
-    for each in documents:
-        if each["kind"] == "ClusterQueue":
-            each["metadata"]["name"] = name
-        elif each["kind"] == "LocalQueue":
-            each["spec"]["clusterQueue"] = name
+    for document in documents:
+        if document["kind"] == "ClusterQueue":
+            document["metadata"]["name"] = name
+        elif document["kind"] == "LocalQueue":
+            document["spec"]["clusterQueue"] = name
     return documents
 
 
@@ -75,8 +75,8 @@ def pod_of(queue: PodNamespace, name: str) -> str:
     """Wait for the pod of a Job to run, and return its name."""
 
     def check() -> str | None:
-        pods = [each for each in queue.all() if each["metadata"].get("labels", {}).get("job-name") == name]
-        return next((str(each["metadata"]["name"]) for each in pods if is_running(each)), None)
+        pods = [pod for pod in queue.all() if pod["metadata"].get("labels", {}).get("job-name") == name]
+        return next((str(pod["metadata"]["name"]) for pod in pods if is_running(pod)), None)
 
     return queue.until(check, f"the pod of Job {name} runs")
 
@@ -85,7 +85,7 @@ def workload(queue: PodNamespace, owner: str) -> Document | None:
     """Return Kueue's record of a Job or of a pod."""
     path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{queue.name}/workloads"
     items = queue.cluster.api.get(path)["items"]
-    return next((each for each in items if each["metadata"]["ownerReferences"][0]["name"] == owner), None)
+    return next((item for item in items if item["metadata"]["ownerReferences"][0]["name"] == owner), None)
 
 
 def counted(queue: PodNamespace, owner: str) -> Document:
@@ -104,7 +104,11 @@ def waiting(queue: PodNamespace, owner: str) -> str:
 
     def check() -> str | None:
         conditions = ((workload(queue, owner) or {}).get("status") or {}).get("conditions", [])
-        refused = [each for each in conditions if each["type"] == "QuotaReserved" and each["status"] == "False"]
+        refused = [
+            condition
+            for condition in conditions
+            if condition["type"] == "QuotaReserved" and condition["status"] == "False"
+        ]
         return str(refused[0]["message"]) if refused else None
 
     return queue.until(check, f"{owner} is held back")

@@ -69,7 +69,7 @@ def test_two_pods_on_one_card_cannot_use_each_others_share(namespace: PodNamespa
         f"/apis/apps/v1/namespaces/{namespace.name}/deployments", {"metadata": {"name": "filler"}, "spec": spec}
     )
     pods = namespace.until(lambda: found if len(found := namespace.all()) == 2 else None, "two pods")
-    first, second = (each["metadata"]["name"] for each in pods)
+    first, second = (item["metadata"]["name"] for item in pods)
     namespace.running(first, second)
     (card,) = namespace.assignment(first).gpus()
     assert namespace.assignment(second).gpus() == {card}
@@ -92,7 +92,10 @@ def test_init_containers_sidecars_and_two_containers_each_have_their_limit(names
     )
     namespace.create(manifest)
     (seen,) = namespace.running("all")
-    by_name = {each["name"]: each for each in seen["status"]["initContainerStatuses"]}
+    by_name = {
+        init_container_status["name"]: init_container_status
+        for init_container_status in seen["status"]["initContainerStatuses"]
+    }
     message = by_name["init"]["state"]["terminated"]["message"]
     assert '"mib":3072,"result":0' in message
     assert f'"mib":2,"result":{OUT_OF_MEMORY}' in message

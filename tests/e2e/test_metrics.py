@@ -135,10 +135,10 @@ def test_the_gpu_seconds_of_containers_add_up_to_what_they_used(namespace: PodNa
     expression = 'vgpu_container_gpu_seconds_total{namespace="%s",pod="%s"}'
     queries = {name: expression % (namespace.name, name) for name in ("a", "b")}
     namespace.until(
-        lambda: all((scraping.value(each) or 0) > 1 for each in queries.values()), "GPU time is counted", 60
+        lambda: all((scraping.value(query) or 0) > 1 for query in queries.values()), "GPU time is counted", 60
     )
-    before, began = {name: scraping.value(each) or 0 for name, each in queries.items()}, time.monotonic()
+    before, began = {name: scraping.value(query) or 0 for name, query in queries.items()}, time.monotonic()
     time.sleep(10)
-    after, took = {name: scraping.value(each) or 0 for name, each in queries.items()}, time.monotonic() - began
+    after, took = {name: scraping.value(query) or 0 for name, query in queries.items()}, time.monotonic() - began
     shares = {name: (after[name] - before[name]) / took for name in queries}
     assert shares == pytest.approx({"a": 0.3, "b": 0.6}, abs=0.08)

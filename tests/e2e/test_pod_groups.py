@@ -51,7 +51,7 @@ def test_pods_of_a_pod_group_start_when_as_many_exist_as_its_min_member(namespac
     create_group(namespace, "train", minMember=3)
     namespace.create(grouped("train-1", "train", gpu=1))
     namespace.until(
-        lambda: any("2 exist" in each["message"] for each in namespace.extender_events("train-1")) or None,
+        lambda: any("2 exist" in event["message"] for event in namespace.extender_events("train-1")) or None,
         "the PodGroup is read",
         STARTED_S + ABSENT_S,  # the extender looks for the CRD from time to time
     )
@@ -106,5 +106,5 @@ def test_a_gang_of_all_cards_starts_among_small_pods_that_come_without_end(
             time.sleep(1)
         log.info("a gang of %d whole after %.1f s, beside %d small pods", cards, time.monotonic() - began, made)
         # The gang itself may hear nothing of it: kube-scheduler need not ask for its pods between hold and plan.
-        refused = [each for each in namespace.events() if "CardKeptForGang" in each["message"]]
-        assert {each["involvedObject"]["name"].partition("-")[0] for each in refused} == {"small"}
+        refused = [event for event in namespace.events() if "CardKeptForGang" in event["message"]]
+        assert {event["involvedObject"]["name"].partition("-")[0] for event in refused} == {"small"}

@@ -127,4 +127,4 @@ def test_cpu_and_card_are_freed_together(cluster: GpuCluster, namespace: PodName
 def reported(namespace: PodNamespace, name: str) -> bool:
     """Whether kube-scheduler has said that a pod is unschedulable."""
     conditions = namespace.get(name)["status"].get("conditions") or []
-    return any(each.get("reason") == "Unschedulable" for each in conditions)
+    return any(condition.get("reason") == "Unschedulable" for condition in conditions)

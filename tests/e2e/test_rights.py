@@ -53,7 +53,7 @@ def test_a_refusal_in_the_status_of_a_gpunode_evicts_only_pods_of_that_node(
         pod(f"p{n}", annotations={names.USE_GPU_UUID: node.cards[0].uuid}, gpu_mem=256)
         for n, node in enumerate(cluster.nodes)
     ]
-    uids = [namespace.create(each)["metadata"]["uid"] for each in made]
+    uids = [namespace.create(manifest)["metadata"]["uid"] for manifest in made]
     namespace.running("p0", "p1")
     plugin, node = client_of(cluster, "vgpu-deviceplugin", cluster.nodes[0].name), cluster.nodes[0].name
     entries = [
@@ -80,7 +80,7 @@ def test_the_webhooks_account_creates_no_secret(cluster: GpuCluster) -> None:
 def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: GpuCluster) -> None:
     assert "Code of the refusal" in cluster.kubectl("explain", "gpunode.status.refusals")
     path = f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}"
-    conditions = {each["type"]: each["status"] for each in cluster.api.get(path)["status"]["conditions"]}
+    conditions = {condition["type"]: condition["status"] for condition in cluster.api.get(path)["status"]["conditions"]}
     assert conditions == {
         "Registered": "True",
         "CardsHealthy": "True",

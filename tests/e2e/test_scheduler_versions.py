@@ -63,11 +63,11 @@ def probe_paths() -> set[str]:
     """Paths that the kubelet asks the installed kube-scheduler for."""
     deployment = next(yaml.safe_load_all(DEPLOYMENT.read_text()))
     containers = deployment["spec"]["template"]["spec"]["containers"]
-    (scheduler,) = (each for each in containers if each["name"] == "scheduler")
+    (scheduler,) = (container for container in containers if container["name"] == "scheduler")
     return {scheduler[probe]["httpGet"]["path"] for probe in ("livenessProbe", "readinessProbe")}
 
 
 def condition(namespace: PodNamespace, name: str) -> str:
     """The message of the condition PodScheduled."""
     conditions = namespace.get(name)["status"].get("conditions", [])
-    return " ".join(each.get("message", "") for each in conditions if each["type"] == "PodScheduled")
+    return " ".join(condition.get("message", "") for condition in conditions if condition["type"] == "PodScheduled")

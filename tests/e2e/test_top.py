@@ -22,7 +22,7 @@ def listed(node: nodes.ClusterNode, namespace: PodNamespace) -> set[str]:
     program = [sys.executable, "-m", "vgpu.cli", *command]
     printed = subprocess.run(program, cwd=binaries.REPOSITORY, stdout=subprocess.PIPE, text=True, check=True).stdout
     found = {row["name"] for row in json.loads(printed)}
-    return {each.removeprefix(f"{namespace.name}/") for each in found if each.startswith(f"{namespace.name}/")}
+    return {line.removeprefix(f"{namespace.name}/") for line in found if line.startswith(f"{namespace.name}/")}
 
 
 def test_stopped_containers_leave_within_seconds(namespace: PodNamespace) -> None:

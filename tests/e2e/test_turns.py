@@ -26,7 +26,7 @@ def busy(name: str, cores: int, **annotations: str) -> dict[str, object]:
 def gpu_ns(node: nodes.ClusterNode, namespace: PodNamespace) -> dict[str, int]:
     """The GPU time that each pod of the namespace has used, as `vgpu top` reads it."""
     found = allocations.read_all(root(node) / "var/lib/vgpu")
-    parts = {each.name: sum(card.gpu_ns for card in each.cards or ()) for each in found}
+    parts = {container.name: sum(card.gpu_ns for card in container.cards or ()) for container in found}
     return {name.split("/")[1]: used for name, used in parts.items() if name.startswith(f"{namespace.name}/")}
 
 
@@ -47,7 +47,7 @@ def test_two_busy_pods_continue_when_the_arbiter_is_killed(namespace: PodNamespa
     namespace.create(busy("second", 60, **{names.USE_GPU_UUID: gpu}))
     namespace.running("second")
     assert namespace.assignment("second").gpus() == {gpu}
-    (node,) = [each for each in namespace.cluster.nodes if each.name == first["spec"]["nodeName"]]
+    (node,) = [node for node in namespace.cluster.nodes if node.name == first["spec"]["nodeName"]]
     assert_both_use_the_gpu(node, namespace)
     killed = arbiter_pid(node)
     assert killed

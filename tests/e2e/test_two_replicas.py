@@ -60,7 +60,7 @@ def replicas(cluster: GpuCluster) -> Iterator[list[Replica]]:
 
     def restart() -> None:
         while not ended.wait(RESTART_S):
-            for part in [part for each in made for part in each.parts if part.process.has_ended()]:
+            for part in [part for replica in made for part in replica.parts if part.process.has_ended()]:
                 part.stop()  # takes the exit status
                 part.start(wait_ready=False)
                 restarts[part.name] += 1
@@ -68,7 +68,7 @@ def replicas(cluster: GpuCluster) -> Iterator[list[Replica]]:
     kubelet = threading.Thread(target=restart)
     with stopped(cluster.scheduler), stopped(cluster.extender):
         try:
-            for part in [part for each in made for part in each.parts]:
+            for part in [part for replica in made for part in replica.parts]:
                 part.start(wait_ready=False)
             kubelet.start()
             yield made
@@ -76,7 +76,7 @@ def replicas(cluster: GpuCluster) -> Iterator[list[Replica]]:
             ended.set()
             kubelet.join()
             progress.say(f"two replicas: restarts {dict(restarts)}")
-            for part in [part for each in made for part in each.parts]:
+            for part in [part for replica in made for part in replica.parts]:
                 part.kill()
 
 
@@ -117,7 +117,7 @@ def test_two_replicas_place_every_pod_once_whatever_happens_to_the_leader(namesp
         for number, name in enumerate(
             ("scheduler killed", "extender killed", "both terminated", "both stopped for 25 s")
         ):
-            leader = next(each for each in both if each.host == holder(cluster, SCHEDULERS))
+            leader = next(replica for replica in both if replica.host == holder(cluster, SCHEDULERS))
             fault_of_leader(name, leader)
             took[name] = until_a_pod_runs(namespace, f"probe-{number}")
             namespace.until(

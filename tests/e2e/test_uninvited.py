@@ -19,7 +19,7 @@ LIBRARY = "/usr/lib/x86_64-linux-gnu/libcuda.so.1"
 
 def condition(namespace: PodNamespace, node: nodes.ClusterNode) -> Document:
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
-    (found,) = [each for each in status["conditions"] if each["type"] == "NoUninvitedProcesses"]
+    (found,) = [condition for condition in status["conditions"] if condition["type"] == "NoUninvitedProcesses"]
     return dict(found)
 
 
@@ -60,7 +60,7 @@ def test_a_pod_whose_configmap_names_all_cards_is_reported_and_one_with_a_share_
     assert "(gpuprobe)" in message
     assert condition(namespace, node)["status"] == "False"
     assert "invited container" not in condition(namespace, node)["message"].replace("uninvited container", "")
-    assert [each["reason"] for each in namespace.extender_events("invited")] == []
+    assert [event["reason"] for event in namespace.extender_events("invited")] == []
     assert namespace.phases() == {"invited": "Running", "uninvited": "Running"}
     namespace.delete("uninvited")
     namespace.until(lambda: condition(namespace, node)["status"] == "True", "the finding ends", WITHIN_S)

@@ -28,7 +28,7 @@ HIDDEN = ("unshare", "-Urm", "sh", "-c", 'mount --bind /dev/null /etc/ld.so.prel
 
 def condition(namespace: PodNamespace, node: nodes.ClusterNode) -> Document:
     status = namespace.cluster.api.get(f"{names.GPUNODES_PATH}/{node.name}")["status"]
-    (found,) = [each for each in status["conditions"] if each["type"] == "LimitsEnforced"]
+    (found,) = [condition for condition in status["conditions"] if condition["type"] == "LimitsEnforced"]
     return dict(found)
 
 
@@ -52,7 +52,7 @@ def message(namespace: PodNamespace, name: str, reason: str, since: float) -> st
 
 def found_reasons(namespace: PodNamespace, name: str) -> set[str]:
     """The reasons of Events about a pod that are about its limits."""
-    return {str(each["reason"]) for each in namespace.extender_events(name)} & names.WITHOUT_LIMITS
+    return {str(event["reason"]) for event in namespace.extender_events(name)} & names.WITHOUT_LIMITS
 
 
 def covering(name: str, node: nodes.ClusterNode, path: str, content: str) -> Document:
@@ -69,7 +69,7 @@ def covering(name: str, node: nodes.ClusterNode, path: str, content: str) -> Doc
     main = container(command=HOLD, gpu_mem=MIB_OF_LIMIT)
     main["volumeMounts"] = [volumes[0], {"name": "files", "mountPath": f"/work/deep/link/{file}", "subPath": file}]
     made = pod(name, main, init=[link], annotations=at(node))
-    made["spec"]["volumes"] = [{"name": each["name"], "emptyDir": {}} for each in volumes]
+    made["spec"]["volumes"] = [{"name": volume["name"], "emptyDir": {}} for volume in volumes]
     return made
 
 
@@ -153,10 +153,10 @@ def test_a_churn_of_honest_processes_has_no_finding(namespace: PodNamespace) -> 
     namespace.until(lambda: condition(namespace, node)["status"] == "True", "findings of earlier pods end", 60)
     until, number = time.monotonic() + CHURN_S, 0
     while time.monotonic() < until:
-        for each in range(4):
+        for round_number in range(4):
             works = container(command=("bash", "-c", loop), gpu_mem=MIB_OF_LIMIT)
-            namespace.create(pod(f"honest-{number}-{each}", works, annotations=at(node, each % 2)))
-        created = [f"honest-{number}-{each}" for each in range(4)]
+            namespace.create(pod(f"honest-{number}-{round_number}", works, annotations=at(node, round_number % 2)))
+        created = [f"honest-{number}-{index}" for index in range(4)]
         namespace.running(*created)
         for _ in range(10):
             time.sleep(1)

@@ -39,7 +39,7 @@ class UpgradeCluster(PodCluster):
         with tempfile.TemporaryDirectory(dir=self.work) as scratch:
             made = self.built(self._released, Path(scratch))
             tagged = [
-                dataclasses.replace(each, reference=f"{each.reference.rpartition(':')[0]}:{TAG}") for each in made
+                dataclasses.replace(image, reference=f"{image.reference.rpartition(':')[0]}:{TAG}") for image in made
             ]
             oci.write(tagged, archive)
         return [*super().archives(), archive]
@@ -134,7 +134,7 @@ def assert_accounted(namespace: PodNamespace, uuid: str) -> None:
     namespace.running("fits")
     create_admitted(namespace, waits)
     namespace.until(
-        lambda: any("CardInsufficientMemory" in each["message"] for each in namespace.events("waits")), "a reason"
+        lambda: any("CardInsufficientMemory" in event["message"] for event in namespace.events("waits")), "a reason"
     )
     namespace.delete("fits", "waits")
 

@@ -33,7 +33,7 @@ def is_woken_and_bound(namespace: PodNamespace, within_s: float) -> None:
 
 
 def conditions(pod: Document) -> set[str]:
-    return {each["type"] for each in pod["status"].get("conditions") or ()}
+    return {condition["type"] for condition in pod["status"].get("conditions") or ()}
 
 
 def test_an_uncordoned_card_wakes_a_waiting_pod_within_2_s(cluster: GpuCluster, namespace: PodNamespace) -> None:

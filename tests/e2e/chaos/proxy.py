@@ -50,7 +50,7 @@ def delays(file: Path) -> dict[str, float]:
 async def main(file: Path, addresses: list[str]) -> None:
     """Listen on every address, and follow the file."""
     forwarders = {address: Forwarder() for address in addresses}
-    servers = [await asyncio.start_server(each.serve, address, PORT) for address, each in forwarders.items()]
+    servers = [await asyncio.start_server(forwarder.serve, address, PORT) for address, forwarder in forwarders.items()]
     while servers:
         for address, delay_s in delays(file).items():
             forwarders[address].delay_s = delay_s

@@ -39,7 +39,7 @@ class Recovery:
                 latest = time.monotonic()
                 for node in waiting:
                     created[node].add(self._replace(node))
-            running = {each["metadata"]["name"] for each in pods(self._cluster) or [] if is_running(each)}
+            running = {pod["metadata"]["name"] for pod in pods(self._cluster) or [] if is_running(pod)}
             waiting = {node for node in waiting if not created[node] & running}
             if not waiting and has_all_cards(self._cluster):
                 return time.monotonic() - started
@@ -52,7 +52,7 @@ class Recovery:
         here -= {name for name in here if attempt(self._cluster, "DELETE", f"{PODS}/{name}")}
         name = f"resident-{next(self._numbers)}"
         manifest = churn.small(name, gpu_mem=256, gpu_cores=RESIDENT_CORES)
-        card = next(each.cards[0] for each in self._cluster.nodes if each.name == node)
+        card = next(here.cards[0] for here in self._cluster.nodes if here.name == node)
         manifest["metadata"]["annotations"] = {names.USE_GPU_UUID: card.uuid}
         attempt(self._cluster, "POST", PODS, manifest)
         here.add(name)

@@ -162,8 +162,8 @@ class Run:
                 self._add(Finding("a card was over its capacity", f"{uuid}: {peak}"))
 
     def _keep(self, found: Iterable[Finding]) -> None:
-        for each in found:
-            self._add(each)
+        for finding in found:
+            self._add(finding)
 
     def _add(self, found: Finding) -> None:
         last = next(reversed(self.seconds), "")
@@ -180,7 +180,11 @@ class Run:
 
 
 def _why(pod: dict[str, Any]) -> str:
-    conditions = [each.get("message", "") for each in pod["status"].get("conditions", []) if each["status"] == "False"]
-    states = [each["state"].get("waiting", {}) for each in pod["status"].get("containerStatuses", [])]
+    conditions = [
+        condition.get("message", "")
+        for condition in pod["status"].get("conditions", [])
+        if condition["status"] == "False"
+    ]
+    states = [status["state"].get("waiting", {}) for status in pod["status"].get("containerStatuses", [])]
     texts = [*conditions, *(f"{state.get('reason', '')} {state.get('message', '')}" for state in states if state)]
     return f"node {pod['spec'].get('nodeName', '-')}: {'; '.join(filter(None, texts)) or 'no reason'}"

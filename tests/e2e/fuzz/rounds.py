@@ -88,8 +88,8 @@ class Run:
 
     def _keep(self, found: Iterable[Finding]) -> None:
         """Keep findings with the creations that may have caused them."""
-        for each in found:
-            self.findings.add(each, suspects=self.pods.suspects())
+        for finding in found:
+            self.findings.add(finding, suspects=self.pods.suspects())
 
     def _fire(self) -> None:
         ended, started = threading.Event(), time.monotonic()
@@ -116,7 +116,7 @@ class Run:
         self._keep(self._processes.replaced())
         answers = self._prober.new()
         self._keep(_slow(answers))
-        self._failed += [each for each in answers if each.has_failed]
+        self._failed += [answer for answer in answers if answer.has_failed]
         if ended:
             self._revive({found.kind for found in ended})
         self._keep_failed(time.time() - _ENDING_S)
@@ -124,8 +124,10 @@ class Run:
 
     def _keep_failed(self, before: float) -> None:
         """Keep failed answers from before a time; later ones may come from a part that is about to end."""
-        self._keep(Finding(f"{each.what} answered {each.status}", "") for each in self._failed if each.at < before)
-        self._failed = [each for each in self._failed if each.at >= before]
+        self._keep(
+            Finding(f"{failure.what} answered {failure.status}", "") for failure in self._failed if failure.at < before
+        )
+        self._failed = [failure for failure in self._failed if failure.at >= before]
 
     def _revive(self, reported: set[str]) -> None:
         """Start again what has ended, without the pods, because the part may end at one of them again."""
@@ -163,8 +165,8 @@ class Run:
             yield from accounts.wrong(taken)
             yield from extender_accounts.differences(self._cluster, taken)
 
-        for each in lasting.findings(look):
-            self.findings.add(each, **_about(each.subject, ours))
+        for finding in lasting.findings(look):
+            self.findings.add(finding, **_about(finding.subject, ours))
 
 
 def _is_ours(pod: Document) -> bool:
@@ -173,9 +175,12 @@ def _is_ours(pod: Document) -> bool:
 
 def _slow(answers: Iterable[Answer]) -> list[Finding]:
     return [
-        Finding(f"slow: {each.what}", f"{each.ms:.0f} ms, status {each.status}, prober late by {each.late_ms:.0f} ms")
-        for each in answers
-        if each.is_slow
+        Finding(
+            f"slow: {answer.what}",
+            f"{answer.ms:.0f} ms, status {answer.status}, prober late by {answer.late_ms:.0f} ms",
+        )
+        for answer in answers
+        if answer.is_slow
     ]
 
 

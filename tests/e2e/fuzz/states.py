@@ -28,9 +28,9 @@ def wrong(pods: Iterable[Document]) -> Iterator[Finding]:
 def is_unmutated(pod: Document) -> bool:
     """Whether a pod asks for a share by any of the names, and no container has slices or cards."""
     asked: set[str] = set()
-    for each in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
+    for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
         for kind in ("limits", "requests"):
-            asked |= (each.get("resources", {}).get(kind) or {}).keys()
+            asked |= (container.get("resources", {}).get(kind) or {}).keys()
     return bool(asked & _SHARES) and not asked & set(names.KUBELET_RESOURCES)
 
 
@@ -43,5 +43,5 @@ def waits_silently(pod: Document) -> bool:
         return False  # the kubelet is starting the pod, or says why not in the state of its containers
     if spec.get("schedulerName") not in _SCHEDULERS:
         return False
-    conditions = [each for each in status.get("conditions", []) if each["type"] == "PodScheduled"]
-    return not any(each.get("message") for each in conditions)
+    conditions = [condition for condition in status.get("conditions", []) if condition["type"] == "PodScheduled"]
+    return not any(condition.get("message") for condition in conditions)

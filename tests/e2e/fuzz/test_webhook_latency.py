@@ -28,10 +28,10 @@ def test_each_slow_call_is_found_once(tmp_path: Path) -> None:
     assert not list(latency.slow()), "what was there before"
     with log.open("a") as file:
         file.write(LINE % "999ms" + LINE % "1.25s" + (LINE % "2s")[:-1])
-    assert [each.detail for each in latency.slow()] == ["1.25 s"]
+    assert [finding.detail for finding in latency.slow()] == ["1.25 s"]
     log.rename(tmp_path / "audit-2026-11-22T21-05-00.000.log")
     with (tmp_path / "audit-2026-11-22T21-05-00.000.log").open("a") as file:
         file.write("\n")
     log.write_text(LINE % "1m1s")
-    assert [(each.subject, each.detail) for each in latency.slow()] == [("s1", "2.00 s"), ("s1", "61.00 s")]
+    assert [(finding.subject, finding.detail) for finding in latency.slow()] == [("s1", "2.00 s"), ("s1", "61.00 s")]
     assert not list(latency.slow())

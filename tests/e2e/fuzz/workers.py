@@ -44,8 +44,8 @@ class Pods:
     def suspects(self) -> list[dict[str, object]]:
         """Return the slowest creations of the last ten seconds: one of them may have caused what was found."""
         with self.lock:
-            recent = [each for each in self._latest if each[0] + each[1] > time.time() - 10]
-        slowest = sorted(recent, key=lambda each: -each[1])[:_SUSPECTS]
+            recent = [call for call in self._latest if call[0] + call[1] > time.time() - 10]
+        slowest = sorted(recent, key=lambda call: -call[1])[:_SUSPECTS]
         return [{"seed": case.seed, "seconds": round(taken, 2), "made": case.kind} for _, taken, case in slowest]
 
 

@@ -38,8 +38,8 @@ def is_live(pod: Document) -> bool:
 def asked_devices(pod: Document) -> int:
     """Return the slices and cards that the kubelet would give to a pod's containers."""
     every = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
-    limits = [each.get("resources", {}).get("limits") or {} for each in every]
-    return sum(whole_number(each[name]) or 0 for each in limits for name in names.KUBELET_RESOURCES if name in each)
+    limits = [container.get("resources", {}).get("limits") or {} for container in every]
+    return sum(whole_number(limit[name]) or 0 for limit in limits for name in names.KUBELET_RESOURCES if name in limit)
 
 
 def trusted(pod: Document) -> Assignment | None:
@@ -65,14 +65,14 @@ def node_of(gpunode: Document) -> Node:
     cards = gpunode.get("status", {}).get("cards", [])
     read = tuple(
         Card(
-            each["uuid"],
-            each["index"],
-            each["model"],
-            each["memoryMiB"],
-            held_slices=each.get("heldSlices", 0),
-            held_whole=each.get("heldWhole", False),
+            card["uuid"],
+            card["index"],
+            card["model"],
+            card["memoryMiB"],
+            held_slices=card.get("heldSlices", 0),
+            held_whole=card.get("heldWhole", False),
         )
-        for each in cards
+        for card in cards
     )
     return Node(gpunode["metadata"]["name"], gpunode["status"]["sliceMiB"], read)
 
@@ -129,7 +129,7 @@ def _held_by(pod: Document, held: Mapping[str, frozenset[str]]) -> Iterator[Find
         if ids and not asked_devices(pod):
             yield Finding("a pod that asks for no device holds some", f"{name}/{container}: {len(ids)}", name)
         grants = chosen.containers.get(container, ()) if chosen else ()
-        if ids and chosen and {device_ids.gpu_of(each) for each in ids} != {grant.gpu for grant in grants}:
+        if ids and chosen and {device_ids.gpu_of(id_) for id_ in ids} != {grant.gpu for grant in grants}:
             yield Finding("a container holds devices of other cards than assigned", f"{name}/{container}", name)
 
 
@@ -137,7 +137,7 @@ def records(snapshot: Snapshot) -> Iterator[Finding]:
     """What a kubelet says a running container holds, an allocation record says too."""
     pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in snapshot.pods}
     for here in snapshot.nodes.values():
-        known = {(each.holder.uid, each.holder.container, each.ids) for each in here.records if each.holder}
+        known = {(record.holder.uid, record.holder.container, record.ids) for record in here.records if record.holder}
         for key, containers in here.listing.items():
             pod = pods.get(key)
             if pod is None or pod["status"].get("phase") != "Running" or trusted(pod) is None:
@@ -152,10 +152,10 @@ def visible(snapshot: Snapshot) -> Iterator[Finding]:
     """A running container sees the cards that it was assigned, no others, and the limiter's files at their paths."""
     pods = {(pod["metadata"]["namespace"], pod["metadata"]["name"]): pod for pod in snapshot.pods}
     for here in snapshot.nodes.values():
-        for each in here.running:
-            pod = pods.get((each.namespace, each.pod))
+        for container in here.running:
+            pod = pods.get((container.namespace, container.pod))
             if pod is not None:
-                yield from _seen_by(each, trusted(pod))
+                yield from _seen_by(container, trusted(pod))
 
 
 def _seen_by(running: RunningContainer, chosen: Assignment | None) -> Iterator[Finding]:
@@ -184,10 +184,10 @@ def reported(snapshot: Snapshot) -> Iterator[Finding]:
     for gpunode in snapshot.gpunodes:
         here = snapshot.nodes.get(gpunode["metadata"]["name"])
         listed = Counter(
-            device_ids.gpu_of(each)
+            device_ids.gpu_of(entry)
             for containers in (here.listing if here else {}).values()
             for by_resource in containers.values()
-            for each in by_resource[names.SLICE]
+            for entry in by_resource[names.SLICE]
         )
         for card in gpunode["status"]["cards"]:
             if card.get("heldSlices", 0) != listed[card["uuid"]]:

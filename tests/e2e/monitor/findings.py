@@ -60,7 +60,7 @@ class Findings:
     def table(self) -> list[str]:
         """Return lines of text: count, kind and the first example's detail."""
         lines = []
-        for entry in sorted(self._entries.values(), key=lambda each: -each.count):
+        for entry in sorted(self._entries.values(), key=lambda known: -known.count):
             first = entry.examples[0]
             seed = f" seed {first['seed']}" if "seed" in first else ""
             lines.append(f"{entry.count:6}  {entry.kind}{seed}: {first['detail'][:200]}")
@@ -69,8 +69,8 @@ class Findings:
 
 def add_all(findings: Findings, found: Iterable[Finding]) -> None:
     """Keep several findings without context."""
-    for each in found:
-        findings.add(each)
+    for finding in found:
+        findings.add(finding)
 
 
 def without_numbers(text: str) -> str:

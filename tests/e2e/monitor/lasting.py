@@ -22,7 +22,7 @@ def findings(
     for _ in range(looks - 1):
         if not found:
             break
-        before = {(each.kind, each.subject) for each in found}
+        before = {(finding.kind, finding.subject) for finding in found}
         sleep(PAUSE_S)
-        found = [each for each in look() if (each.kind, each.subject) in before]
+        found = [finding for finding in look() if (finding.kind, finding.subject) in before]
     return found

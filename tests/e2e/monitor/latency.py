@@ -73,11 +73,11 @@ def table(answers: Iterable[Answer]) -> list[str]:
     for answer in answers:
         by_name.setdefault(answer.what, []).append(answer)
     lines = [f"{'socket':20} {'asked':>7} {'failed':>7} {'p50 ms':>8} {'p99 ms':>8} {'max ms':>9} {'slow':>6}"]
-    for name, each in sorted(by_name.items()):
-        times = sorted(answer.ms for answer in each)
-        failed, slow = sum(a.has_failed for a in each), sum(a.is_slow for a in each)
+    for name, samples in sorted(by_name.items()):
+        times = sorted(answer.ms for answer in samples)
+        failed, slow = sum(a.has_failed for a in samples), sum(a.is_slow for a in samples)
         lines.append(
-            f"{name:20} {len(each):7} {failed:7} {_quantile(times, 0.5):8.1f} {_quantile(times, 0.99):8.1f} "
+            f"{name:20} {len(samples):7} {failed:7} {_quantile(times, 0.5):8.1f} {_quantile(times, 0.99):8.1f} "
             f"{times[-1]:9.1f} {slow:6}"
         )
     return lines

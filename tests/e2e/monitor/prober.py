@@ -93,7 +93,7 @@ def repeat(question: Question) -> None:
 
 def main() -> None:
     """Start a thread for each question; the arguments are the names of the nodes."""
-    threads = [threading.Thread(target=repeat, args=(each,)) for each in questions(sys.argv[1:])]
+    threads = [threading.Thread(target=repeat, args=(question,)) for question in questions(sys.argv[1:])]
     for thread in threads:
         thread.start()
 

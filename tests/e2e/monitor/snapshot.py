@@ -94,7 +94,7 @@ def _running(containerd: Path) -> Iterator[RunningContainer]:
 
 def _container(spec: Document, bundle: Path) -> RunningContainer:
     told = spec["annotations"]
-    mounts = tuple((each["destination"], each["source"]) for each in spec.get("mounts", []))
+    mounts = tuple((mount["destination"], mount["source"]) for mount in spec.get("mounts", []))
     listing = bundle / "simgpu-visible"
     cards = tuple(listing.read_text().split()) if listing.exists() else ()
     return RunningContainer(
