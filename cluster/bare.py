@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cluster import accounts, api, binaries, controlplane, images, namespace, nodefiles, nodes, pki, wait
+from cluster import accounts, api, controlplane, images, namespace, nodefiles, nodes, pki, wait
+from cluster.programs import binaries
 from simgpu import state_directory
 
 DRIVER = binaries.REPOSITORY / "build" / "simgpu"

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from cluster import accounts, bare, kueue, pki, process, wait
+from cluster import accounts, bare, pki, process, wait
+from cluster.programs import kueue
 
 NAMESPACE: Final = "kueue-system"
 

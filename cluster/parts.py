@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import yaml
 
-from cluster import accounts, admin_service, api, bare, binaries, nodes, process, wait
+from cluster import accounts, admin_service, api, bare, nodes, process, wait
+from cluster.programs import binaries
 
 EXTENDER = "http://127.0.0.1:9870"
 ADMIN = f"{admin_service.ADDRESS}:{admin_service.PORT}"

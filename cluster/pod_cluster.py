@@ -9,7 +9,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cluster import bare, binaries, pinned, progress, wait
+from cluster import bare, progress, wait
+from cluster.programs import binaries, pinned
 from images import build, oci, scheduler
 
 BASE = binaries.REPOSITORY / "manifests" / "base"

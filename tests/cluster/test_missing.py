@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries, missing
+from cluster import missing
+from cluster.programs import binaries
 
 
 def test_a_checkout_below_a_nodes_own_folders_is_a_reason() -> None:

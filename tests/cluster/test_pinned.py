@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster import golang, missing, pinned
+from cluster import missing
+from cluster.programs import golang, pinned
 
 GO_MOD = "module x\n\nrequire (\n\tk8s.io/api v0.30.14 // indirect\n\tk8s.io/kubernetes v1.30.14 // indirect\n)\n"
 

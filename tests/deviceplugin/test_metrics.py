@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from cluster import prometheus
+from cluster.programs import prometheus
 from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
@@ -107,7 +107,7 @@ async def has_not(url: str, text: str) -> bool:
 
 async def test_prometheus_tool_has_nothing_to_say(idle_world: World, served: str) -> None:
     if not prometheus.PROGRAMS.is_built():
-        pytest.skip("promtool is not built: python -m cluster.prometheus")
+        pytest.skip("promtool is not built: python -m cluster.programs.prometheus")
     await idle_world.run("p", container("main", gpu_mem=512))
     await idle_world.until(lambda: has(served, "vgpu_container_memory_limit_bytes{"))
     text = await scraped(served)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import binaries, one_process, wait
+from cluster import one_process, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace
 

@@ -14,8 +14,9 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
-from cluster import accounts, api, binaries, parts, wait
+from cluster import accounts, api, parts, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.pod_namespace import PodNamespace, pod
 from vgpu.domain import names
 

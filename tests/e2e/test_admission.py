@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 import pytest
 import yaml
 
-from cluster import accounts, api, binaries, wait
+from cluster import accounts, api, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names
 

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cluster import binaries, nodes
+from cluster import nodes
+from cluster.programs import binaries
 from tests.e2e.nvidia_plugin import RESOURCE
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
 from tests.e2e.test_limits import assert_total_memory

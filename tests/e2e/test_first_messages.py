@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster import binaries
+from cluster.programs import binaries
 from tests.e2e.churn import stopped
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.e2e.test_node_files import at

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster import accounts, binaries, wait
+from cluster import accounts, wait
 from cluster.bare import BareCluster
 from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
+from cluster.programs import binaries
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from tests.e2e.test_admin import vgpu

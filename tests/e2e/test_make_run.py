@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster import binaries
+from cluster.programs import binaries
 from tests import certificates
 from tests.vgpu.simulator.process import Run, running
 

@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from cluster import api, missing, parts, process, prometheus, wait
+from cluster import api, missing, parts, process, wait
+from cluster.programs import prometheus
 from simgpu import usage
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from tests.e2e.test_node_files import at

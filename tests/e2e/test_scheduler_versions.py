@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster import binaries, schedulers
 from cluster.cluster import GpuCluster
 from cluster.parts import SCHEDULER_PORT, ClusterPart
+from cluster.programs import binaries, schedulers
 from tests.e2e.pod_namespace import PodNamespace, pod
 
 pytestmark = pytest.mark.e2e
@@ -27,7 +27,7 @@ def program(request: pytest.FixtureRequest) -> Path:
     else:
         built = schedulers.programs(version)
         if not built.is_built():
-            pytest.skip(f"kube-scheduler {version} is not built: python -m cluster.schedulers")
+            pytest.skip(f"kube-scheduler {version} is not built: python -m cluster.programs.schedulers")
         found = built.folder / "kube-scheduler"
     said = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
     assert said.startswith(f"Kubernetes v{version}.")

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from cluster import binaries, nodes
+from cluster import nodes
+from cluster.programs import binaries
 from tests.e2e.monitor.part_processes import root
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names

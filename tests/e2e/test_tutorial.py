@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import accounts, binaries, images, wait
+from cluster import accounts, images, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.pod_namespace import held_slices
 
 pytestmark = pytest.mark.e2e

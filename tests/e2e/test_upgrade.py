@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
-from cluster import binaries
 from cluster.pod_cluster import PodCluster
+from cluster.programs import binaries
 from images import oci
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace, container, pod

@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from cluster import binaries, missing, progress
+from cluster import missing, progress
+from cluster.programs import binaries
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.faults import FAULTS, Fault
 from tests.e2e.chaos.run import Run

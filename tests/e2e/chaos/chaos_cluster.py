@@ -5,8 +5,9 @@ import subprocess
 import sys
 from typing import Final
 
-from cluster import accounts, binaries, nodes, process
+from cluster import accounts, nodes, process
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.chaos import proxy
 from tests.e2e.chaos.routes import Route
 

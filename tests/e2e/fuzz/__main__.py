@@ -6,8 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-from cluster import binaries, missing, progress
+from cluster import missing, progress
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 from tests.e2e.fuzz import rounds
 from tests.e2e.monitor.latency import Prober
 

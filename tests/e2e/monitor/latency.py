@@ -5,8 +5,9 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Self
 
-from cluster import binaries, process, wait
+from cluster import process, wait
 from cluster.cluster import GpuCluster
+from cluster.programs import binaries
 
 SLOW_S: Final = wait.allowed(1.0)
 

@@ -1,6 +1,6 @@
-"""Kueue's manager, built from the Go module proxy at the version that cluster/kueue/go.mod pins, and its manifests.
+"""Kueue's manifests, and its manager, built from the Go module proxy at the version that kueue/go.mod pins here.
 
-`python -m cluster.kueue` builds them ahead of time: five minutes on two cores, once.
+`python -m cluster.programs.kueue` builds them ahead of time: five minutes on two cores, once.
 """
 
 import contextlib
@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cluster import golang, missing, pinned, progress
+from cluster import missing, progress
+from cluster.programs import golang, pinned
 
 PROGRAM = "kueue"
 MANIFESTS = "config"  # Kueue's kustomizations

@@ -1,11 +1,12 @@
-"""kube-schedulers of other minor versions than the cluster's, each pinned by a go.mod in cluster/schedulers/.
+"""kube-schedulers of other minor versions than the cluster's, each pinned by a go.mod in cluster/programs/schedulers/.
 
-`python -m cluster.schedulers` builds them ahead of time: three minutes each on two cores.
+`python -m cluster.programs.schedulers` builds them ahead of time: three minutes each on two cores.
 """
 
 from pathlib import Path
 
-from cluster import pinned, progress
+from cluster import progress
+from cluster.programs import pinned
 
 _PACKAGE = "k8s.io/kubernetes/cmd/kube-scheduler"
 _FOLDER = Path(__file__).parent / "schedulers"

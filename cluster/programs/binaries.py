@@ -1,17 +1,18 @@
-"""Kubernetes' own programs, built from the Go module proxy at the version cluster/kube/go.mod pins.
+"""Kubernetes' own programs, built from the Go module proxy at the version cluster/programs/kube/go.mod pins.
 
-`KUBEBUILDER_ASSETS` is used instead where it holds all of them. `python -m cluster.binaries` builds them ahead of time:
-five minutes on two cores.
+`KUBEBUILDER_ASSETS` is used instead where it holds all of them. `python -m cluster.programs.binaries` builds them ahead
+of time: five minutes on two cores.
 """
 
 import os
 import sys
 from pathlib import Path
 
-from cluster import missing, pinned, progress
+from cluster import missing, progress
+from cluster.programs import pinned
 
 PROGRAMS = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubelet", "kubectl")
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 
 _MODULE = Path(__file__).parent / "kube"
 

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster import golang, missing, one_process, progress
+from cluster import missing, one_process, progress
+from cluster.programs import golang
 
 ATTEMPTS = 3  # at a build: a module proxy may be out of reach for a moment
 PAUSE_S = 10.0

@@ -1,11 +1,12 @@
-"""Prometheus and promtool, built from the Go module proxy at the version that cluster/prometheus/go.mod pins.
+"""Prometheus and promtool, built from the Go module proxy at the version that cluster/programs/prometheus/go.mod pins.
 
-`python -m cluster.prometheus` builds them ahead of time: six minutes on two cores, once.
+`python -m cluster.programs.prometheus` builds them ahead of time: six minutes on two cores, once.
 """
 
 from pathlib import Path
 
-from cluster import pinned, progress
+from cluster import progress
+from cluster.programs import pinned
 
 PROGRAMS = pinned.Programs(
     "Prometheus",
