@@ -40,8 +40,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _HERE in item.path.parents and item.get_closest_marker("e2e"):
             own = item.get_closest_marker("timeout") or pytest.mark.timeout(_TIMEOUT_S)
             item.add_marker(pytest.mark.timeout(wait.allowed(own.args[0]), **own.kwargs), append=False)
-    places = {_HERE / f"{name}.py": place for place, name in enumerate(_BEGUN_FIRST)}
-    items.sort(key=lambda item: places.get(item.path, len(places)))
+    places = {name: place for place, name in enumerate(_BEGUN_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 @pytest.fixture(scope="session")

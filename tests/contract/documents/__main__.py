@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tests.contract.documents import pages
 
 # Pages whose code blocks of the shell are run as they are written.
-RUN_BY = {"docs/tutorial.md": "tests/e2e/test_tutorial.py"}
+RUN_BY = {"docs/tutorial.md": "tests/e2e/install/test_tutorial.py"}
 
 
 def rows() -> Iterator[tuple[str, str, str]]:

@@ -1,6 +1,6 @@
 """Whether a documented manifest, or a part of one, is one that the webhook admits and that names only what exists.
 
-tests/e2e/test_documents.py lets a real API server judge the complete ones.
+tests/e2e/install/test_documents.py lets a real API server judge the complete ones.
 """
 
 from collections.abc import Iterator

@@ -11,8 +11,8 @@ import pytest
 from cluster import wait
 from cluster.cluster import GpuCluster
 from extender.watch.watches import ABSENT_S
+from tests.e2e.placement.test_gangs import DEADLINE_S, STARTED_S, Bound, all_cards, member, says
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_gangs import DEADLINE_S, STARTED_S, Bound, all_cards, member, says
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

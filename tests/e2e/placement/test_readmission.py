@@ -3,9 +3,9 @@
 import pytest
 
 from cluster import accounts
+from tests.e2e.control_plane.test_admin import vgpu
+from tests.e2e.control_plane.test_admission import without_webhook
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_admin import vgpu
-from tests.e2e.test_admission import without_webhook
 
 pytestmark = pytest.mark.e2e
 

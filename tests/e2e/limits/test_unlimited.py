@@ -10,8 +10,8 @@ import pytest
 
 from cluster import nodes, wait
 from simgpu import usage
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
-from tests.e2e.test_node_files import at
 from vgpu.domain import names
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit, Limits

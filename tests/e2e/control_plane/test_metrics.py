@@ -14,8 +14,8 @@ import pytest
 from cluster import api, missing, parts, process, wait
 from cluster.programs import prometheus
 from simgpu import usage
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_node_files import at
 from vgpu.domain.quantity import MIB
 
 pytestmark = pytest.mark.e2e

@@ -6,8 +6,8 @@ import pytest
 
 from cluster import bare, nodes, wait
 from simgpu import usage
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
-from tests.e2e.test_node_files import at
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

@@ -12,9 +12,9 @@ import pytest
 
 from cluster import process, wait
 from simgpu import build
-from tests.e2e import test_uninvited, test_unlimited
+from tests.e2e.limits import test_uninvited, test_unlimited
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
-from tests.e2e.test_node_files import at
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e
@@ -24,7 +24,7 @@ BEYOND = 2 * MIB_OF_LIMIT
 OUT_OF_MEMORY = 2
 WITHIN_S = 10
 INSIDE = "/programs"
-LOADER = Path(__file__).parents[1] / "limiter" / "loader.c"
+LOADER = Path(__file__).parents[2] / "limiter" / "loader.c"
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 
 from cluster import nodes
 from tests.e2e.churn import has_event, small
+from tests.e2e.limits.test_limits import assert_total_memory
 from tests.e2e.pod_namespace import PodNamespace, pod
-from tests.e2e.test_limits import assert_total_memory
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

@@ -13,10 +13,10 @@ import pytest
 from cluster.pod_cluster import PodCluster
 from cluster.programs import binaries
 from images import oci
+from tests.e2e.install.test_images import PARTS, save_logs
+from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from tests.e2e.made_cluster import make
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_images import PARTS, save_logs
-from tests.e2e.test_limits import OUT_OF_MEMORY, assert_total_memory, results
 from vgpu.domain import names
 
 pytestmark = [pytest.mark.e2e, pytest.mark.images, pytest.mark.timeout(900, func_only=True)]

@@ -8,11 +8,11 @@ import pytest
 
 from cluster import nodes
 from cluster.programs import binaries
+from tests.e2e.limits.test_limits import assert_total_memory
+from tests.e2e.limits.test_uninvited import HOLD, until_reported, until_used
+from tests.e2e.node.test_node_files import at
 from tests.e2e.nvidia_plugin import RESOURCE
 from tests.e2e.pod_namespace import FOREVER, Document, PodNamespace, container, pod
-from tests.e2e.test_limits import assert_total_memory
-from tests.e2e.test_node_files import at
-from tests.e2e.test_uninvited import HOLD, until_reported, until_used
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

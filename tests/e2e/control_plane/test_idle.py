@@ -10,10 +10,10 @@ import pytest
 
 from cluster import api, wait
 from cluster.cluster import GpuCluster
+from tests.e2e.control_plane.test_admin import vgpu
+from tests.e2e.control_plane.test_rights import client_of
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, is_running, pod
-from tests.e2e.test_admin import vgpu
-from tests.e2e.test_node_files import at
-from tests.e2e.test_rights import client_of
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

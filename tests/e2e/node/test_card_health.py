@@ -7,8 +7,8 @@ import pytest
 
 from cluster import nodes
 from simgpu import state_directory
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_node_files import at
 from vgpu.domain import names
 
 pytestmark = pytest.mark.e2e

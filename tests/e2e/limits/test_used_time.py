@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.control_plane.test_admin import vgpu
+from tests.e2e.node.test_node_files import at
 from tests.e2e.pod_namespace import PodNamespace, container, pod
-from tests.e2e.test_admin import vgpu
-from tests.e2e.test_node_files import at
 
 pytestmark = pytest.mark.e2e
 
