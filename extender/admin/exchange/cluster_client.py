@@ -29,7 +29,9 @@ class ClusterClient:
     The extender starts the process again when it sees the end of the socket.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frame_s: float = FRAME_S) -> None:
+        """`frame_s` is the longest wait for the next frame, in seconds."""
+        self._frame_s = frame_s
         self._reader = reader
         self._writer = writer
         self._lock = asyncio.Lock()
@@ -103,7 +105,7 @@ class ClusterClient:
         await self._writer.drain()
 
     async def _next(self) -> Any:
-        async with asyncio.timeout(FRAME_S):
+        async with asyncio.timeout(self._frame_s):
             frame = await self._received.get()
         if isinstance(frame, Failed):
             raise SnapshotNotReady(frame.detail)

@@ -34,7 +34,10 @@ log = logging.getLogger(__name__)
 class PlacementProcess:
     """Asks the process; starts it at the first question. Every method runs on the admin's event loop."""
 
-    def __init__(self, limit_s: float = LIMIT_S) -> None:
+    def __init__(self, limit_s: float = LIMIT_S, *, grace_s: float = GRACE_S, start_s: float = START_S) -> None:
+        """A question ends after `limit_s`, the process `grace_s` later; it is ready `start_s` after its start."""
+        self._grace_s = grace_s
+        self._start_s = start_s
         self._limit_s = limit_s
         self._lock = asyncio.Lock()
         self._waiting = Counter[str]()
@@ -70,9 +73,9 @@ class PlacementProcess:
 
     async def _answer(self, snapshot: ClusterSnapshot, question: Question) -> WorkerAnswer:
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(self._start_s):
                 process = await self._started()
-            async with asyncio.timeout(self._limit_s + GRACE_S):
+            async with asyncio.timeout(self._limit_s + self._grace_s):
                 await self._update(process, snapshot)
                 return await self._exchange(process, question)
         except TimeoutError:

@@ -59,9 +59,13 @@ class RecorderState:
 
 
 class SpillRecorder:
-    """Appends records to `spill`. `now_ms` is the wall clock; `replica` names this process in a `Gap`."""
+    """Appends records to `spill`, of which `max_queued` wait at most.
 
-    def __init__(self, spill: Spill, replica: str, now_ms: Callable[[], int]) -> None:
+    `now_ms` is the wall clock; `replica` names this process in a `Gap`.
+    """
+
+    def __init__(self, spill: Spill, replica: str, now_ms: Callable[[], int], *, max_queued: int = MAX_QUEUED) -> None:
+        self._max_queued = max_queued
         self._spill = spill
         self._replica = replica
         self._now_ms = now_ms
@@ -77,7 +81,7 @@ class SpillRecorder:
 
     def record(self, record: Record) -> None:
         """Take a record; drop it where too many wait."""
-        if self._queue.qsize() >= MAX_QUEUED:
+        if self._queue.qsize() >= self._max_queued:
             self._drop()
         else:
             self._queue.put(record)

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.admin.exchange import cluster_client as links
 from extender.admin.exchange import snapshot_pieces, snapshots
-from extender.admin.exchange.cluster_client import ClusterClient
+from extender.admin.exchange.cluster_client import FRAME_S, ClusterClient
 from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.snapshot_pieces import Mirror
 from extender.admin.exchange.snapshots import ClusterSnapshot, SnapshotNotReady, Snapshots
@@ -33,14 +32,18 @@ from vgpu.placement.snapshot import NodeView
 
 @asynccontextmanager
 async def linked(
-    source: Any, acted: Any = lambda _: None, clock: Any = time.monotonic, sleep: Any = asyncio.sleep
+    source: Any,
+    acted: Any = lambda _: None,
+    clock: Any = time.monotonic,
+    sleep: Any = asyncio.sleep,
+    frame_s: float = FRAME_S,
 ) -> AsyncIterator[ClusterClient]:
     """A client of a source in this process."""
     ours, theirs = socket.socketpair()
     answering = await asyncio.open_connection(sock=ours)
     reader, writer = await asyncio.open_connection(sock=theirs)
     serving = asyncio.create_task(ClusterServer(source, clock, acted, sleep).serve(*answering))
-    client = ClusterClient(reader, writer)
+    client = ClusterClient(reader, writer, frame_s)
     receiving = asyncio.create_task(client.run())
     try:
         yield client
@@ -122,9 +125,8 @@ async def test_a_client_that_goes_takes_no_answer_of_another_one() -> None:
         assert (await client.take()).number == 2
 
 
-async def test_without_an_answer_in_time_the_link_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "FRAME_S", 0.05)
-    async with linked(Slow()) as client:
+async def test_without_an_answer_in_time_the_socket_is_closed() -> None:
+    async with linked(Slow(), frame_s=0.05) as client:
         for _ in range(2):
             with pytest.raises(AdminProblem, match="does not answer"):
                 await client.take()

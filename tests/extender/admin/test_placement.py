@@ -8,8 +8,7 @@ import pytest
 
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
-from extender.admin.worker import placement_process
-from extender.admin.worker.placement_process import PlacementProcess
+from extender.admin.worker.placement_process import START_S, PlacementProcess
 from extender.admin.worker.questions import Reasons
 from tests import strategies
 from tests.extender.admin.conftest import Admin
@@ -208,12 +207,9 @@ def with_metadata(**fields: str) -> dict[str, Any]:
     return pod
 
 
-async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(placement_process, "GRACE_S", 0.0)
+async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answered() -> None:
     question = Reasons([], DefaultPolicies())
-    slow = PlacementProcess(limit_s=0.0)
+    slow = PlacementProcess(limit_s=0.0, grace_s=0.0)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
         await slow.ask(ClusterSnapshot(1), question, "me")
     slow._limit_s = 20
@@ -221,14 +217,11 @@ async def test_a_question_that_takes_too_long_is_ended_and_the_next_one_is_answe
     await slow.close()
 
 
-async def test_a_process_that_does_not_start_in_time_is_ended_and_started_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    process = PlacementProcess()
-    monkeypatch.setattr(placement_process, "START_S", 0.001)
+async def test_a_process_that_does_not_start_in_time_is_ended_and_started_again() -> None:
+    process = PlacementProcess(start_s=0.001)
     with pytest.raises(AdminProblem, match="the time for the answer is over"):
         await process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me")
-    monkeypatch.undo()
+    process._start_s = START_S
     assert await process.ask(ClusterSnapshot(1), Reasons([], DefaultPolicies()), "me") == b"[]"
     await process.close()
 

@@ -11,7 +11,7 @@ from extender.history import drain_state, folder
 from extender.history.drain import Drain
 from extender.history.lag import lag
 from extender.history.recording.events import End, Event, Listed, Record, Watched
-from extender.history.recording.recorder import SpillRecorder
+from extender.history.recording.recorder import MAX_QUEUED, SpillRecorder
 from extender.history.recording.spill import Spill
 from extender.history.recording.spill_reader import SpillReader
 from extender.history.reporting.prices import Prices
@@ -37,10 +37,10 @@ class Pipeline:
         self.restart_recorder()
         self.drain = self.new_drain(engine)
 
-    def restart_recorder(self) -> None:
+    def restart_recorder(self, max_queued: int = MAX_QUEUED) -> None:
         """Record from now on as another process: a recorder that has stopped has closed its spill."""
         self.spill = Spill(folder.spill(self.home), max_bytes=self._max_bytes, segment_bytes=4096)
-        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now)
+        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now, max_queued=max_queued)
 
     def new_drain(self, engine: Engine) -> Drain:
         reader = SpillReader(folder.spill(self.home))
@@ -145,8 +145,8 @@ def test_a_spill_without_room_drops_and_says_how_many(engine: Engine, tmp_path: 
     assert "is the database reachable" in pipeline.recorder.state().error
 
 
-def test_too_many_records_leave_a_gap(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("extender.history.recording.recorder.MAX_QUEUED", 3)
+def test_too_many_records_leave_a_gap(pipeline: Pipeline) -> None:
+    pipeline.restart_recorder(max_queued=3)
     for number in range(5):
         pipeline.recorder.record(make.decision(number))
     assert pipeline.recorder.state().dropped == 2
