@@ -14,7 +14,7 @@ from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.kubelet.messages import Listing
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.node.containers.allocations import Allocations
-from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.node_api import SinglePodReader
 from vgpu.node.containers.pods import NodePods, PodKey
 
 DEADLINE_S: Final = 5.0
@@ -35,7 +35,7 @@ class CandidateSearch:
         self,
         pods: NodePods,
         allocations: Allocations,
-        reader: PodReader,
+        reader: SinglePodReader,
         list_pods: List,
         deadline_s: float = DEADLINE_S,
     ) -> None:

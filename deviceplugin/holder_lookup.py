@@ -16,7 +16,7 @@ from deviceplugin.pod_resources import PodResources
 from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.errors import KubeletError, KubernetesError
 from vgpu.node.containers.allocations import Allocations, Holder
-from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.node_api import SinglePodReader
 from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
 
@@ -46,7 +46,7 @@ class HolderLookup:
     """Asks the kubelet, the watch and the API server."""
 
     def __init__(
-        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources
+        self, pods: NodePods, allocations: Allocations, reader: SinglePodReader, pod_resources: PodResources
     ) -> None:
         self._pods = pods
         self._allocations = allocations

@@ -13,7 +13,7 @@ from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.pod_resources import PodResources
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocations
-from vgpu.node.containers.node_api import PodReader
+from vgpu.node.containers.node_api import SinglePodReader
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
 
@@ -32,7 +32,12 @@ class PreferredAllocation:
     """Answers the kubelet, which admits one container at a time."""
 
     def __init__(
-        self, pods: NodePods, allocations: Allocations, reader: PodReader, pod_resources: PodResources, search_s: float
+        self,
+        pods: NodePods,
+        allocations: Allocations,
+        reader: SinglePodReader,
+        pod_resources: PodResources,
+        search_s: float,
     ) -> None:
         """`search_s` is how long a search for the container may take."""
         self._pods = pods

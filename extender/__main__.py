@@ -34,7 +34,7 @@ async def _serve(settings: ExtenderSettings) -> None:
             admin_child = await AdminChild.start(settings.log_level)
     with extras.needed("cluster", by="extender"):
         from extender import serving  # noqa: PLC0415 - after the start of the admin's process
-    machine = serving.Machine(
+    machine = serving.EntryInputs(
         Clocks(time.monotonic, _now), time.perf_counter, random.random, lambda: str(uuid.uuid4()), os.environ
     )
     await serving.serve(settings, machine, admin_child)

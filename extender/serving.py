@@ -38,7 +38,7 @@ log = logging.getLogger("extender")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class EntryInputs:
     """What only the entry point reads: clocks, randomness and the environment.
 
     Attributes:
@@ -56,7 +56,7 @@ class Machine:
     environment: Mapping[str, str]
 
 
-async def serve(settings: ExtenderSettings, machine: Machine, admin_child: AdminChild | None) -> None:
+async def serve(settings: ExtenderSettings, machine: EntryInputs, admin_child: AdminChild | None) -> None:
     """Serve until cancelled; then wait for the outcomes of all Bindings and release the Lease.
 
     `admin_child` is the admin's process where it was started already.
@@ -71,7 +71,7 @@ async def serve(settings: ExtenderSettings, machine: Machine, admin_child: Admin
 
 async def _serve(
     settings: ExtenderSettings,
-    machine: Machine,
+    machine: EntryInputs,
     recorder: HistoryRecorder,
     replica: str,
     admin_child: AdminChild | None,
@@ -104,7 +104,7 @@ async def _serve(
         raise failure
 
 
-def _drain(settings: ExtenderSettings, machine: Machine) -> tuple[Run, ...]:
+def _drain(settings: ExtenderSettings, machine: EntryInputs) -> tuple[Run, ...]:
     if settings.history_dir is None:
         return ()
     return (DrainProcess({**machine.environment, **settings.drain_environment}, machine.clocks).run,)
@@ -159,7 +159,7 @@ def _admin_process(
     seen: Observers,
     leadership: Leadership,
     recorder: HistoryRecorder,
-    machine: Machine,
+    machine: EntryInputs,
     admin_child: AdminChild | None,
 ) -> AdminProcess | None:
     agent = f"vgpu-admin/{vgpu.__version__}"

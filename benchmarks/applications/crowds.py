@@ -65,7 +65,7 @@ class CrowdRound:
 def small(count: int, kind: str, asked: Asked) -> tuple[CrowdMember, ...]:
     """Return small models; those of the kind `open` have seeds of their own."""
     kinds = [f"{kind} {number}" if kind == "open" else kind for number in range(count)]
-    return tuple(CrowdMember("small_model", each, asked) for each in kinds)
+    return tuple(CrowdMember("small_model", kind, asked) for kind in kinds)
 
 
 def burst(cores: int) -> Asked:

@@ -121,7 +121,7 @@ def _row(value: Any, where: str) -> ResultRow:
 
 
 def _build(kind: type[Any], values: Mapping[str, Any], where: str) -> Any:
-    known = {each.name for each in fields(kind)}
+    known = {entry.name for entry in fields(kind)}
     if unknown := values.keys() - known:
         raise ResultError(f"{where}: unknown field {min(unknown)!r}")
     checked = {name: _checked(name, value, where) for name, value in values.items()}
@@ -183,15 +183,15 @@ def _object(value: Any, where: str) -> Mapping[str, Any]:
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
-    return tuple(_text(each, where) for each in _list(value, where))
+    return tuple(_text(item, where) for item in _list(value, where))
 
 
 def _numbers(value: Any, where: str) -> tuple[float, ...]:
-    return tuple(_number(each, where) for each in _list(value, where))
+    return tuple(_number(item, where) for item in _list(value, where))
 
 
 def _text_by_text(value: Any, where: str) -> dict[str, str]:
-    return {_text(name, where): _text(each, f"{where}.{name}") for name, each in _object(value, where).items()}
+    return {_text(name, where): _text(text, f"{where}.{name}") for name, text in _object(value, where).items()}
 
 
 def _as_is(value: Any, _where: str) -> Any:

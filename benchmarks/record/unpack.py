@@ -50,7 +50,7 @@ def steps(session: Path) -> Iterator[tuple[str, Any]]:
         if "version" in document:  # one result
             return iter([(session.stem, document)])
         outcomes = document["steps"]
-        found = [(str(each["name"]), each["figures"]) for each in outcomes]
+        found = [(str(outcome["name"]), outcome["figures"]) for outcome in outcomes]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SystemExit(
             f"{session}: neither a session.json of benchmarks.gpu_session nor a result: {error!r}"

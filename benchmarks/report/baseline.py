@@ -21,10 +21,10 @@ def rows(document: Any) -> list[ResultRow]:
 
 
 def _leaks(document: Mapping[str, Any]) -> Iterator[ResultRow]:
-    for each in document.get("leaks", []):
-        yield _faulty(result.slug("leaks", each["name"]), each["faults"])
+    for leak in document.get("leaks", []):
+        yield _faulty(result.slug("leaks", leak["name"]), leak["faults"])
     if "leaks" in document:
-        yield _faulty("leaks", [each["name"] for each in document["leaks"] if each["faults"]])
+        yield _faulty("leaks", [leak["name"] for leak in document["leaks"] if leak["faults"]])
 
 
 def _faulty(row_id: str, faults: list[str]) -> ResultRow:
@@ -33,13 +33,13 @@ def _faulty(row_id: str, faults: list[str]) -> ResultRow:
 
 def _costs(document: Mapping[str, Any]) -> Iterator[ResultRow]:
     for part in ("costs", "twins", "crowds"):
-        for each in document.get(part, []):
-            yield Cost(**each).as_row(part)
+        for figure in document.get(part, []):
+            yield Cost(**figure).as_row(part)
 
 
-def _compute(each: Mapping[str, Any]) -> ResultRow:
-    if "figure" not in each:  # the scenario failed
-        return ResultRow(id=result.slug(each["part"], each["name"]), value=None, unit="", fault=each["fault"])
-    value = statistics.median(each["rounds"])
-    row_id = result.slug(each["part"], each["name"], each["figure"])
-    return ResultRow(id=row_id, value=value, unit="", native=each["native"], fault=each["fault"])
+def _compute(figure: Mapping[str, Any]) -> ResultRow:
+    if "figure" not in figure:  # the scenario failed
+        return ResultRow(id=result.slug(figure["part"], figure["name"]), value=None, unit="", fault=figure["fault"])
+    value = statistics.median(figure["rounds"])
+    row_id = result.slug(figure["part"], figure["name"], figure["figure"])
+    return ResultRow(id=row_id, value=value, unit="", native=figure["native"], fault=figure["fault"])

@@ -29,7 +29,7 @@ def main() -> int:
 
 def compare(sessions: Sequence[Path]) -> int:
     """Print the table of all sessions together; return 1 when a figure has a fault that its baseline does not have."""
-    figures = [each for path in sessions for each in _steps(path)]
+    figures = [step for path in sessions for step in _steps(path)]
     before, now = (_side(figures, is_baseline=is_baseline) for is_baseline in (True, False))
     print("\n".join(table(before, now)))
     for name, document in figures:
@@ -62,9 +62,9 @@ def _side(figures: Sequence[tuple[str, Any]], *, is_baseline: bool) -> Rows:
 
 
 def _steps(session: Path) -> Iterator[tuple[str, Any]]:
-    for each in json.loads(session.read_text())["steps"]:
-        if each["figures"]:
-            yield each["name"], each["figures"]
+    for step in json.loads(session.read_text())["steps"]:
+        if step["figures"]:
+            yield step["name"], step["figures"]
 
 
 def _line(row_id: str, before: ResultRow | None, now: ResultRow | None) -> str:

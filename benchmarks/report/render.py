@@ -41,11 +41,11 @@ def newest(results: Iterable[Result], today: Mapping[str, str]) -> Figures:
 def render(table: ReportTable, figures: Figures) -> str:
     """Return the table and the notes below it."""
     found = [[figures[row_id] for row_id in line.ids if row_id in figures] for line in table.lines]
-    origins = list(dict.fromkeys(figure.origin for each in found for figure in each))
+    origins = list(dict.fromkeys(figure.origin for figures in found for figure in figures))
     heads = [table.head, *table.columns, *(["run"] if len(origins) > 1 else [])]
     lines = [_joined(heads), "|---" * len(heads) + "|"]
     lines += [_joined(_cells(line, table, figures, origins)) for line in table.lines]
-    changed = sorted({folder for each in found for figure in each for folder in figure.changed})
+    changed = sorted({folder for figures in found for figure in figures for folder in figure.changed})
     return "\n".join([*lines, "", *_notes(origins, changed)]).rstrip()
 
 
@@ -72,7 +72,9 @@ def _cells(line: Line, table: ReportTable, figures: Figures, origins: Sequence[s
     if not known:
         cells = [NOT_MEASURED, *[""] * (len(columns) - 1)]
     else:
-        cells = [_together([cell(each.row) if each else NOT_MEASURED for each in found]) for cell in columns.values()]
+        cells = [
+            _together([cell(figure.row) if figure else NOT_MEASURED for figure in found]) for cell in columns.values()
+        ]
     runs = sorted({origins.index(figure.origin) + 1 for figure in known})
     return [label, *cells, *([", ".join(map(str, runs))] if len(origins) > 1 else [])]
 

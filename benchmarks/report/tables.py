@@ -199,7 +199,7 @@ TORCH_STEP: Final = ReportTable(
     DETAILS,
     "training step",
     _COST_COLUMNS,
-    _lines("torch-step", [each.name for each in torch_step.CASES]),
+    _lines("torch-step", [case.name for case in torch_step.CASES]),
 )
 
 COMPUTE: Final = ReportTable(
@@ -234,9 +234,9 @@ PROGRAMS: Final = ReportTable(
             for label, figures in _TOGETHER.items()
         ),
         *(
-            Line(f"{each.name}; {figure}", (slug(each.part, each.name, figure),))
-            for each in loads.scenarios(SECONDS)
-            for figure in each.goals
+            Line(f"{scenario.name}; {figure}", (slug(scenario.part, scenario.name, figure),))
+            for scenario in loads.scenarios(SECONDS)
+            for figure in scenario.goals
         ),
     ),
 )
@@ -281,7 +281,7 @@ HISTORY: Final = ReportTable(
     "a month, 1,000,000 events",
     {"SQLite, PostgreSQL": median(1), "unit": lambda row: row.unit},
     tuple(
-        Line(label, tuple(f"history.{each}.{figure}" for each in DATABASES))
+        Line(label, tuple(f"history.{database}.{figure}" for database in DATABASES))
         for label, figure in (
             ("usage by namespace", "month-by-namespace"),
             ("usage by a label", "month-by-label"),
@@ -334,7 +334,7 @@ HISTORY_FAULTS: Final = ReportTable(
             ("PostgreSQL, killed", "postgresql-killed"),
         )
         for line in (
-            Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{each}" for each in ("p50", "p99"))),
+            Line(f"{verb}: {label}", tuple(f"history-faults.{case}.{verb}.{cut}" for cut in ("p50", "p99"))),
             Line(f"{verb}: {label}, ratio of p99", (f"history-faults.{case}.{verb}.ratio",)),
         )
     ),
@@ -445,7 +445,7 @@ DIAGNOSIS: Final = ReportTable(
     DETAILS,
     "program",
     {"right": goal, "found": found},
-    tuple(Line(each.name or each.program, (f"{each.id}.code",)) for each in live_diagnosis.CASES),
+    tuple(Line(case.name or case.program, (f"{case.id}.code",)) for case in live_diagnosis.CASES),
 )
 
 CURES: Final = ReportTable(
@@ -453,7 +453,7 @@ CURES: Final = ReportTable(
     DETAILS,
     "program with its cure",
     {"times as fast": median(2), "said at most": native(1)},
-    tuple(Line(each.program, (f"{each.id}.cured",)) for each in live_diagnosis.CASES if each.has_cure),
+    tuple(Line(case.program, (f"{case.id}.cured",)) for case in live_diagnosis.CASES if case.has_cure),
 )
 
 
@@ -474,12 +474,15 @@ _KINDS: Final = ("flash", "flash checkpointing", "eager", "eager checkpointing")
 
 def _estimated() -> Iterator[tuple[str, list[str]]]:
     """Yield the cases of estimate_accuracy in groups: a label, and the cases' names, which stand in row ids."""
-    yield "MLP, 64 and 1024 samples", [f"MLP b{batch} {each}" for batch in (64, 1024) for each in _TRAINED]
-    yield "ResNet-50, 16 and 64 images", [f"ResNet-50 b{batch} {each}" for batch in (16, 64) for each in _TRAINED]
+    yield "MLP, 64 and 1024 samples", [f"MLP b{batch} {optimizer}" for batch in (64, 1024) for optimizer in _TRAINED]
+    yield (
+        "ResNet-50, 16 and 64 images",
+        [f"ResNet-50 b{batch} {optimizer}" for batch in (16, 64) for optimizer in _TRAINED],
+    )
     for size in ("124M", "355M"):
         runs = [f"GPT-2 {size} {dtype} b{batch}" for dtype in ("fp32", "bf16") for batch in (2, 8)]
         for kind in _KINDS:
-            yield f"GPT-2 {size}, {kind}", [f"{run} {kind} {each}" for run in runs for each in _TRAINED]
+            yield f"GPT-2 {size}, {kind}", [f"{run} {kind} {optimizer}" for run in runs for optimizer in _TRAINED]
         yield f"GPT-2 {size}, decoding", [f"{run} decoding" for run in runs]
 
 

@@ -26,7 +26,7 @@ def test_two_containers_add_up_on_the_simulated_gpu(world: World, tmp_path: Path
     subprocess.run(
         [*command, "--json", str(path)], env=world.environment() | {"PYTHONPATH": str(ROOT)}, cwd=ROOT, check=False
     )
-    rows = {each["id"].partition(".")[2]: each for each in json.loads(path.read_text())["rows"]}
+    rows = {row["id"].partition(".")[2]: row for row in json.loads(path.read_text())["rows"]}
     assert rows.keys() == {"30", "60", "others", "sum", "card-by-nvml"}
     for name in ("30", "60"):  # the simulated NVML may give the last sample of a process that has ended to no process
         assert rows[name]["value"] == pytest.approx(rows[name]["native"], rel=0.1)

@@ -15,7 +15,7 @@ async def test_every_row_has_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = argparse.Namespace(nodes=3, gpus=2, pods=6, names=3, calls=5)
     rows = await filter_latency.measure(asked, None)
     figures = ("filter, equal pods", "prioritize, equal pods", "watch event")
-    *verbs, event = [filter_latency.row_id(3, 3, each) for each in figures]
+    *verbs, event = [filter_latency.row_id(3, 3, figure) for figure in figures]
     assert {*verbs, event} <= {row.id for row in rows}
     assert all(row.value is not None and row.value > 0 for row in rows if row.id != event)
     lines = filter_latency.table(asked, rows, rows).splitlines()

@@ -84,16 +84,16 @@ def test_each_step_has_its_own_figures_or_none(run: Callable[..., list[StepOutco
     found = run(step("writes", writes, has_figures=True), step("writes none", "", has_figures=True))
     assert [result.figures for result in found] == [{"share": 30}, None]
     kept = json.loads((tmp_path / "out" / "session.json").read_text())["steps"]
-    assert [each["figures"] for each in kept] == [{"share": 30}, None]
+    assert [outcome["figures"] for outcome in kept] == [{"share": 30}, None]
 
 
 def test_lists_have_unique_names_and_run_steps_on_demand_only_when_named() -> None:
     for steps in LISTS.values():
-        by_name = {each.name: each for each in steps}
+        by_name = {step.name: step for step in steps}
         assert len(by_name) == len(steps)
-        assert not any(each.on_demand for each in choose(by_name, [], quick=False))
-    memory = {each.name: each for each in LISTS["memory"]}
-    assert [each.name for each in choose(memory, ["spill"], quick=False)] == ["spill"]
+        assert not any(step.on_demand for step in choose(by_name, [], quick=False))
+    memory = {step.name: step for step in LISTS["memory"]}
+    assert [step.name for step in choose(memory, ["spill"], quick=False)] == ["spill"]
 
 
 def test_steps_of_the_memory_list_run_on_the_simulated_driver(make_world: Callable[..., World], tmp_path: Path) -> None:
@@ -114,6 +114,6 @@ def test_steps_of_the_memory_list_run_on_the_simulated_driver(make_world: Callab
     env = {**world.environment(), "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     results = json.loads((tmp_path / "o" / "session.json").read_text())["steps"]
-    assert [each["name"] for each in results] == list(names)
-    assert all(result.of_document(each["figures"]).rows for each in results)
-    assert {each["verdict"] for each in results} <= {"good", "WRONG"}  # a goal for times may be missed here
+    assert [outcome["name"] for outcome in results] == list(names)
+    assert all(result.of_document(outcome["figures"]).rows for outcome in results)
+    assert {outcome["verdict"] for outcome in results} <= {"good", "WRONG"}  # a goal for times may be missed here

@@ -51,7 +51,7 @@ def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.Capt
     def fails(_: object) -> dict[str, float]:
         raise RuntimeError("cuInit: 100")
 
-    scenarios = [Scenario("same", name, {}, each) for name, each in (("one", skips), ("other", fails))]
+    scenarios = [Scenario("same", name, {}, measure) for name, measure in (("one", skips), ("other", fails))]
     assert list(scenario.table(scenarios, 1)) == [Failure("same", "other", "cuInit: 100")]
     assert "skipped: needs two cards" in capsys.readouterr().out
 
@@ -59,9 +59,9 @@ def test_a_skipped_or_failed_scenario_does_not_end_the_table(capsys: pytest.Capt
 def test_the_plot_has_a_point_at_the_shares_asked_and_got() -> None:
     text = plot.picture([row(near(50, 1), 40, 50, 60), row(at_most(1), 5)], "a card & more")
     drawn = ET.fromstring(text)
-    circles = [each for each in drawn.iter() if each.tag.endswith("circle") and len(each)]
+    circles = [element for element in drawn.iter() if element.tag.endswith("circle") and len(element)]
     middle = str(plot.EDGE + plot.SIDE / 2)
-    assert [(each.get("cx"), each.get("cy")) for each in circles] == [(middle, middle)]
+    assert [(circle.get("cx"), circle.get("cy")) for circle in circles] == [(middle, middle)]
 
 
 STAYS = [*range(0, 100_000, 2 * SHORT_US), *range(103_000, 160_000, SHORT_US), *range(160_000, 300_000, 2 * SHORT_US)]

@@ -24,7 +24,7 @@ MIX = Mix(fractional=0.6, several=0.3, choosy=0.2)
 
 def on_node(fleet: FleetArrays, node: int) -> NodeRoom:
     columns = zip(fleet.free[node], fleet.total[node], fleet.cores[node], fleet.model[node], strict=True)
-    return NodeRoom(int(fleet.cpu[node]), int(fleet.memory[node]), [CardRoom(*map(int, each)) for each in columns])
+    return NodeRoom(int(fleet.cpu[node]), int(fleet.memory[node]), [CardRoom(*map(int, column)) for column in columns])
 
 
 def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None:
@@ -57,8 +57,8 @@ def test_fgds_arrays_are_f_of_the_paper() -> None:
     state = policy._state(fleet.room())
     got = policy._fragmentation(state, fleet.cpu, fleet.memory)
     for node in range(len(trace.machines)):
-        each = [fgd.stranded(on_node(fleet, node), ask) for ask in policy._classes.asks]
-        assert got[node] == pytest.approx(np.array(each) @ policy._popularity)
+        stranded = [fgd.stranded(on_node(fleet, node), ask) for ask in policy._classes.asks]
+        assert got[node] == pytest.approx(np.array(stranded) @ policy._popularity)
 
 
 @pytest.mark.parametrize("policy", baselines.names())
@@ -85,7 +85,7 @@ def test_files_are_read_and_numbers_out_of_range_are_named(tmp_path: Path) -> No
     pods.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n" + rows.replace("\n", ",LS\n"))
     trace = traces.read(nodes, pods)
     assert trace.capacity == 10_000
-    assert [round(each, 2) for each in trace.weights] == [0.5, 0.25, 0.25]
+    assert [round(weight, 2) for weight in trace.weights] == [0.5, 0.25, 0.25]
     assert trace.asks[1] == PodAsk(1, 0, 0, 1, 8000, 8192, 3)
     files = ["--nodes", str(nodes), "--pods", str(pods)]
     command = [

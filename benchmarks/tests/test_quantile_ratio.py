@@ -13,7 +13,7 @@ def rounds(count: int, factor: float) -> list[CallRound]:
     calls = [
         [(load * made.uniform(0.8, 1.2), load * factor * made.uniform(0.8, 1.2)) for _ in range(100)] for load in loads
     ]
-    return [CallRound(*zip(*each, strict=True)) for each in calls]
+    return [CallRound(*zip(*call, strict=True)) for call in calls]
 
 
 def test_times_that_are_alike_have_a_ratio_of_about_one() -> None:

@@ -65,7 +65,7 @@ OLD_COMPUTE = {
 
 def session(folder: Path, **figures: Any) -> Path:
     """A session.json with these steps; `memory_baseline` is memory-baseline."""
-    steps = [{"name": name.replace("_", "-"), "figures": each} for name, each in figures.items()]
+    steps = [{"name": name.replace("_", "-"), "figures": figure} for name, figure in figures.items()]
     path = folder / "session.json"
     path.write_text(json.dumps({"commit": "abc1234", "date": "2026-11-22", "steps": steps}))
     return path

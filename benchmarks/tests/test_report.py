@@ -78,7 +78,7 @@ def test_tables_have_unique_names_and_every_row_id_is_valid() -> None:
     every = [row_id for table in tables.TABLES for row_id in table.row_ids]
     assert "costs.launch" in every
     assert "tenants.30-and-60.1-fixed-30" in every
-    result.decode(result.encode(made_up.run(*(ResultRow(id=each, value=1, unit="") for each in every))))
+    result.decode(result.encode(made_up.run(*(ResultRow(id=name, value=1, unit="") for name in every))))
 
 
 def test_a_document_without_markers_is_refused() -> None:

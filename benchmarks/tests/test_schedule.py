@@ -32,7 +32,7 @@ def test_every_row_of_the_table_is_measured() -> None:
 
 def test_writes_to_the_pods_of_one_namespace_are_counted(tmp_path: Path) -> None:
     about = [{"resource": "pods", "namespace": "shares"}, {"resource": "pods", "namespace": "plain"}, None]
-    lines = [json.dumps({"objectRef": each} if each else {}) for each in [*about, *about]]
+    lines = [json.dumps({"objectRef": reference} if reference else {}) for reference in [*about, *about]]
     log = tmp_path / "audit.log"
     log.write_text("\n".join(lines) + "\n")
     assert schedule.writes(log, 0, "shares") == 2

@@ -23,14 +23,14 @@ def test_settling_is_the_time_after_which_the_mean_stays_near(samples: list[int]
 
 def test_a_target_is_missed_by_its_mean_and_by_a_sleep() -> None:
     log: list[dict[str, Any]] = [{"message": "Sleep: others use the card, load 61"}]
-    rows = {each.id: each for each in hold._target_rows(50, 30.0, [0] * 12 + [54] * 48, 500.0, log)}
+    rows = {target_row.id: target_row for target_row in hold._target_rows(50, 30.0, [0] * 12 + [54] * 48, 500.0, log)}
     assert (rows["target-50.mean"].value, rows["target-50.mean"].fault) == (54, "+4.0 points")
     assert rows["target-50.sleeps"].fault == "slept alone"
 
 
 def test_only_the_first_code_is_right_and_none_for_a_healthy_program() -> None:
-    idle = next(each for each in live_diagnosis.CASES if each.code == "idle")
-    healthy = next(each for each in live_diagnosis.CASES if not each.code)
+    idle = next(case for case in live_diagnosis.CASES if case.code == "idle")
+    healthy = next(case for case in live_diagnosis.CASES if not case.code)
     found = [{"code": "host-bound", "seen": "x"}, {"code": "idle", "seen": "y"}]
     assert live_diagnosis.code_row(idle, found).fault == "found host-bound idle"
     assert live_diagnosis.code_row(idle, found[1:]).fault == ""

@@ -45,7 +45,7 @@ class AllowedImports(Contract):
     def render_broken_contract(self, check: ContractCheck) -> None:
         """Say which module imports what, and on which line."""
         names = ", ".join(sorted(_values(self.modules)))
-        allowed = "".join(f", {each}" for each in sorted(_values(self.allowed)))
+        allowed = "".join(f", {value}" for value in sorted(_values(self.allowed)))
         for (importer, imported), lines in check.metadata["found"].items():
             output.print_error(f"{importer} must not import {imported} (line {lines})")
         output.print_error(f"{names} may import: the standard library{allowed}.")
@@ -56,12 +56,12 @@ class AllowedImports(Contract):
 
     def _is_allowed(self, module: str) -> bool:
         is_library = module.partition(".")[0] in sys.stdlib_module_names
-        return is_library or self._is_ours(module) or any(_matches(module, each) for each in _values(self.allowed))
+        return is_library or self._is_ours(module) or any(_matches(module, value) for value in _values(self.allowed))
 
     @staticmethod
     def _lines(graph: Any, importer: str, imported: str) -> str:
         details = graph.get_import_details(importer=importer, imported=imported)
-        return ", ".join(str(each["line_number"]) for each in details)
+        return ", ".join(str(detail["line_number"]) for detail in details)
 
 
 def _values(field: object) -> AbstractSet[str]:

@@ -47,7 +47,7 @@ def _section(title: str, metrics: Iterable[Metric]) -> str:
 
 
 def _table(metrics: Iterable[Metric]) -> str:
-    rows = [f"| `{each.name}` | {each.kind} | {each.help} | {', '.join(each.labels)} |" for each in metrics]
+    rows = [f"| `{metric.name}` | {metric.kind} | {metric.help} | {', '.join(metric.labels)} |" for metric in metrics]
     return "\n".join(["| metric | kind | meaning | labels |", "|---|---|---|---|", *rows, ""])
 
 

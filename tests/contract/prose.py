@@ -32,7 +32,7 @@ def prose(path: str, text: str) -> tuple[Passage, ...]:
     if suffix in DOCUMENTS:
         return (Passage(1, text),)
     pattern = C_STRING_OR_COMMENT if suffix in LIKE_C else HASH_COMMENT
-    return tuple(Passage(_line_at(text, each.start()), each[1]) for each in pattern.finditer(text) if each[1])
+    return tuple(Passage(_line_at(text, match.start()), match[1]) for match in pattern.finditer(text) if match[1])
 
 
 def _python_comments(text: str) -> Iterator[Passage]:

@@ -22,7 +22,7 @@ def files() -> tuple[str, ...]:
 
 def checked_files() -> list[str]:
     """Paths of the files that people write: no lock files, no generated code."""
-    return [path for path in files() if not any(fnmatch(path, each) for each in UNCHECKED)]
+    return [path for path in files() if not any(fnmatch(path, pattern) for pattern in UNCHECKED)]
 
 
 def settings() -> dict[str, Any]:

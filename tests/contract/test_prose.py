@@ -33,4 +33,4 @@ YAML = "# one\nkey: a#b # two\n"
     ],
 )
 def test_prose_of_a_file(path: str, text: str, expected: list[tuple[int, str]]) -> None:
-    assert prose(path, text) == tuple(Passage(*each) for each in expected)
+    assert prose(path, text) == tuple(Passage(*place) for place in expected)

@@ -20,7 +20,7 @@ def test_no_retired_word_is_used() -> None:
 
 def test_no_file_has_a_retired_name() -> None:
     words = RetiredWords(**repository.settings()["retired-words"])
-    uses = [f"{file}: call it {each.instead!r}" for file in repository.files() for each in words.found_in(file)]
+    uses = [f"{file}: call it {use.instead!r}" for file in repository.files() for use in words.found_in(file)]
     assert not uses, "names of [tool.vgpushare.retired-words] in pyproject.toml:\n" + "\n".join(uses)
 
 
@@ -36,7 +36,7 @@ def test_no_file_has_a_retired_name() -> None:
 )
 def test_a_retired_word_is_found(text: str, found: list[str], instead: list[str]) -> None:
     uses = WORDS.found_in(text)
-    assert ([each.found for each in uses], [each.instead for each in uses]) == (found, instead)
+    assert ([use.found for use in uses], [use.instead for use in uses]) == (found, instead)
 
 
 @pytest.mark.parametrize("text", ["gizmos", "GIZMOS", "the gizmos.c", "by time"])

@@ -1,4 +1,7 @@
-"""Kernels, whose names say how long they run and what they need (simgpu/cuda/module/kernel_name.h). Handles are numbers."""
+"""Kernels, whose names say how long they run and what they need (simgpu/cuda/module/kernel_name.h).
+
+Handles are numbers.
+"""
 
 import ctypes
 

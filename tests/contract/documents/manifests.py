@@ -32,7 +32,7 @@ KNOWN = {
 
 def documents(text: str) -> list[Json]:
     """The objects in a text of YAML or JSON. Raises yaml.YAMLError."""
-    return [each for each in yaml.safe_load_all(text) if each]
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def is_complete(document: Json) -> bool:
@@ -47,7 +47,7 @@ def problems(document: Json) -> list[str]:
     found = [f"{name} is not known" for name in _names(document) if name not in KNOWN]
     if document.get("kind") == "GPUNode":
         found += _of_gpunode(document)
-    return found + [problem for each in pods(document) for problem in _of_pod(each)]
+    return found + [problem for pod in pods(document) for problem in _of_pod(pod)]
 
 
 def pods(document: Json) -> Iterator[Json]:
@@ -68,36 +68,36 @@ def _completed(part: Json) -> Json:
 
 def _of_pod(written: Json) -> list[str]:
     admitted = mutate.mutate(written, rules())
-    return [str(each) for each in validate.on_create(admitted, rules())] + advice.warnings(admitted)
+    return [str(problem) for problem in validate.on_create(admitted, rules())] + advice.warnings(admitted)
 
 
 def _names(value: Any) -> Iterator[str]:
     """Names of ours that are used as keys: resources, also those of quotas, annotations and labels."""
     if isinstance(value, list):
-        yield from (name for each in value for name in _names(each))
+        yield from (name for item in value for name in _names(item))
     if isinstance(value, dict):
         keys = (str(key).removeprefix("requests.") for key in value)
         yield from (key for key in keys if key.startswith(f"{names.DOMAIN}/"))
-        yield from (name for each in value.values() for name in _names(each))
+        yield from (name for item in value.values() for name in _names(item))
 
 
 def _of_kustomization(document: Json) -> Iterator[str]:
-    folders = [normpath(f"manifests/overlays/OVERLAY/{each}") for each in document.get("resources", ())]
-    yield from (f"there is no {each}" for each in folders if not (ROOT / each).exists())
-    images = {each["name"] for each in document.get("images", ())}
-    yield from (f"no manifest has the image {each}" for each in sorted(images - names_of_images()))
-    targets = {each["target"]["name"] for each in document.get("patches", ()) if "target" in each}
-    yield from (f"no manifest has an object {each}" for each in sorted(targets - names_of_objects()))
+    folders = [normpath(f"manifests/overlays/OVERLAY/{resource}") for resource in document.get("resources", ())]
+    yield from (f"there is no {folder}" for folder in folders if not (ROOT / folder).exists())
+    images = {image["name"] for image in document.get("images", ())}
+    yield from (f"no manifest has the image {image}" for image in sorted(images - names_of_images()))
+    targets = {patch["target"]["name"] for patch in document.get("patches", ()) if "target" in patch}
+    yield from (f"no manifest has an object {target}" for target in sorted(targets - names_of_objects()))
 
 
 def _of_gpunode(document: Json) -> list[str]:
-    return [each.message for each in _gpunode_spec().iter_errors(document["spec"])]
+    return [iter_error.message for iter_error in _gpunode_spec().iter_errors(document["spec"])]
 
 
 @cache
 def _gpunode_spec() -> Any:
     """What reads the `spec` of a GPUNode, and refuses fields that the schema does not name."""
-    (crd,) = (each for each in all_objects() if each["kind"] == "CustomResourceDefinition")
+    (crd,) = (all_object_ for all_object_ in all_objects() if all_object_["kind"] == "CustomResourceDefinition")
     (version,) = crd["spec"]["versions"]
     return jsonschema_rs.validator_for(_closed(version["schema"]["openAPIV3Schema"]["properties"]["spec"]))
 
@@ -105,7 +105,7 @@ def _gpunode_spec() -> Any:
 def _closed(schema: Json) -> Json:
     changed = dict(schema)
     if "properties" in schema:
-        changed["properties"] = {name: _closed(each) for name, each in schema["properties"].items()}
+        changed["properties"] = {name: _closed(prop) for name, prop in schema["properties"].items()}
         changed["additionalProperties"] = False
     if "items" in schema:
         changed["items"] = _closed(schema["items"])

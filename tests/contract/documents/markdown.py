@@ -37,15 +37,15 @@ def blocks(text: str) -> Iterator[Block]:
 
 def links(text: str) -> Iterator[Span]:
     """Targets of links and images."""
-    for line, each in _inline(text):
-        target = each.attrGet("href") or each.attrGet("src")
+    for line, token in _inline(text):
+        target = token.attrGet("href") or token.attrGet("src")
         if target is not None:
             yield Span(line, str(target))
 
 
 def inline_code(text: str) -> Iterator[Span]:
     """Code within a line of text."""
-    yield from (Span(line, each.content) for line, each in _inline(text) if each.type == "code_inline")
+    yield from (Span(line, token.content) for line, token in _inline(text) if token.type == "code_inline")
 
 
 def anchors(text: str) -> set[str]:
@@ -60,13 +60,13 @@ def anchors(text: str) -> set[str]:
 def _headings(text: str) -> Iterator[str]:
     for opening, inline in pairwise(_tokens(text)):
         if opening.type == "heading_open":
-            yield "".join(each.content for each in inline.children or () if each.type in ("text", "code_inline"))
+            yield "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
 
 
 def _inline(text: str) -> Iterator[tuple[int, Token]]:
     for token in _tokens(text):
-        for each in token.children or ():
-            yield (token.map or [0])[0] + 1, each
+        for child in token.children or ():
+            yield (token.map or [0])[0] + 1, child
 
 
 @cache

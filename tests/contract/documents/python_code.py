@@ -24,9 +24,9 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, Any]]:
     """Yield the modules, and the names from modules, that the code imports from the repository."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((each.name, importlib.import_module(each.name)) for each in node.names if _is_ours(each.name))
+            yield from ((name.name, importlib.import_module(name.name)) for name in node.names if _is_ours(name.name))
         if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
-            yield from ((each.asname or each.name, _member(str(node.module), each.name)) for each in node.names)
+            yield from ((name.asname or name.name, _member(str(node.module), name.name)) for name in node.names)
 
 
 def _is_ours(module: str) -> bool:
@@ -44,6 +44,6 @@ def _of_call(call: ast.Call, known: dict[str, Any]) -> Iterator[str]:
         return
     try:
         function = reduce(getattr, rest, known[first])
-        inspect.signature(function).bind(*call.args, **{str(each.arg): each.value for each in call.keywords})
+        inspect.signature(function).bind(*call.args, **{str(keyword.arg): keyword.value for keyword in call.keywords})
     except (AttributeError, TypeError) as error:
         yield f"line {call.lineno}: {error}"

@@ -48,7 +48,7 @@ def problem(module: str, words: tuple[str, ...]) -> str | None:
     source = file.read_text()
     if ".parse_args(" in source:
         return _refused_by_argparse(file, words)
-    return next((f"{module} has no option {each}" for each in _options(words) if f'"{each}"' not in source), None)
+    return next((f"{module} has no option {option}" for option in _options(words) if f'"{option}"' not in source), None)
 
 
 def settings() -> set[str]:
@@ -64,7 +64,9 @@ def settings() -> set[str]:
 def _file(module: str) -> Path | None:
     """Return the file of a module of the repository that `python -m` runs."""
     path = ROOT / module.replace(".", "/")
-    return next((each for each in (path.with_suffix(".py"), path / "__main__.py") if each.exists()), None)
+    return next(
+        (candidate for candidate in (path.with_suffix(".py"), path / "__main__.py") if candidate.exists()), None
+    )
 
 
 def _is_installed(module: str) -> bool:
@@ -78,7 +80,7 @@ def _options(words: tuple[str, ...]) -> list[str]:
 
 def _refused_by_settings(kind: type[BaseSettings], words: tuple[str, ...]) -> str | None:
     known = {"--help", *(f"--{name.replace('_', '-')}" for name in kind.model_fields)}
-    unknown = [each for each in _options(words) if each not in known]
+    unknown = [option for option in _options(words) if option not in known]
     if unknown or "--help" in words:
         return f"there is no setting {unknown[0]}" if unknown else None
     try:

@@ -64,7 +64,7 @@ def test_every_code_block_names_its_language(page: Page) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(each, marks=[pytest.mark.slow] * (each.path in SLOW)) for each in TODAY],
+    [pytest.param(document, marks=[pytest.mark.slow] * (document.path in SLOW)) for document in TODAY],
     ids=lambda page: page.path,
 )
 def test_every_command_exists_with_its_options(page: Page) -> None:
@@ -102,7 +102,7 @@ def test_every_manifest_is_admitted(page: Page) -> None:
     wrong = []
     for where, text in pages.manifests(page):
         try:
-            wrong += [f"{where}: {each}" for one in manifests.documents(text) for each in manifests.problems(one)]
+            wrong += [f"{where}: {problem}" for one in manifests.documents(text) for problem in manifests.problems(one)]
         except yaml.YAMLError as error:
             wrong.append(f"{where}: {error}")
     assert wrong == []

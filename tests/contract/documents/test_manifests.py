@@ -36,7 +36,7 @@ CARD = '{"apiVersion": "vgpu.io/v1alpha1", "kind": "GPUNode", "metadata": {"name
     ],
 )
 def test_what_is_wrong_with_a_manifest(text: str, wrong: str) -> None:
-    found = [problem for each in manifests.documents(text) for problem in manifests.problems(each)]
+    found = [problem for document in manifests.documents(text) for problem in manifests.problems(document)]
     assert bool(found) == bool(wrong), found
     assert wrong in "\n".join(found)
 

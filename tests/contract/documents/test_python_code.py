@@ -21,4 +21,4 @@ from tests.contract.documents import python_code
 def test_names_and_arguments_exist(text: str, wrong: str) -> None:
     problems = python_code.problems(text)
     assert bool(problems) == bool(wrong)
-    assert all(wrong in each for each in problems)
+    assert all(wrong in problem for problem in problems)

@@ -40,12 +40,12 @@ def options() -> set[str]:
 
 
 def _options(command: Any) -> set[str]:
-    return {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help", "-h"}
+    return {name for param in command.params for name in (*param.opts, *param.secondary_opts)} | {"--help", "-h"}
 
 
 def _problem_of_options(command: Any, words: tuple[str, ...]) -> str | None:
     given = [match[1] for word in _before_dashes(words) if (match := _OPTION.match(word))]
-    unknown = [each for each in given if each not in _options(command)]
+    unknown = [option for option in given if option not in _options(command)]
     return f"`{command.name}` has no option {unknown[0]}" if unknown else None
 
 

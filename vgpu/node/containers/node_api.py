@@ -15,7 +15,7 @@ from vgpu.node.containers.pods import BoundPod, PodKey
 READ_TIMEOUT_S: Final = 3.0  # one second did not suffice for a pod of a megabyte on a busy machine
 
 
-class PodReader(Protocol):
+class SinglePodReader(Protocol):
     """Reads single pods from the API server, because the watch may lag."""
 
     async def pod(self, key: PodKey) -> BoundPod | None:
