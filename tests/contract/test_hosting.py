@@ -20,8 +20,9 @@ def read(path: str) -> Any:
 
 def steps_of_the_script() -> list[str]:
     """The commands that .ci/run runs as steps, after the installation of packages."""
-    lines = re.findall(r"^step (.+)$", SCRIPT, re.MULTILINE)
-    return [line.partition(" #")[0].replace("|| step ", "|| ") for line in lines if line != "prerequisites"]
+    lines = re.findall(r"^(step|tests) (.+)$", SCRIPT, re.MULTILINE)
+    commands = [line if kind == "step" else f"make {line} || make {line}-failed" for kind, line in lines]
+    return [command for command in commands if command != "prerequisites"]
 
 
 def packages_of_the_script() -> set[str]:
