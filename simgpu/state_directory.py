@@ -104,7 +104,7 @@ def write_visible(path: Path, uuids: Sequence[str]) -> None:
 
     `path` is the file `visible` of its state directory, or `/run/simgpu-visible` in its file system.
     """
-    _replace(path, "".join(f"{each}\n" for each in uuids))
+    _replace(path, "".join(f"{uuid}\n" for uuid in uuids))
 
 
 def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, int]) -> None:

@@ -120,8 +120,8 @@ def _add_shared_memory(file: int, directory: Path, ledger: _Ledger) -> None:
     descriptors = _open(directory / "shares")
     for memory in _shared_memory(file):
         attributed, card = _living(memory.attributed, ledger), ledger.uuids[memory.card]
-        ids = [each for each in (memory.id, memory.parent_id) if each]
-        is_open = descriptors is not None and any(_is_locked(descriptors, each) for each in ids)
+        ids = [number for number in (memory.id, memory.parent_id) if number]
+        is_open = descriptors is not None and any(_is_locked(descriptors, number) for number in ids)
         attributed = attributed or ([] if is_open else _living(memory.attributed_when_closed, ledger))
         if attributed:
             slot = memory.exporter if memory.exporter in attributed else min(attributed)

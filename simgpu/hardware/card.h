@@ -24,8 +24,8 @@ struct card {
     uint64_t reserved; /* part of `memory` that no program can use; CUDA's total is memory - reserved */
     uint64_t context;  /* charged for each CUDA context */
     uint64_t module;   /* charged for each loaded module */
-    bool healthy;
-    bool mig;
+    bool is_healthy;
+    bool is_mig;
 };
 
 #endif

@@ -75,65 +75,65 @@ static bool set_nvlinks(struct card *card, char *value) {
     return true;
 }
 
-static bool set_size_field(struct card *card, const char *key, const char *value, bool *known) {
-    *known = true;
+static bool set_size_field(struct card *card, const char *key, const char *value, bool *is_known) {
+    *is_known = true;
     if (strcmp(key, "memoryMiB") == 0) return set_size(&card->memory, value, MIB);
     if (strcmp(key, "reservedMiB") == 0) return set_size(&card->reserved, value, MIB);
     if (strcmp(key, "contextMiB") == 0) return set_size(&card->context, value, MIB);
     if (strcmp(key, "moduleKiB") == 0) return set_size(&card->module, value, KIB);
-    *known = false;
+    *is_known = false;
     return false;
 }
 
-static bool set_location_field(struct card *card, const char *key, const char *value, bool *known) {
-    *known = true;
+static bool set_location_field(struct card *card, const char *key, const char *value, bool *is_known) {
+    *is_known = true;
     if (strcmp(key, "index") == 0) return set_unsigned(&card->index, value);
     if (strcmp(key, "minor") == 0) return set_unsigned(&card->minor, value);
     if (strcmp(key, "numa") == 0) return set_unsigned(&card->numa, value);
-    *known = false;
+    *is_known = false;
     return false;
 }
 
 static bool set_condition_field(struct card *card, const char *key, char *value) {
-    if (strcmp(key, "healthy") == 0) return set_flag(&card->healthy, value);
-    if (strcmp(key, "mig") == 0) return set_flag(&card->mig, value);
+    if (strcmp(key, "healthy") == 0) return set_flag(&card->is_healthy, value);
+    if (strcmp(key, "mig") == 0) return set_flag(&card->is_mig, value);
     if (strcmp(key, "recovery") == 0) return set_unsigned(&card->recovery, value);
     return strcmp(key, "nvlink") == 0 && set_nvlinks(card, value);
 }
 
 static bool set_field(struct card *card, const char *key, char *value) {
-    bool known;
+    bool is_known;
     if (strcmp(key, "uuid") == 0) return parse_uuid(value, card->uuid_bytes) && set_text(card->uuid, UUID_SIZE, value);
     if (strcmp(key, "model") == 0) return set_text(card->model, MODEL_SIZE, value);
-    bool good = set_size_field(card, key, value, &known);
-    if (!known) good = set_location_field(card, key, value, &known);
-    return known ? good : set_condition_field(card, key, value);
+    bool is_valid = set_size_field(card, key, value, &is_known);
+    if (!is_known) is_valid = set_location_field(card, key, value, &is_known);
+    return is_known ? is_valid : set_condition_field(card, key, value);
 }
 
 /* Splits the next field off the line. Returns false at the end of the line, and when the field is malformed. */
-static bool next_field(char **line, char **key, char **value, bool *malformed) {
+static bool next_field(char **line, char **key, char **value, bool *is_malformed) {
     char *at = *line + strspn(*line, " \t\r\n");
     *key = at;
     at += strcspn(at, "= \t\r\n");
     if (**key == '\0') return false;
-    *malformed = *at != '=';
-    if (*malformed) return false;
+    *is_malformed = *at != '=';
+    if (*is_malformed) return false;
     *at++ = '\0';
-    bool quoted = *at == '"';
-    *value = at + quoted;
-    at = *value + strcspn(*value, quoted ? "\"" : " \t\r\n");
-    *malformed = quoted && *at != '"';
+    bool is_quoted = *at == '"';
+    *value = at + is_quoted;
+    at = *value + strcspn(*value, is_quoted ? "\"" : " \t\r\n");
+    *is_malformed = is_quoted && *at != '"';
     *line = *at == '\0' ? at : at + 1;
     *at = '\0';
-    return !*malformed;
+    return !*is_malformed;
 }
 
 bool card_line_parse(char *line, struct card *card) {
     char *key;
     char *value;
-    bool malformed = false;
-    *card = (struct card){.healthy = true};
-    while (next_field(&line, &key, &value, &malformed))
+    bool is_malformed = false;
+    *card = (struct card){.is_healthy = true};
+    while (next_field(&line, &key, &value, &is_malformed))
         if (!set_field(card, key, value)) return false;
-    return !malformed && *card->uuid != '\0' && *card->model != '\0' && card->memory > card->reserved;
+    return !is_malformed && *card->uuid != '\0' && *card->model != '\0' && card->memory > card->reserved;
 }

@@ -17,7 +17,7 @@ static pthread_mutex_t cards_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cards cached; /* all cards of the file; under cards_lock */
 static int cached_result;
 static uint64_t cached_version;
-static bool reported;
+static bool is_reported;
 
 static int by_index(const void *left, const void *right) {
     const struct card *a = left;
@@ -50,8 +50,8 @@ static int parse_file(const char *path, struct cards *out) {
     if (!file) return -ENOENT;
     int result = parse_lines(file, out);
     (void)fclose(file);
-    if (result != 0 && !reported) {
-        reported = true;
+    if (result != 0 && !is_reported) {
+        is_reported = true;
         (void)fprintf(stderr, "simgpu: %s: card %u: malformed line; simgpu/README.md lists the fields\n", path,
                       out->count);
     }
@@ -62,14 +62,14 @@ static int parse_file(const char *path, struct cards *out) {
 /* Reads the file into `cached` unless `cached` is up to date. Under cards_lock. */
 static int refresh(void) {
     char path[STATE_PATH_SIZE];
-    bool settled;
+    bool is_settled;
     state_directory_path(path, "cards");
-    uint64_t version = file_version(path, &settled);
+    uint64_t version = file_version(path, &is_settled);
     if (version == 0) {
         cached_version = 0;
         return -ENOENT;
     }
-    if (version != cached_version || !settled) {
+    if (version != cached_version || !is_settled) {
         cached_result = parse_file(path, &cached);
         cached_version = version;
     }

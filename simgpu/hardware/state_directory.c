@@ -14,17 +14,17 @@ void state_directory_path(char out[STATE_PATH_SIZE], const char *name) {
     (void)snprintf(out, STATE_PATH_SIZE, "%s/%s", directory, name);
 }
 
-uint64_t file_version(const char *path, bool *settled) {
+uint64_t file_version(const char *path, bool *is_settled) {
     struct stat found;
     struct timespec now;
     if (stat(path, &found) != 0) {
-        *settled = true;
+        *is_settled = true;
         return 0;
     }
     (void)clock_gettime(CLOCK_REALTIME, &now);
     int64_t changed = (int64_t)found.st_ctim.tv_sec * 1000000000 + found.st_ctim.tv_nsec;
     int64_t age = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - changed;
-    *settled = age > SETTLED_NS || age < 0;
+    *is_settled = age > SETTLED_NS || age < 0;
     uint64_t version = (uint64_t)changed * UINT64_C(0x9E3779B97F4A7C15) ^ (uint64_t)found.st_ino << 20;
     return (version ^ (uint64_t)found.st_size) | 1;
 }

@@ -11,8 +11,9 @@
 /* Writes the path of the file `name` in the state directory. */
 void state_directory_path(char out[STATE_PATH_SIZE], const char *name);
 
-/* A number that identifies a file's content, 0 when the file does not exist. `settled` is false while the last change
- * is so recent that another one could have the same time stamp: then the number may stand for an older content. */
-uint64_t file_version(const char *path, bool *settled);
+/* A number that identifies a file's content, 0 when the file does not exist. `is_settled` is false while the last
+ * change is so recent that another one could have the same time stamp: then the number may stand for an older content.
+ */
+uint64_t file_version(const char *path, bool *is_settled);
 
 #endif

@@ -97,15 +97,15 @@ static uint64_t slice_after(uint64_t left, uint64_t ns) {
 
 static void work_until(struct timeline *card, uint64_t now) {
     struct timeline_queue *queue = &card->queue[card->current];
-    bool alone = timeline_next(card, card->current) == card->current;
+    bool is_alone = timeline_next(card, card->current) == card->current;
     uint64_t left = work_of(card, card->current);
-    if (!alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
-    uint64_t ns = least(alone ? left : least(left, card->slice), now - card->at);
+    if (!is_alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
+    uint64_t ns = least(is_alone ? left : least(left, card->slice), now - card->at);
     record_run(queue, card->at);
     queue->done += ns;
     card->at += ns;
     queue->ended = card->at;
-    card->slice = alone ? slice_after(card->slice, ns) : card->slice - ns;
+    card->slice = is_alone ? slice_after(card->slice, ns) : card->slice - ns;
     if (work_of(card, card->current) == 0) {
         set_pending(card, card->current, false);
         card->slice = 0;
@@ -145,7 +145,7 @@ void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position) {
 uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after) {
     struct timeline_queue *of = &card->queue[queue];
     uint64_t position = after > of->done ? after : of->done + 1;
-    if (position > of->submitted) (void)timeline_submit(card, queue, position - of->submitted);
+    if (position > of->submitted) timeline_submit(card, queue, position - of->submitted);
     return position;
 }
 
@@ -166,9 +166,10 @@ static uint64_t wait_for_others(const struct timeline *card, uint32_t queue) {
     uint64_t ns = 0;
     uint32_t current = card->current;
     if (card->slice > 0) ns = card->switching + least(card->slice, work_of(card, current));
-    for (uint32_t each = timeline_next(card, current); each != queue && each != 0; each = timeline_next(card, each)) {
-        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, work_of(card, each));
-        if (each == current) break;
+    for (uint32_t other = timeline_next(card, current); other != queue && other != 0;
+         other = timeline_next(card, other)) {
+        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, work_of(card, other));
+        if (other == current) break;
     }
     return ns + (current != 0 ? TIMELINE_HANDOVER_NS : 0);
 }

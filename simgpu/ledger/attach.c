@@ -6,21 +6,21 @@
 #include "ledger/shared_memory.h"
 #include "ledger/state.h"
 
-static bool forked;
+static bool is_forked;
 
 /* The child has no context and no slot. */
 static void after_fork_in_child(void) {
-    forked = forked || own_slot >= 0;
+    is_forked = is_forked || own_slot >= 0;
     state_leave_to_parent();
     shared_memory_reset();
 }
 
 static int attach(void) {
-    static bool prepared;
+    static bool is_prepared;
     char path[STATE_PATH_SIZE];
     state_directory_path(path, "state");
     if (!state_is_mapped(path)) shared_memory_reset();
-    if (!prepared) prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
+    if (!is_prepared) is_prepared = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
     return state_map(path);
 }
 
@@ -29,4 +29,4 @@ int ledger_attach(void) {
     return attach();
 }
 
-bool ledger_is_forked(void) { return forked; }
+bool ledger_is_forked(void) { return is_forked; }

@@ -25,8 +25,8 @@ static uint64_t own_name(void) { return own_slot >= 0 ? (uint64_t)own_slot + 1 :
 /* Whether the lock may be taken from its holder: the holder is dead, or has been seen since `since_ns` for too long. */
 static bool is_lost(uint64_t word, uint64_t since_ns) {
     uint64_t owner = word & OWNER_MASK;
-    bool dead = owner != OWNER_NO_SLOT && !slot_is_alive((int)owner - 1);
-    return dead || clock_now_ns() > since_ns + LOST_AFTER_NS;
+    bool is_dead = owner != OWNER_NO_SLOT && !slot_is_alive((int)owner - 1);
+    return is_dead || clock_now_ns() > since_ns + LOST_AFTER_NS;
 }
 
 /* Takes a lock that is free or lost, unless its word has changed. */
@@ -47,7 +47,7 @@ static void sleep_until_taken(struct card_time *card) {
         }
         bool is_free = (word & OWNER_MASK) == 0 || is_lost(word, since_ns);
         if (is_free && take(card, word)) return;
-        (void)nanosleep(&nap, NULL);
+        nanosleep(&nap, NULL);
     }
 }
 
@@ -65,7 +65,7 @@ static void unlock_card(struct card_time *card) {
     uint64_t word = __atomic_load_n(&card->lock, __ATOMIC_RELAXED);
     if ((word & OWNER_MASK) == own_name()) {
         uint64_t next = (word & ~OWNER_MASK) + OWNER_MASK + 1;
-        (void)__atomic_compare_exchange_n(&card->lock, &word, next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&card->lock, &word, next, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
 }
 
@@ -77,8 +77,8 @@ static void close_queues_of(struct timeline *timeline, uint64_t owner) {
 /* Closes the queues of dead processes: those with work, which delay other contexts, or idle ones too. */
 static void close_queues_of_dead(struct timeline *timeline, bool idle_too) {
     for (uint32_t queue = 1; queue < timeline->queues_used; queue++) {
-        bool checked = timeline_has_work(timeline, queue) || (idle_too && timeline->queue[queue].id != 0);
-        if (checked && !slot_is_alive((int)timeline->queue[queue].owner)) timeline_close(timeline, queue);
+        bool is_checked = timeline_has_work(timeline, queue) || (idle_too && timeline->queue[queue].id != 0);
+        if (is_checked && !slot_is_alive((int)timeline->queue[queue].owner)) timeline_close(timeline, queue);
     }
 }
 

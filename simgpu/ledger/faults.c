@@ -21,7 +21,7 @@ struct fault {
     char function[128];
     int result;
     unsigned limit;
-    bool limited;
+    bool is_limited;
 };
 
 static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,8 +38,8 @@ static bool parse(char *line, struct fault *out) {
     if (!result || strlen(function) >= sizeof out->function) return false;
     (void)snprintf(out->function, sizeof out->function, "%s", function);
     out->result = (int)strtol(result, NULL, 10);
-    out->limited = limit != NULL;
-    out->limit = out->limited ? (unsigned)strtoul(limit, NULL, 10) : 0;
+    out->is_limited = limit != NULL;
+    out->limit = out->is_limited ? (unsigned)strtoul(limit, NULL, 10) : 0;
     return true;
 }
 
@@ -55,8 +55,8 @@ static void read_faults(const char *path) {
 }
 
 /* Under faults_lock. */
-static void refresh(uint64_t version, bool settled, const char *path) {
-    if (version != read_version || !settled) {
+static void refresh(uint64_t version, bool is_settled, const char *path) {
+    if (version != read_version || !is_settled) {
         read_faults(path);
         read_version = version;
     }
@@ -70,28 +70,28 @@ static bool count_use(uint64_t version, unsigned line, unsigned limit) {
         state->fault_version = version;
         memset(state->fault_used, 0, sizeof state->fault_used);
     }
-    bool counted = state->fault_used[line] < limit;
-    state->fault_used[line] += counted;
-    return counted;
+    bool is_counted = state->fault_used[line] < limit;
+    state->fault_used[line] += is_counted;
+    return is_counted;
 }
 
 static int match(const char *function, uint64_t version) {
     for (unsigned i = 0; i < fault_count; i++) {
         const struct fault *fault = &faults[i];
         if (strcmp(fault->function, function) != 0) continue;
-        if (!fault->limited || count_use(version, i, fault->limit)) return fault->result;
+        if (!fault->is_limited || count_use(version, i, fault->limit)) return fault->result;
     }
     return 0;
 }
 
 int fault_injected(const char *function) {
     char path[STATE_PATH_SIZE];
-    bool settled;
+    bool is_settled;
     state_directory_path(path, "fail");
-    uint64_t version = file_version(path, &settled);
+    uint64_t version = file_version(path, &is_settled);
     if (version == 0) return 0;
     HOLD_MUTEX(faults_lock);
-    refresh(version, settled, path);
+    refresh(version, is_settled, path);
     return match(function, version);
 }
 
@@ -108,6 +108,6 @@ int fault_awaited(const char *function, const char *uuid) {
     const struct timespec pause = {.tv_nsec = HANG_PAUSE_NS};
     int result;
     while ((result = uuid ? fault_injected_for(function, uuid) : fault_injected(function)) == HANGS)
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     return result;
 }

@@ -19,7 +19,7 @@ static int open_file(void) {
     char path[STATE_PATH_SIZE];
     state_directory_path(path, "shares");
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd >= 0) (void)fchmod(fd, 0666); /* containers run as any user */
+    if (fd >= 0) fchmod(fd, 0666); /* containers run as any user */
     return fd;
 }
 
@@ -112,7 +112,7 @@ void shared_memory_reap(void) {
 
 void shared_memory_reset(void) {
     memset(own_holds, 0, sizeof own_holds);
-    if (descriptors_fd >= 0) (void)close(descriptors_fd);
+    if (descriptors_fd >= 0) close(descriptors_fd);
     descriptors_fd = -1;
 }
 
@@ -195,7 +195,7 @@ int shared_memory_open_descriptor(uint64_t id) {
     int fd = open_file();
     if (fd < 0) return -errno;
     if (lseek(fd, (off_t)id, SEEK_SET) < 0 || lock_byte(fd, F_OFD_SETLK, id, &lock) != 0) {
-        (void)close(fd);
+        close(fd);
         return -EIO;
     }
     return fd;

@@ -67,13 +67,13 @@ void state_drop(const bool *held) {
 
 static int map_open_file(void) {
     struct stat found;
-    (void)lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
+    lock_byte(F_OFD_SETLKW, ALL_BYTE, F_WRLCK);
     int result = fstat(state_fd, &found);
     if (result == 0 && (size_t)found.st_size < sizeof(struct state)) result = ftruncate(state_fd, sizeof(struct state));
     state =
         result == 0 ? mmap(NULL, sizeof(struct state), PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0) : MAP_FAILED;
     if (state != MAP_FAILED && state->magic[0] == '\0') memcpy(state->magic, MAGIC, sizeof MAGIC);
-    (void)lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
+    lock_byte(F_OFD_SETLK, ALL_BYTE, F_UNLCK);
     return state != MAP_FAILED && memcmp(state->magic, MAGIC, sizeof MAGIC) == 0 ? 0 : -EINVAL;
 }
 
@@ -84,7 +84,7 @@ int state_map(const char *path) {
     state_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (state_fd < 0) return -errno;
     (void)snprintf(mapped_path, sizeof mapped_path, "%s", path);
-    (void)fchmod(state_fd, 0666); /* containers run as any user; fails when another user made the file and did this */
+    fchmod(state_fd, 0666); /* containers run as any user; fails when another user made the file and did this */
     return map_open_file();
 }
 
@@ -94,8 +94,8 @@ void state_leave_to_parent(void) {
     process_lock = fresh;
     own_slot = -1;
     if (state_fd >= 0) {
-        (void)close(state_fd);
-        (void)munmap(state, sizeof(struct state));
+        close(state_fd);
+        munmap(state, sizeof(struct state));
     }
     state_fd = -1;
     state = NULL;
@@ -103,7 +103,7 @@ void state_leave_to_parent(void) {
 
 int slot_claim(int slot) {
     if (lock_byte(F_OFD_SETLK, LIVE_BASE + slot, F_WRLCK) != 0) return -errno;
-    (void)lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
+    lock_byte(F_SETLK, OWNER_BASE + slot, F_WRLCK);
     state->slots_used = state->slots_used > (uint32_t)slot ? state->slots_used : (uint32_t)slot + 1;
     own_slot = slot;
     return 0;

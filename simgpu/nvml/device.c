@@ -201,8 +201,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!current || !pending) return NVML_ERROR_INVALID_ARGUMENT;
-    *current = card.mig;
-    *pending = card.mig;
+    *current = card.is_mig;
+    *pending = card.is_mig;
     return NVML_SUCCESS;
 }
 

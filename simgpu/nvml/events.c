@@ -96,7 +96,7 @@ static bool next_event(nvmlEventSet_t set, nvmlEventData_t *data) {
 static bool any_lost(const struct nvmlEventSet_st *set) {
     struct card card;
     for (unsigned i = 0; i < set->count; i++)
-        if (!card_find(set->device[i]->uuid, &card) || !card.healthy) return true;
+        if (!card_find(set->device[i]->uuid, &card) || !card.is_healthy) return true;
     return false;
 }
 
@@ -108,6 +108,6 @@ EXPORT nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *dat
         if (next_event(set, data)) return NVML_SUCCESS;
         if (any_lost(set)) return NVML_ERROR_GPU_IS_LOST;
         if (waited >= (uint64_t)timeoutms * 1000000) return NVML_ERROR_TIMEOUT;
-        (void)nanosleep(&pause, NULL);
+        nanosleep(&pause, NULL);
     }
 }

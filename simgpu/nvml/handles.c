@@ -79,7 +79,7 @@ nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, struct c
     if (!is_handle(device)) return NVML_ERROR_INVALID_ARGUMENT;
     int injected = fault_awaited(function, device->uuid);
     if (injected != 0) return (nvmlReturn_t)injected;
-    return card_find(device->uuid, card) && card->healthy ? NVML_SUCCESS : NVML_ERROR_GPU_IS_LOST;
+    return card_find(device->uuid, card) && card->is_healthy ? NVML_SUCCESS : NVML_ERROR_GPU_IS_LOST;
 }
 
 /* The handle of a card, added when it is new; NULL when there is no room. */
@@ -100,7 +100,7 @@ static nvmlDevice_t handle_of(const char *uuid) {
 static nvmlReturn_t get_handle(const char *function, const struct card *card, nvmlDevice_t *device) {
     int injected = fault_awaited(function, card->uuid);
     if (injected != 0) return (nvmlReturn_t)injected;
-    if (!card->healthy) return NVML_ERROR_GPU_IS_LOST;
+    if (!card->is_healthy) return NVML_ERROR_GPU_IS_LOST;
     *device = handle_of(card->uuid);
     return *device ? NVML_SUCCESS : NVML_ERROR_MEMORY;
 }

@@ -115,8 +115,8 @@ EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, n
     if (entered != NVML_SUCCESS) return entered;
     if (!details || details->mode > NVML_PROCESS_MODE_ALL) return NVML_ERROR_INVALID_ARGUMENT;
     if (details->version != NVML_PROCESS_DETAIL_LIST_V1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    bool computing = details->mode == NVML_PROCESS_MODE_COMPUTE || details->mode == NVML_PROCESS_MODE_ALL;
-    unsigned known = computing ? holders_of(&card, found) : 0;
+    bool is_compute = details->mode == NVML_PROCESS_MODE_COMPUTE || details->mode == NVML_PROCESS_MODE_ALL;
+    unsigned known = is_compute ? holders_of(&card, found) : 0;
     nvmlReturn_t result = fit(known, &details->numProcArrayEntries, details->procArray);
     for (unsigned i = 0; result == NVML_SUCCESS && i < known; i++) {
         details->procArray[i] =

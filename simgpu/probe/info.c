@@ -9,8 +9,8 @@
 static void print_uuid(const CUuuid *uuid) {
     printf("GPU-");
     for (int i = 0; i < 16; i++) {
-        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
-        printf("%s%02x", dash ? "-" : "", (unsigned char)uuid->bytes[i]);
+        bool has_dash = i == 4 || i == 6 || i == 8 || i == 10;
+        printf("%s%02x", has_dash ? "-" : "", (unsigned char)uuid->bytes[i]);
     }
 }
 
@@ -53,8 +53,8 @@ static void info_nvml(void) {
     *(void **)&get_memory = dlsym(library, "nvmlDeviceGetMemoryInfo");
     if (init() != NVML_SUCCESS || get_count(&count) != NVML_SUCCESS) return;
     for (unsigned i = 0, printed = 0; i < count; i++) {
-        bool good = get_handle(i, &device) == NVML_SUCCESS && get_uuid(device, uuid, sizeof uuid) == NVML_SUCCESS;
-        if (good && get_memory(device, &memory) == NVML_SUCCESS) {
+        bool is_known = get_handle(i, &device) == NVML_SUCCESS && get_uuid(device, uuid, sizeof uuid) == NVML_SUCCESS;
+        if (is_known && get_memory(device, &memory) == NVML_SUCCESS) {
             printf("%s{\"uuid\":\"%s\",\"total\":%llu,\"free\":%llu,\"used\":%llu}", printed++ > 0 ? "," : "", uuid,
                    memory.total, memory.free, memory.used);
         }

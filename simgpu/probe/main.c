@@ -31,13 +31,13 @@ struct options {
     int device;
     allocate_function allocate;
     double hold; /* seconds; negative = not at all, 0 = until SIGTERM */
-    bool proc;
+    bool by_proc;
     bool in_namespace;
 };
 
 static int start_device(const struct options *options) {
     CUcontext context;
-    if (start_cuda(options->proc, options->in_namespace) != 0) return 1;
+    if (start_cuda(options->by_proc, options->in_namespace) != 0) return 1;
     CUresult result = cuda.cuDevicePrimaryCtxRetain_(&context, options->device);
     if (result == CUDA_SUCCESS) result = cuda.cuCtxSetCurrent_(context);
     return result == CUDA_SUCCESS ? 0 : failed("cuDevicePrimaryCtxRetain", (int)result);
@@ -57,10 +57,10 @@ static void hold(const struct options *options) {
     if (options->hold < 0) return;
     (void)signal(SIGTERM, on_term);
     if (options->hold > 0) {
-        (void)usleep((useconds_t)(options->hold * 1e6));
+        usleep((useconds_t)(options->hold * 1e6));
         return;
     }
-    for (;;) (void)pause();
+    for (;;) pause();
 }
 
 static int alloc(const struct options *options, char **sizes) {
@@ -133,7 +133,7 @@ static bool parse(int argc, char **argv, struct options *options) {
                 options->in_namespace = true;
                 break;
             case 'p':
-                options->proc = true;
+                options->by_proc = true;
                 break;
             default:
                 return false;
@@ -144,7 +144,7 @@ static bool parse(int argc, char **argv, struct options *options) {
 
 static int run(const struct options *options, const char *verb, char **rest) {
     size_t number = !*rest ? 0 : strtoull(*rest, NULL, 10);
-    if (strcmp(verb, "info") == 0 && !*rest) return info(options->proc);
+    if (strcmp(verb, "info") == 0 && !*rest) return info(options->by_proc);
     if (strcmp(verb, "alloc") == 0 && *rest) return alloc(options, rest);
     if (strcmp(verb, "fill") == 0 && number > 0) return fill(options, number);
     if (strcmp(verb, "export") == 0 && number > 0) return export(options, number);

@@ -122,7 +122,7 @@ def test_small_arrays_share_chunks_of_their_own(world: World, session: ProbeSess
     session("alloc(4096)")
     made = session("[arrays.plain(256, 4)[1] for _ in range(40)]")
     assert world.mib_used() == 4
-    session(f"[arrays.destroy(each) for each in {made}]")
+    session(f"[arrays.destroy(array) for array in {made}]")
     assert world.mib_used() == 2
 
 

@@ -12,7 +12,7 @@ MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE, NOT_SUPPORTED = 2, 1, 801
 CAPACITY_MIB = 81920
 KERNEL, EMPTY, ALLOCATES, FREES = 0, 5, 10, 11
-MARKS = "[graphs.read(each) // 2**20 for each in range(4)]"
+MARKS = "[graphs.read(mark) // 2**20 for mark in range(4)]"
 
 
 def make(session: ProbeSession, *mib: int, freed: bool = True, flags: int = 0) -> tuple[int, list[int], int]:
@@ -108,7 +108,7 @@ def test_a_graph_may_free_what_another_left(world: World, session: ProbeSession)
     other = session("graphs.create()")
     assert session(f"graphs.free({other}, {pointer})") == 0
     _, freeing = session(f"graphs.instantiate({other})")
-    assert [session(f"graphs.launch({each})") for each in (instance, freeing, freeing)] == [0, 0, INVALID_VALUE]
+    assert [session(f"graphs.launch({launched})") for launched in (instance, freeing, freeing)] == [0, 0, INVALID_VALUE]
     session("cuda.cuDeviceGraphMemTrim(0)")
     assert world.mib_used() == 0
 

@@ -7,7 +7,7 @@ from simgpu.world import World
 
 MIB = 1 << 20
 OUT_OF_MEMORY, INVALID_VALUE = 2, 1
-MARKS = "[pools.read({}, each) // 2**20 for each in (pools.RESERVED, pools.RESERVED_HIGH, pools.USED, pools.USED_HIGH)]"
+MARKS = "[pools.read({}, mark) // 2**20 for mark in (pools.RESERVED, pools.RESERVED_HIGH, pools.USED, pools.USED_HIGH)]"
 
 
 def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, session: ProbeSession) -> None:
@@ -19,7 +19,7 @@ def test_a_pool_reserves_in_blocks_and_remembers_its_highest(world: World, sessi
     session("cuda.cuCtxSynchronize()")
     assert session(MARKS.format(pool)) == [32, 64, 20, 50]
     assert world.mib_used() == 32
-    assert session(f"[pools.write({pool}, each, 0) for each in (pools.RESERVED_HIGH, pools.USED_HIGH)]") == [0, 0]
+    assert session(f"[pools.write({pool}, mark, 0) for mark in (pools.RESERVED_HIGH, pools.USED_HIGH)]") == [0, 0]
     assert session(MARKS.format(pool)) == [32, 32, 20, 20]
     assert session(f"free({first}, 'cuMemFreeAsync')") == 0
 

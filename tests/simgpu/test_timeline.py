@@ -125,7 +125,7 @@ def test_events_around_a_slice_of_work_read_its_true_time_among_neighbours(card:
     end = card.mark(queue, card.submit(queue, 2 * MS - 10))
     wide = card.mark(queue, card.submit(queue, 2 * MS))
     card.until(START + 200 * MS)
-    began, ended, much_later = (card.passed(queue, each) for each in (begin, end, wide))
+    began, ended, much_later = (card.passed(queue, position) for position in (begin, end, wide))
     assert began > 6 * MS
     assert ended - began == 2 * MS - 10
     assert much_later - ended > 6 * MS
@@ -133,7 +133,7 @@ def test_events_around_a_slice_of_work_read_its_true_time_among_neighbours(card:
 
 def test_work_that_ends_within_the_grace_time_is_not_interrupted(card: Card) -> None:
     queue, other = card.open(), card.open()
-    ends = [card.submit(queue, each) for each in (SLICE, GRACE)]
+    ends = [card.submit(queue, ns) for ns in (SLICE, GRACE)]
     card.submit(other, 100 * MS)
     card.until(START + SLICE + 1)
     card.until(START + 200 * MS)
@@ -234,7 +234,7 @@ def test_times_do_not_depend_on_how_often_the_card_is_advanced(
     queues = [card.open() for _ in range(4)]
     ends: dict[tuple[int, int], None] = {}
     for unit in range(sum(size for *_, size in submissions) * 2 + 2000):
-        arriving = [each for each in submissions if each[0] == unit]
+        arriving = [submission for submission in submissions if submission[0] == unit]
         if arriving or unit in looks:
             card.until(START + unit * UNIT)
         for _, which, size in arriving:
@@ -247,4 +247,4 @@ def test_times_do_not_depend_on_how_often_the_card_is_advanced(
             assert passed or card.earliest(queue, end) > unit * UNIT
         naive.step(unit * UNIT)
     card.until(START + 10_000_000 * UNIT)
-    assert {each: card.passed(*each) for each in ends} == {each: naive.passed[each] for each in ends}
+    assert {end: card.passed(*end) for end in ends} == {end: naive.passed[end] for end in ends}

@@ -17,7 +17,7 @@ struct page {
     CUdeviceptr address;
     uint64_t shared_id; /* once an allocation of the page was exported, which shares the whole page; 0 = not shared */
     unsigned used;
-    bool taken[UNITS];
+    bool is_taken[UNITS];
 };
 
 static struct page *pages;
@@ -26,15 +26,15 @@ static struct page *pages;
 static unsigned find_gap(const struct page *page, unsigned units) {
     unsigned length = 0;
     for (unsigned unit = 0; unit < UNITS; unit++) {
-        length = page->taken[unit] ? 0 : length + 1;
+        length = page->is_taken[unit] ? 0 : length + 1;
         if (length == units) return unit + 1 - units;
     }
     return UNITS;
 }
 
-static void mark(struct page *page, unsigned first, unsigned units, bool taken) {
-    for (unsigned unit = first; unit < first + units; unit++) page->taken[unit] = taken;
-    page->used = taken ? page->used + units : page->used - units;
+static void mark(struct page *page, unsigned first, unsigned units, bool is_taken) {
+    for (unsigned unit = first; unit < first + units; unit++) page->is_taken[unit] = is_taken;
+    page->used = is_taken ? page->used + units : page->used - units;
 }
 
 /* Adds a page at the lowest free address. NULL when out of memory. */
@@ -57,8 +57,8 @@ static struct page *add_page(CUdevice device, bool for_arrays) {
 
 static struct page *find_page(CUdevice device, bool for_arrays, unsigned units) {
     for (struct page *page = pages; page; page = page->next) {
-        bool right = page->device == device && page->for_arrays == for_arrays;
-        if (right && UNITS - page->used >= units && find_gap(page, units) < UNITS) return page;
+        bool is_suitable = page->device == device && page->for_arrays == for_arrays;
+        if (is_suitable && UNITS - page->used >= units && find_gap(page, units) < UNITS) return page;
     }
     return NULL;
 }

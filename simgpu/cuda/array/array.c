@@ -11,9 +11,9 @@
 static CUarray arrays;
 
 bool array_exists(CUarray array) {
-    CUarray each = arrays;
-    while (each && each != array) each = each->next;
-    return each != NULL;
+    CUarray found = arrays;
+    while (found && found != array) found = found->next;
+    return found != NULL;
 }
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {

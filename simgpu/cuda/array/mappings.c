@@ -22,8 +22,8 @@ void array_unmap_all(const void *array) {
 
 void array_unmap(const struct array_part *part) {
     for (struct array_part **link = &parts; *link; link = &(*link)->next) {
-        bool same = (*link)->array == part->array && (*link)->type == part->type;
-        if (same && memcmp((*link)->name, part->name, sizeof part->name) == 0) {
+        bool is_same = (*link)->array == part->array && (*link)->type == part->type;
+        if (is_same && memcmp((*link)->name, part->name, sizeof part->name) == 0) {
             drop(link);
             return;
         }

@@ -12,9 +12,9 @@
 static CUmipmappedArray mipmaps;
 
 bool mipmap_exists(CUmipmappedArray mipmap) {
-    CUmipmappedArray each = mipmaps;
-    while (each && each != mipmap) each = each->next;
-    return each != NULL;
+    CUmipmappedArray found = mipmaps;
+    while (found && found != mipmap) found = found->next;
+    return found != NULL;
 }
 
 static size_t half(size_t extent, unsigned times) {

@@ -23,8 +23,8 @@ static const void *array_of(const CUarrayMapInfo *info) {
 static unsigned flags_of(const CUarrayMapInfo *info) {
     if (info->resourceType == CU_RESOURCE_TYPE_ARRAY)
         return array_exists(info->resource.array) ? info->resource.array->descriptor.Flags : 0;
-    bool mipmapped = info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && mipmap_exists(info->resource.mipmap);
-    return mipmapped ? info->resource.mipmap->descriptor.Flags : 0;
+    bool is_mipmapped = info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && mipmap_exists(info->resource.mipmap);
+    return is_mipmapped ? info->resource.mipmap->descriptor.Flags : 0;
 }
 
 static struct array_part part_of(const CUarrayMapInfo *info) {
@@ -37,8 +37,8 @@ static struct array_part part_of(const CUarrayMapInfo *info) {
 }
 
 static CUresult apply(const CUarrayMapInfo *info) {
-    bool one_device = info->deviceBitMask != 0 && (info->deviceBitMask & (info->deviceBitMask - 1)) == 0;
-    if ((flags_of(info) & NO_MEMORY) == 0 || !one_device || info->flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    bool has_one_device = info->deviceBitMask != 0 && (info->deviceBitMask & (info->deviceBitMask - 1)) == 0;
+    if ((flags_of(info) & NO_MEMORY) == 0 || !has_one_device || info->flags != 0) return CUDA_ERROR_INVALID_VALUE;
     struct array_part part = part_of(info);
     if (info->memOperationType == CU_MEM_OPERATION_TYPE_MAP) return array_map(&part, info->memHandle.memHandle);
     array_unmap(&part);

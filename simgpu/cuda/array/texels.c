@@ -33,21 +33,22 @@ static unsigned channel_bytes(CUarray_format format) {
 }
 
 static bool extent_is_valid(const CUDA_ARRAY3D_DESCRIPTOR *of) {
-    bool layered = (of->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-    if (of->Depth > 0 && !layered)
+    bool is_layered = (of->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+    if (of->Depth > 0 && !is_layered)
         return of->Height > 0 && of->Width <= MAX_3D && of->Height <= MAX_3D && of->Depth <= MAX_3D;
-    return (!layered || of->Depth > 0) && of->Depth <= MAX_LAYERS && of->Height <= MAX_HEIGHT && of->Width <= MAX_WIDTH;
+    return (!is_layered || of->Depth > 0) && of->Depth <= MAX_LAYERS && of->Height <= MAX_HEIGHT &&
+           of->Width <= MAX_WIDTH;
 }
 
 bool texels_are_valid(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     unsigned channels = descriptor->NumChannels;
-    bool element = channel_bytes(descriptor->Format) > 0 && (channels == 1 || channels == 2 || channels == 4);
-    return element && descriptor->Width > 0 && extent_is_valid(descriptor);
+    bool is_texel = channel_bytes(descriptor->Format) > 0 && (channels == 1 || channels == 2 || channels == 4);
+    return is_texel && descriptor->Width > 0 && extent_is_valid(descriptor);
 }
 
 uint64_t texels_size(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
-    uint64_t element = (uint64_t)channel_bytes(descriptor->Format) * descriptor->NumChannels;
-    uint64_t row = round_up(descriptor->Width * element, BLOCK_WIDTH);
+    uint64_t is_texel = (uint64_t)channel_bytes(descriptor->Format) * descriptor->NumChannels;
+    uint64_t row = round_up(descriptor->Width * is_texel, BLOCK_WIDTH);
     uint64_t rows = descriptor->Height > 1 ? round_up(descriptor->Height, BLOCK_HEIGHT) : 1;
     return row * rows * (descriptor->Depth > 0 ? descriptor->Depth : 1);
 }
@@ -55,11 +56,11 @@ uint64_t texels_size(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
 CUresult texels_allocate(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, uint64_t size, CUcontext *context,
                          CUdeviceptr *memory) {
     CUresult result = context_current(context);
-    bool later = (descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
+    bool has_no_memory = (descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
     *memory = 0;
-    return result != CUDA_SUCCESS || later ? result : memory_allocate(*context, memory, size, true);
+    return result != CUDA_SUCCESS || has_no_memory ? result : memory_allocate(*context, memory, size, true);
 }
 
 void texels_free(CUdeviceptr memory) {
-    if (memory != 0) (void)allocation_free(allocation_at(memory));
+    if (memory != 0) allocation_free(allocation_at(memory));
 }

@@ -13,8 +13,8 @@ static __thread CUcontext stack[STACK_SIZE];
 static __thread unsigned depth;
 
 bool context_is_alive(CUcontext context) {
-    for (struct CUctx_st *each = contexts; each; each = each->next)
-        if (each == context) return true;
+    for (struct CUctx_st *found = contexts; found; found = found->next)
+        if (found == context) return true;
     return false;
 }
 

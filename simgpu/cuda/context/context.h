@@ -13,7 +13,7 @@ struct CUctx_st {
     unsigned long long id;
     CUdevice device;
     unsigned flags;
-    bool primary;
+    bool is_primary;
     CUcontext owner;   /* of a green context: the primary context, which all its objects belong to; else NULL */
     uint64_t overhead; /* bytes charged for the context itself */
     uint64_t stack;    /* bytes of local memory per thread; 0 = never grown (context/local_memory.c) */

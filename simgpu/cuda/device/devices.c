@@ -32,13 +32,13 @@ static CUresult add_listed(const struct cards *cards, const char *list) {
     char *rest = copy;
     char *token;
     int found = 0;
-    bool repeated = false;
-    while (found >= 0 && !repeated && (token = strsep(&rest, ","))) {
+    bool is_repeated = false;
+    while (found >= 0 && !is_repeated && (token = strsep(&rest, ","))) {
         found = index_of(cards, token);
-        repeated = found >= 0 && !add_device(&cards->card[found]);
+        is_repeated = found >= 0 && !add_device(&cards->card[found]);
     }
     free(copy);
-    return repeated ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    return is_repeated ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult devices_find(void) {
@@ -48,7 +48,7 @@ CUresult devices_find(void) {
     devices_found = 0;
     int result = cards_visible(&cards);
     if (result != 0) return result == -EINVAL ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_NO_DEVICE;
-    for (unsigned i = 0; !list && i < cards.count; i++) (void)add_device(&cards.card[i]);
+    for (unsigned i = 0; !list && i < cards.count; i++) add_device(&cards.card[i]);
     if (list) listing = add_listed(&cards, list);
     return listing == CUDA_SUCCESS && devices_found == 0 ? CUDA_ERROR_NO_DEVICE : listing;
 }
@@ -61,7 +61,7 @@ CUdevice device_count(void) { return devices_found; }
 
 bool device_card(CUdevice ordinal, struct card *out) {
     const struct device *device = device_at(ordinal);
-    return device && card_find(device->uuid, out) && out->healthy;
+    return device && card_find(device->uuid, out) && out->is_healthy;
 }
 
 CUdevice device_of_uuid(const char *uuid) {

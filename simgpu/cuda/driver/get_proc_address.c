@@ -31,9 +31,9 @@ static bool is_valid(const char *symbol, void **pfn, int version, cuuint64_t fla
 /* The function for a caller of that CUDA version; NULL when the entry is newer. When a per-thread form exists and is
  * asked for, a version older than that form gets NULL and not the legacy form. */
 static void *function_for(const struct entry_point *entry, int version, bool per_thread) {
-    bool wanted = per_thread && entry->per_thread;
-    if (version < (wanted ? entry->per_thread_version : entry->version)) return NULL;
-    return wanted ? (void *)entry->per_thread : (void *)entry->function;
+    bool is_wanted = per_thread && entry->per_thread;
+    if (version < (is_wanted ? entry->per_thread_version : entry->version)) return NULL;
+    return is_wanted ? (void *)entry->per_thread : (void *)entry->function;
 }
 
 /* The function for the base name, and why there is none. */

@@ -17,9 +17,9 @@ static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static __thread char this_thread; /* its address identifies the thread */
 
 struct capture *capture_numbered(uint64_t number) {
-    struct capture *each = captures;
-    while (each && each->number != number) each = each->next;
-    return each;
+    struct capture *found = captures;
+    while (found && found->number != number) found = found->next;
+    return found;
 }
 
 struct capture *capture_of(CUstream stream) {
@@ -29,7 +29,7 @@ struct capture *capture_of(CUstream stream) {
 CUresult capture_forbids_in(CUstream stream) {
     struct capture *capture = capture_of(stream);
     if (!capture) return CUDA_SUCCESS;
-    capture->invalid = true;
+    capture->is_invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
@@ -42,9 +42,9 @@ static bool forbids(const struct capture *capture) {
 
 CUresult capture_forbids(void) {
     CUresult result = CUDA_SUCCESS;
-    for (struct capture *each = captures; each; each = each->next) {
-        if (forbids(each)) {
-            each->invalid = true;
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        if (forbids(capture)) {
+            capture->is_invalid = true;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     }
@@ -108,12 +108,12 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (capture->origin != hStream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    bool here = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (!here) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    bool invalid = capture->invalid;
-    *phGraph = invalid ? NULL : capture->graph;
+    bool is_own = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (!is_own) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    bool is_invalid = capture->is_invalid;
+    *phGraph = is_invalid ? NULL : capture->graph;
     drop(capture);
-    return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    return is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
@@ -133,22 +133,23 @@ static CUresult add_node(CUgraph graph, CUgraphNodeType type) {
 
 bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result) {
     const struct capture *capture = capture_of(stream);
-    if (capture) *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
+    if (capture) *result = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : add_node(capture->graph, type);
     return capture != NULL;
 }
 
 bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result) {
     const struct capture *capture = capture_of(stream);
     if (capture)
-        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function);
+        *result =
+            capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_kernel(capture->graph, function);
     return capture != NULL;
 }
 
 bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result) {
     const struct capture *capture = capture_of(stream);
     if (capture) {
-        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
-                                   : graph_add_allocation(capture->graph, device, size, address);
+        *result = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                      : graph_add_allocation(capture->graph, device, size, address);
     }
     return capture != NULL;
 }
@@ -156,6 +157,6 @@ bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, C
 bool capture_takes_free(CUstream stream, CUdeviceptr address, CUresult *result) {
     const struct capture *capture = capture_of(stream);
     if (capture)
-        *result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_free(capture->graph, address);
+        *result = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : graph_add_free(capture->graph, address);
     return capture != NULL;
 }

@@ -13,7 +13,7 @@ struct capture {
     CUstream origin;
     CUstreamCaptureMode mode;
     const void *thread; /* that began the capture */
-    bool invalid;
+    bool is_invalid;
 };
 
 struct capture *capture_numbered(uint64_t number); /* NULL once the capture has ended */

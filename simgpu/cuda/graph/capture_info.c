@@ -5,7 +5,7 @@
 
 static CUstreamCaptureStatus status_of(const struct capture *capture) {
     if (!capture) return CU_STREAM_CAPTURE_STATUS_NONE;
-    return capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
 EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {

@@ -14,9 +14,9 @@ static CUdeviceptr next_addresses = ADDRESSES;
 bool graph_has_addresses(CUdeviceptr address) { return address >= ADDRESSES && address < next_addresses; }
 
 bool graph_exists(CUgraph graph) {
-    CUgraph each = graphs;
-    while (each && each != graph) each = each->next;
-    return each != NULL;
+    CUgraph found = graphs;
+    while (found && found != graph) found = found->next;
+    return found != NULL;
 }
 
 void graph_free(CUgraph graph) {

@@ -17,16 +17,16 @@ static CUgraphNode next_allocation(CUgraphNode node) {
 /* The last allocation at the address, freed or not; NULL when there is none. */
 static CUgraphNode last_allocation_at(CUgraph graph, CUdeviceptr address) {
     CUgraphNode found = NULL;
-    for (CUgraphNode each = next_allocation(graph->nodes); each; each = next_allocation(each->next))
-        found = each->address == address ? each : found;
+    for (CUgraphNode node = next_allocation(graph->nodes); node; node = next_allocation(node->next))
+        found = node->address == address ? node : found;
     return found;
 }
 
 /* The end of an allocation that overlaps the range and is not freed; 0 when there is none. */
 static CUdeviceptr overlapped_end(CUgraph graph, CUdeviceptr address, uint64_t size) {
-    for (CUgraphNode each = next_allocation(graph->nodes); each; each = next_allocation(each->next)) {
-        CUdeviceptr end = each->address + round_up(each->size, SMALL_UNIT);
-        if (!each->paired && address < end && each->address < address + size) return end;
+    for (CUgraphNode node = next_allocation(graph->nodes); node; node = next_allocation(node->next)) {
+        CUdeviceptr end = node->address + round_up(node->size, SMALL_UNIT);
+        if (!node->is_paired && address < end && node->address < address + size) return end;
     }
     return 0;
 }
@@ -60,15 +60,15 @@ static CUresult add_allocation(CUgraphNode *out, CUgraph graph, CUDA_MEM_ALLOC_N
 static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
     if (!graph_exists(graph) || !graph_has_addresses(address)) return CUDA_ERROR_INVALID_VALUE;
     CUgraphNode allocated = last_allocation_at(graph, address);
-    if (allocated && allocated->paired) return CUDA_ERROR_INVALID_VALUE;
+    if (allocated && allocated->is_paired) return CUDA_ERROR_INVALID_VALUE;
     struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .address = address};
     if (allocated) {
-        node.paired = true;
+        node.is_paired = true;
         node.size = allocated->size;
         node.device = allocated->device;
     }
     CUresult result = graph_add(out, graph, &node);
-    if (result == CUDA_SUCCESS && allocated) allocated->paired = true;
+    if (result == CUDA_SUCCESS && allocated) allocated->is_paired = true;
     return result;
 }
 

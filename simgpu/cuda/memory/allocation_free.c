@@ -38,7 +38,7 @@ void allocation_give_back(const struct allocation *allocation) {
         case KIND_MANAGED:
         case KIND_HOST:
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): of host memory the address is its pointer */
-            (void)munmap((void *)(uintptr_t)allocation->address, allocation->size);
+            munmap((void *)(uintptr_t)allocation->address, allocation->size);
             break;
     }
 }
@@ -52,13 +52,13 @@ CUresult allocation_free(struct allocation *allocation) {
 /* Memory of a pool outlives a context that is not the primary one (measured on an H200, driver 580). */
 static bool ends_with(const struct allocation *allocation, CUcontext context) {
     bool of_pool = allocation->kind == KIND_POOL && allocation->device == context->device;
-    bool left = of_pool && !allocation->context;
-    return context->primary ? left || allocation->context == context : !of_pool && allocation->context == context;
+    bool is_left = of_pool && !allocation->context;
+    return context->is_primary ? is_left || allocation->context == context : !of_pool && allocation->context == context;
 }
 
 static void end_with(struct allocation *allocation, CUcontext context) {
     if (ends_with(allocation, context))
-        (void)allocation_free(allocation);
+        allocation_free(allocation);
     else if (allocation->context == context)
         allocation->context = NULL;
 }

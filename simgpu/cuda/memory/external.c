@@ -37,7 +37,7 @@ EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
     *made = (struct CUextMemory_st){
         .next = imported, .shared = shared, .attribution = attribution, .size = memHandleDesc->size};
     imported = made;
-    (void)close(descriptor); /* an import consumes the descriptor */
+    close(descriptor); /* an import consumes the descriptor */
     *extMem_out = made;
     return CUDA_SUCCESS;
 }

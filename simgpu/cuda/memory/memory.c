@@ -63,9 +63,9 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Wid
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
     size_t pitch = round_up(WidthInBytes, PITCH);
-    bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    bool is_element_size = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (result != CUDA_SUCCESS) return result;
-    if (!dptr || !pPitch || !element || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!dptr || !pPitch || !is_element_size || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *pPitch = pitch;
     return memory_allocate(context, dptr, bytes, false);

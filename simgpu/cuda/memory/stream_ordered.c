@@ -39,7 +39,7 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hSt
 EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
     return allocate(dptr, bytesize, pool, hStream);
 }
 
@@ -64,7 +64,7 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
     if (!by_descriptor && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = pool_make(poolProps->location.id);
     if (!*pool) return CUDA_ERROR_OUT_OF_MEMORY;
-    (*pool)->exportable = by_descriptor;
+    (*pool)->is_exportable = by_descriptor;
     (*pool)->limit = poolProps->maxSize;
     return CUDA_SUCCESS;
 }
@@ -75,7 +75,7 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     if (!pool || pool == device_at(pool->device)->default_pool) return CUDA_ERROR_INVALID_VALUE;
     struct device *device = device_at(pool->device);
     if (device->current_pool == pool) device->current_pool = device->default_pool;
-    pool->destroyed = true;
+    pool->is_destroyed = true;
     if (pool->imports == 0) pool_exports_drop(pool);
     pool_free_if_unused(pool);
     return CUDA_SUCCESS;

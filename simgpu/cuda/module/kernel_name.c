@@ -22,8 +22,8 @@ static uint64_t number_at_end(const char *name, uint64_t without) {
 }
 
 uint64_t kernel_iteration_ns(const char *name) {
-    bool loops = strncmp(name, LOOP_PREFIX, sizeof LOOP_PREFIX - 1) == 0;
-    return loops ? number_at_end(name, 0) : 0;
+    bool is_loop = strncmp(name, LOOP_PREFIX, sizeof LOOP_PREFIX - 1) == 0;
+    return is_loop ? number_at_end(name, 0) : 0;
 }
 
 uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAULT_US) * 1000; }
@@ -35,6 +35,6 @@ uint64_t kernel_loading_ns(const char *name) {
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 
 uint64_t kernel_local_bytes(const char *name) {
-    bool named = strncmp(name, PREFIX, sizeof PREFIX - 1) == 0;
-    return named ? round_up(strtoull(name + sizeof PREFIX - 1, NULL, 10), LOCAL_UNIT) : 0;
+    bool is_named = strncmp(name, PREFIX, sizeof PREFIX - 1) == 0;
+    return is_named ? round_up(strtoull(name + sizeof PREFIX - 1, NULL, 10), LOCAL_UNIT) : 0;
 }

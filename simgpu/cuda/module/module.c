@@ -16,8 +16,8 @@
 static CUmodule modules;
 
 CUfunction function_named(CUfunction *list, const char *name) {
-    for (CUfunction each = *list; each; each = each->next)
-        if (strcmp(each->name, name) == 0) return each;
+    for (CUfunction function = *list; function; function = function->next)
+        if (strcmp(function->name, name) == 0) return function;
     CUfunction made = calloc(1, sizeof *made);
     if (made) {
         *made = (struct CUfunc_st){

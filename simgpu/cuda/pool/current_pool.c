@@ -15,7 +15,7 @@ static CUmemoryPool default_pool(CUdevice ordinal) {
 }
 
 CUmemoryPool pool_current(CUdevice ordinal) {
-    (void)default_pool(ordinal);
+    default_pool(ordinal);
     return device_at(ordinal)->current_pool;
 }
 
@@ -40,8 +40,8 @@ EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
 
 static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
     if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (!pool || pool->device != dev || pool->imported) return CUDA_ERROR_INVALID_VALUE;
-    (void)default_pool(dev);
+    if (!pool || pool->device != dev || pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
+    default_pool(dev);
     device_at(dev)->current_pool = pool;
     return CUDA_SUCCESS;
 }

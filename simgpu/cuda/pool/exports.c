@@ -23,20 +23,20 @@ struct pool_export {
     uint64_t bytes;
     CUdeviceptr address; /* of the allocation */
     uint64_t size;
-    bool reserved; /* part of what the exporter's pool reserved, and attributed to the exporter */
-    bool held;     /* by the handle of the pool */
+    bool is_reserved; /* part of what the exporter's pool reserved, and attributed to the exporter */
+    bool is_held;     /* by the handle of the pool */
 };
 
 uint64_t pool_exports_reserved(const struct CUmemPoolHandle_st *pool) {
     uint64_t sum = 0;
-    for (const struct pool_export *each = pool->exports; each; each = each->next)
-        sum += each->reserved ? each->bytes : 0;
+    for (const struct pool_export *export = pool->exports; export; export = export->next)
+        sum += export->is_reserved ? export->bytes : 0;
     return sum;
 }
 
 static struct pool_export *export_of(CUmemoryPool pool, const struct allocation *allocation) {
-    for (struct pool_export *each = pool->exports; each; each = each->next)
-        if (each->address == allocation->address && each->size == allocation->size) return each;
+    for (struct pool_export *export = pool->exports; export; export = export->next)
+        if (export->address == allocation->address && export->size == allocation->size) return export;
     return NULL;
 }
 
@@ -55,18 +55,18 @@ static uint64_t lesser(uint64_t one, uint64_t other) { return one < other ? one 
 static uint64_t greater(uint64_t one, uint64_t other) { return one > other ? one : other; }
 
 /* Bytes of the blocks that the export has in common with the range. */
-static uint64_t common_bytes(const struct pool_export *each, CUdeviceptr address, uint64_t size) {
-    uint64_t begin = greater(each->address / POOL_BLOCK, address / POOL_BLOCK);
-    uint64_t end = lesser((each->address + each->size - 1) / POOL_BLOCK, (address + size - 1) / POOL_BLOCK);
+static uint64_t common_bytes(const struct pool_export *export, CUdeviceptr address, uint64_t size) {
+    uint64_t begin = greater(export->address / POOL_BLOCK, address / POOL_BLOCK);
+    uint64_t end = lesser((export->address + export->size - 1) / POOL_BLOCK, (address + size - 1) / POOL_BLOCK);
     return end < begin ? 0 : (end - begin + 1) * POOL_BLOCK;
 }
 
 /* A new export replaces the memory that exports of freed allocations keep in the same blocks. */
 static void replace(CUmemoryPool pool, const struct allocation *by) {
-    for (struct pool_export *each = pool->exports; each; each = each->next) {
-        if (!each->reserved) {
-            each->bytes -= lesser(each->bytes, common_bytes(each, by->address, by->size));
-            shared_memory_shrink(each->shared_id, each->bytes);
+    for (struct pool_export *export = pool->exports; export; export = export->next) {
+        if (!export->is_reserved) {
+            export->bytes -= lesser(export->bytes, common_bytes(export, by->address, by->size));
+            shared_memory_shrink(export->shared_id, export->bytes);
         }
     }
 }
@@ -76,7 +76,7 @@ static CUresult make(CUmemoryPool pool, const struct allocation *allocation, uin
     uint64_t left = pool->reserved - pool_exports_reserved(pool);
     uint64_t wanted = round_up(allocation->size, POOL_BLOCK);
     struct pool_export made = {
-        .address = allocation->address, .size = allocation->size, .reserved = true, .held = true};
+        .address = allocation->address, .size = allocation->size, .is_reserved = true, .is_held = true};
     made.bytes = lesser(wanted, left);
     replace(pool, allocation);
     made.shared_id = shared_memory_create(device_at(pool->device)->uuid, made.bytes, pool->shared_id);
@@ -87,11 +87,11 @@ static CUresult make(CUmemoryPool pool, const struct allocation *allocation, uin
 }
 
 /* An allocation at the same address as the freed one: the shared memory stands for the new allocation. */
-static void renew(CUmemoryPool pool, struct pool_export *each) {
+static void renew(CUmemoryPool pool, struct pool_export *export) {
     struct shared_memory held;
-    if (!each->reserved && shared_memory_hold(each->shared_id, ATTRIBUTED, &held)) {
-        device_release(pool->device, each->bytes);
-        each->reserved = true;
+    if (!export->is_reserved && shared_memory_hold(export->shared_id, ATTRIBUTED, &held)) {
+        device_release(pool->device, export->bytes);
+        export->is_reserved = true;
     }
 }
 
@@ -105,34 +105,34 @@ CUresult pool_export_add(CUmemoryPool pool, const struct allocation *allocation,
 
 CUresult pool_export_import(CUmemoryPool pool, uint64_t shared_id) {
     struct shared_memory held;
-    for (const struct pool_export *each = pool->exports; each; each = each->next)
-        if (each->shared_id == shared_id) return CUDA_SUCCESS;
+    for (const struct pool_export *export = pool->exports; export; export = export->next)
+        if (export->shared_id == shared_id) return CUDA_SUCCESS;
     if (!shared_memory_hold(shared_id, UNATTRIBUTED, &held)) return CUDA_ERROR_INVALID_VALUE;
-    return add(pool, (struct pool_export){.shared_id = shared_id, .held = true}) ? CUDA_SUCCESS
-                                                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+    return add(pool, (struct pool_export){.shared_id = shared_id, .is_held = true}) ? CUDA_SUCCESS
+                                                                                    : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static bool is_freed(CUmemoryPool pool, const struct pool_export *each) {
-    const struct allocation *found = allocation_at(each->address);
+static bool is_freed(CUmemoryPool pool, const struct pool_export *export) {
+    const struct allocation *found = allocation_at(export->address);
     return pool->used == 0 || !found || found->kind != KIND_POOL || found->pool != pool;
 }
 
 uint64_t pool_exports_unreserve(CUmemoryPool pool, uint64_t most) {
     uint64_t hidden = 0;
-    for (struct pool_export *each = pool->exports; each; each = each->next) {
-        if (each->reserved && each->bytes <= most - hidden && is_freed(pool, each)) {
-            each->reserved = false;
-            hidden += each->bytes;
-            shared_memory_drop(each->shared_id, ATTRIBUTED);
+    for (struct pool_export *export = pool->exports; export; export = export->next) {
+        if (export->is_reserved && export->bytes <= most - hidden && is_freed(pool, export)) {
+            export->is_reserved = false;
+            hidden += export->bytes;
+            shared_memory_drop(export->shared_id, ATTRIBUTED);
         }
     }
     return hidden;
 }
 
 void pool_exports_drop(CUmemoryPool pool) {
-    for (struct pool_export *each = pool->exports; each; each = each->next) {
-        if (each->held) shared_memory_drop(each->shared_id, UNATTRIBUTED);
-        each->held = false;
+    for (struct pool_export *export = pool->exports; export; export = export->next) {
+        if (export->is_held) shared_memory_drop(export->shared_id, UNATTRIBUTED);
+        export->is_held = false;
     }
 }
 

@@ -55,10 +55,10 @@ void pool_trim(CUmemoryPool pool, uint64_t keep) {
 
 void pool_free_if_unused(CUmemoryPool pool) {
     CUmemoryPool *link = &pools;
-    if (!pool->destroyed || pool->used > 0 || pool->imports > 0) return;
+    if (!pool->is_destroyed || pool->used > 0 || pool->imports > 0) return;
     pool_trim(pool, 0);
     pool_exports_free(pool);
-    if (pool->shared_id != 0) shared_memory_drop(pool->shared_id, pool->imported ? pool->attribution : ATTRIBUTED);
+    if (pool->shared_id != 0) shared_memory_drop(pool->shared_id, pool->is_imported ? pool->attribution : ATTRIBUTED);
     while (*link != pool) link = &(*link)->next;
     *link = pool->next;
     free(pool);

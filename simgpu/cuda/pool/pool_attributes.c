@@ -28,7 +28,7 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute att
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (!pool || !value || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool || !value || pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t *field = field_of(pool, attr);
     if (field)
         *(cuuint64_t *)value = *field;
@@ -68,8 +68,8 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
     for (size_t i = 0; i < count; i++) {
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
         if (!device_at(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
-        bool revoked = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == pool->device;
-        if (revoked) return CUDA_ERROR_INVALID_VALUE;
+        bool is_revoked = map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == pool->device;
+        if (is_revoked) return CUDA_ERROR_INVALID_VALUE;
         pool->access[map[i].location.id] = map[i].flags;
     }
     return CUDA_SUCCESS;

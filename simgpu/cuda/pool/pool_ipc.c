@@ -29,7 +29,7 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool 
     if (entered != CUDA_SUCCESS) return entered;
     if (!handle_out || !pool || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!pool->exportable) return CUDA_ERROR_INVALID_VALUE;
+    if (!pool->is_exportable) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(pool->device, 0, &pool->shared_id);
     if (result != CUDA_SUCCESS) return result;
     return shared_memory_export(pool->shared_id, handle_out);
@@ -50,7 +50,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
         shared_memory_drop(shared.id, attribution);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    made->imported = true;
+    made->is_imported = true;
     made->attribution = attribution;
     made->shared_id = shared.id;
     *pool_out = made;
@@ -78,7 +78,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, 
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (!ptr_out || !pool || !shareData || !pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (!ptr_out || !pool || !shareData || !pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
     memcpy(&exported, shareData, sizeof exported);
     if (exported.pool_id != pool->shared_id) return CUDA_ERROR_INVALID_VALUE;
     const struct allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);

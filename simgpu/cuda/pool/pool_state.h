@@ -11,7 +11,7 @@
 
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
-    bool destroyed; /* by the program; freed with its last allocation */
+    bool is_destroyed; /* by the program; freed with its last allocation */
     CUdevice device;
     uint64_t used;
     uint64_t used_high;
@@ -20,8 +20,8 @@ struct CUmemPoolHandle_st {
     uint64_t threshold; /* reserved bytes that a synchronization leaves */
     uint64_t limit;     /* of `used`; 0 = the card's */
     CUmemAccess_flags access[MAX_CARDS];
-    bool exportable;
-    bool imported;
+    bool is_exportable;
+    bool is_imported;
     enum attribution attribution; /* of an imported pool's shared memory */
     unsigned imports;             /* allocations of an imported pool */
     uint64_t shared_id;           /* of the pool, once exported or as imported; it has no bytes; 0 = none */

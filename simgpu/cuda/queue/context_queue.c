@@ -17,7 +17,7 @@ bool queue_passed(struct card_queue queue, uint64_t position) {
 void queue_await(struct card_queue queue, uint64_t position) {
     uint64_t earliest;
     int slack = prctl(PR_GET_TIMERSLACK);
-    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* 1 ns: a real driver polls and does not sleep */
+    prctl(PR_SET_TIMERSLACK, 1UL); /* 1 ns: a real driver polls and does not sleep */
     while (queue.id != 0 && card_queue_passed(queue, position, &earliest) == 0) driver_sleep_until(earliest);
-    (void)prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0UL);
+    prctl(PR_SET_TIMERSLACK, slack > 0 ? (unsigned long)slack : 0UL);
 }

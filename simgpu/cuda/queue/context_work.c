@@ -30,9 +30,9 @@ uint64_t event_passed(CUevent event) {
 
 static void read_times(CUcontext context) {
     CUevent next;
-    for (CUevent each = context->events; each; each = next) {
-        next = each->next;
-        (void)event_passed(each);
+    for (CUevent event = context->events; event; event = next) {
+        next = event->next;
+        event_passed(event);
     }
 }
 

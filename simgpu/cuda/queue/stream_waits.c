@@ -66,12 +66,12 @@ static void do_writes(CUcontext context) {
 
 static void update(CUcontext context) {
     struct stream_waits *waits = context->waits;
-    bool changed = false;
+    bool has_changed = false;
     while (waits->count > 0 && is_open(&waits->waits[0])) {
         drop_first(waits);
-        changed = true;
+        has_changed = true;
     }
-    if (changed) {
+    if (has_changed) {
         waits->launches = waits->count > 0 ? waits->launches : 0;
         card_queue_hold(context->queue, waits->count > 0 ? waits->waits[0].position : 0);
     }
@@ -118,7 +118,7 @@ static void *watch(void *waits) {
 static bool start_thread(CUcontext context) {
     pthread_t thread;
     if (!context->waits->has_thread && pthread_create(&thread, NULL, watch, context->waits) == 0) {
-        (void)pthread_detach(thread);
+        pthread_detach(thread);
         context->waits->has_thread = true;
     }
     return context->waits->has_thread;

@@ -9,8 +9,8 @@
 
 /* ns of work of a launch, with the loading of the kernel. */
 static uint64_t work_of(CUfunction function, void *const *parameters) {
-    bool loops = function->iteration_ns != 0 && parameters && parameters[0];
-    uint64_t own = loops ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
+    bool is_loop = function->iteration_ns != 0 && parameters && parameters[0];
+    uint64_t own = is_loop ? *(const uint32_t *)parameters[0] * function->iteration_ns : function->duration_ns;
     uint64_t loading = function->loading_ns;
     function->loading_ns = 0;
     return own + loading;

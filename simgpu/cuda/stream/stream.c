@@ -95,8 +95,8 @@ EXPORT CUresult cuStreamQuery(CUstream hStream) {
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(hStream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    bool passed = queue_passed(context->queue, *stream_position(hStream, context));
-    return passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    bool has_passed = queue_passed(context->queue, *stream_position(hStream, context));
+    return has_passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {

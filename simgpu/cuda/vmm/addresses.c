@@ -14,7 +14,7 @@ struct address_range {
     CUdeviceptr address;
     uint64_t size;
     struct physical *physical; /* NULL for a reservation */
-    bool accessible;
+    bool is_accessible;
 };
 
 static struct address_range *reservations;
@@ -22,14 +22,15 @@ static struct address_range *mappings;
 static CUdeviceptr next_address = ADDRESSES;
 
 static struct address_range *range_holding(struct address_range *list, CUdeviceptr address, uint64_t size) {
-    for (struct address_range *each = list; each; each = each->next)
-        if (address >= each->address && size <= each->size && address - each->address <= each->size - size) return each;
+    for (struct address_range *range = list; range; range = range->next)
+        if (address >= range->address && size <= range->size && address - range->address <= range->size - size)
+            return range;
     return NULL;
 }
 
 bool mapping_holds(CUdeviceptr address, uint64_t size) {
     const struct address_range *range = range_holding(mappings, address, size);
-    return range && range->accessible;
+    return range && range->is_accessible;
 }
 
 struct physical *physical_mapped(CUdeviceptr address, uint64_t size) {
@@ -121,7 +122,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
     for (CUdeviceptr at = ptr; at < ptr + size;) {
         struct address_range *range = range_holding(mappings, at, 1);
         if (!range) return CUDA_ERROR_INVALID_VALUE;
-        range->accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        range->is_accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
         at = range->address + range->size;
     }
     return CUDA_SUCCESS;

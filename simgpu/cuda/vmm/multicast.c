@@ -58,8 +58,8 @@ EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUde
     if (!object) return CUDA_ERROR_INVALID_VALUE;
     if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     struct multicast *multicast = object->multicast;
-    bool full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
-    if (full || (multicast->added >> dev & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
+    bool is_full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
+    if (is_full || (multicast->added >> dev & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
     multicast->added |= 1U << dev;
     return CUDA_SUCCESS;
 }
@@ -68,9 +68,9 @@ EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUde
 static bool may_bind(const struct physical *object, const struct physical *memory, uint64_t offset, uint64_t size) {
     const struct multicast *multicast = object->multicast;
     CUdevice device = memory->properties.location.id;
-    bool complete = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
+    bool is_complete = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
     bool fits = size > 0 && offset <= object->size && size <= object->size - offset;
-    return complete && fits && (multicast->added >> device & 1) != 0 &&
+    return is_complete && fits && (multicast->added >> device & 1) != 0 &&
            !bindings_overlap(multicast, device, offset, size);
 }
 
@@ -106,6 +106,6 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevic
     if (entered != CUDA_SUCCESS) return entered;
     const struct physical *object = multicast_of(mcHandle);
     if (!object) return CUDA_ERROR_INVALID_VALUE;
-    bool removed = binding_remove(object->multicast, dev, mcOffset, size);
-    return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool is_removed = binding_remove(object->multicast, dev, mcOffset, size);
+    return is_removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

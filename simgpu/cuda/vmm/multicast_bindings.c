@@ -13,8 +13,8 @@ CUresult binding_add(struct multicast *multicast, uint64_t offset, uint64_t size
 
 bool binding_remove(struct multicast *multicast, CUdevice device, uint64_t offset, uint64_t size) {
     for (struct binding **link = &multicast->bindings; *link; link = &(*link)->next) {
-        bool same = (*link)->memory->properties.location.id == device;
-        if (same && (*link)->offset == offset && (*link)->size == size) {
+        bool is_on_device = (*link)->memory->properties.location.id == device;
+        if (is_on_device && (*link)->offset == offset && (*link)->size == size) {
             physical_unbind(link);
             return true;
         }
@@ -23,9 +23,9 @@ bool binding_remove(struct multicast *multicast, CUdevice device, uint64_t offse
 }
 
 bool bindings_overlap(const struct multicast *multicast, CUdevice device, uint64_t offset, uint64_t size) {
-    for (const struct binding *each = multicast->bindings; each; each = each->next) {
-        bool same = each->memory->properties.location.id == device;
-        if (same && offset < each->offset + each->size && each->offset < offset + size) return true;
+    for (const struct binding *binding = multicast->bindings; binding; binding = binding->next) {
+        bool is_on_device = binding->memory->properties.location.id == device;
+        if (is_on_device && offset < binding->offset + binding->size && binding->offset < offset + size) return true;
     }
     return false;
 }

@@ -29,9 +29,9 @@ static bool exists(CUgreenCtx green) { return green && *link_of(green) == green;
 
 /* NULL for a context that is not green. */
 static CUgreenCtx green_of(CUcontext context) {
-    CUgreenCtx each = greens;
-    while (each && each->context != context) each = each->next;
-    return each;
+    CUgreenCtx green = greens;
+    while (green && green->context != context) green = green->next;
+    return green;
 }
 
 static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resource) {

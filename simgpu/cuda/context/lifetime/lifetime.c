@@ -16,13 +16,14 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary) {
+CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool is_primary) {
     struct card card;
     if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (!device_card(dev, &card)) return CUDA_ERROR_UNKNOWN;
     CUresult result = device_charge(dev, card.context);
     if (result != CUDA_SUCCESS) return result;
-    *out = context_add(&(struct CUctx_st){.device = dev, .flags = flags, .primary = primary, .overhead = card.context});
+    *out = context_add(
+        &(struct CUctx_st){.device = dev, .flags = flags, .is_primary = is_primary, .overhead = card.context});
     if (!*out) device_release(dev, card.context);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -79,7 +80,7 @@ EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePara
 EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!context_is_alive(ctx) || ctx->primary || ctx->owner) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context_is_alive(ctx) || ctx->is_primary || ctx->owner) return CUDA_ERROR_INVALID_CONTEXT;
     context_pop_if_top(ctx);
     context_destroy(ctx);
     return CUDA_SUCCESS;

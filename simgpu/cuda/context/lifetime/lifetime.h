@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool primary);
+CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool is_primary);
 void context_destroy(CUcontext context);
 
 #endif

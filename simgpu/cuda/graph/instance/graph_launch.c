@@ -24,9 +24,9 @@ static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) 
         *duration_ns += step->duration_ns;
         result = context_make_heap(context, step->uses_heap);
         if (result != CUDA_SUCCESS) return result;
-        if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired) {
+        if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->is_paired) {
             result = instance_keep_allocation(step, context);
-        } else if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !step->paired) {
+        } else if (step->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !step->is_paired) {
             struct allocation *found = allocation_at(step->address);
             result = found ? allocation_free(found) : CUDA_ERROR_INVALID_VALUE;
         }

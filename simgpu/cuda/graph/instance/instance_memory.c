@@ -16,7 +16,7 @@ static uint64_t peak_bytes(CUgraphExec exec, CUdevice device, uint64_t *kept) {
         if (step->device != device) continue;
         if (step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
             *kept += step->size;
-        else if (step->paired)
+        else if (step->is_paired)
             *kept -= step->size;
         highest = *kept > highest ? *kept : highest;
     }
@@ -30,8 +30,8 @@ static uint64_t blocks_of(CUgraphExec exec, CUdevice device) {
     CUdeviceptr end = 0;
     for (size_t i = 0; i < exec->count; i++) {
         const struct CUgraphNode_st *step = &exec->steps[i];
-        bool taken = step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && step->device == device;
-        if (taken && step->address + step->size > end) {
+        bool is_taken = step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && step->device == device;
+        if (is_taken && step->address + step->size > end) {
             uint64_t block = round_up(step->size, GRAPH_BLOCK);
             CUdeviceptr begin = step->address / GRAPH_BLOCK * GRAPH_BLOCK;
             sum += block;
@@ -42,7 +42,7 @@ static uint64_t blocks_of(CUgraphExec exec, CUdevice device) {
 }
 
 static bool is_outstanding(const struct CUgraphNode_st *step) {
-    return step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->paired && allocation_at(step->address);
+    return step->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !step->is_paired && allocation_at(step->address);
 }
 
 bool instance_has_outstanding(CUgraphExec exec) {
@@ -53,7 +53,7 @@ bool instance_has_outstanding(CUgraphExec exec) {
 
 void instance_free_outstanding(CUgraphExec exec) {
     for (size_t i = 0; i < exec->count; i++)
-        if (is_outstanding(&exec->steps[i])) (void)allocation_free(allocation_at(exec->steps[i].address));
+        if (is_outstanding(&exec->steps[i])) allocation_free(allocation_at(exec->steps[i].address));
 }
 
 /* Nothing is reserved while allocations of the last launch are outstanding: their blocks are in use. */

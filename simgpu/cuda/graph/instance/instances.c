@@ -15,20 +15,21 @@
 static CUgraphExec instances;
 
 bool instance_exists(CUgraphExec exec) {
-    CUgraphExec each = instances;
-    while (each && each != exec) each = each->next;
-    return each != NULL;
+    CUgraphExec instance = instances;
+    while (instance && instance != exec) instance = instance->next;
+    return instance != NULL;
 }
 
 void instances_forget(CUgraph graph) {
-    for (CUgraphExec each = instances; each; each = each->next) each->graph = each->graph == graph ? NULL : each->graph;
+    for (CUgraphExec instance = instances; instance; instance = instance->next)
+        instance->graph = instance->graph == graph ? NULL : instance->graph;
 }
 
 /* A graph that allocates has at most one instance at a time (result as measured on an H200, driver 580). */
 static bool may_have_another(CUgraph graph) {
-    CUgraphExec each = instances;
-    while (each && each->graph != graph) each = each->next;
-    return !each || !graph_allocates(graph);
+    CUgraphExec instance = instances;
+    while (instance && instance->graph != graph) instance = instance->next;
+    return !instance || !graph_allocates(graph);
 }
 
 static size_t count_nodes(CUgraph graph) {
