@@ -11,8 +11,8 @@
 static struct physical *physicals;
 
 struct physical *physical_of(CUmemGenericAllocationHandle handle) {
-    for (struct physical *each = physicals; each; each = each->next)
-        if ((uintptr_t)each == handle) return each;
+    for (struct physical *physical = physicals; physical; physical = physical->next)
+        if ((uintptr_t)physical == handle) return physical;
     return NULL;
 }
 
@@ -30,15 +30,8 @@ struct physical *physical_make(const CUmemAllocationProp *properties, uint64_t s
     return made;
 }
 
-static void free_multicast(struct multicast *multicast) {
-    while (multicast->bindings) physical_unbind(&multicast->bindings);
-    free(multicast);
-}
-
 static void give_back(const struct physical *physical) {
-    if (physical->multicast)
-        free_multicast(physical->multicast);
-    else if (physical->shared_id != 0)
+    if (physical->shared_id != 0)
         shared_memory_drop(physical->shared_id, physical->attribution);
     else
         device_release(physical->properties.location.id, physical->size);
@@ -54,31 +47,31 @@ static void make_unattributed(struct physical *physical) {
     }
 }
 
-static void free_if_unused(struct physical *physical) {
-    if (physical->references > 0 || physical->mappings > 0) return;
+static bool is_named(const struct physical *physical) { return physical->references > 0 || physical->mappings > 0; }
+
+static void unlink_physical(const struct physical *physical) {
+    struct physical **link = &physicals;
+    while (*link != physical) link = &(*link)->next;
+    *link = physical->next;
+}
+
+static void free_memory_if_unused(struct physical *physical) {
+    if (is_named(physical)) return;
     if (physical->bindings > 0) {
         if (physical->attribution != UNATTRIBUTED) make_unattributed(physical);
         return;
     }
-    struct physical **link = &physicals;
-    while (*link != physical) link = &(*link)->next;
-    *link = physical->next;
+    unlink_physical(physical);
     give_back(physical);
     free(physical);
 }
 
-void physical_add_mapping(struct physical *physical) { physical->mappings++; }
-
-void physical_remove_mapping(struct physical *physical) {
-    physical->mappings--;
-    free_if_unused(physical);
-}
-
 void physical_add_binding(struct physical *physical) { physical->bindings++; }
 
+/* Only memory is bound, never a multicast object. */
 void physical_remove_binding(struct physical *physical) {
     physical->bindings--;
-    free_if_unused(physical);
+    free_memory_if_unused(physical);
 }
 
 void physical_unbind(struct binding **link) {
@@ -86,6 +79,28 @@ void physical_unbind(struct binding **link) {
     *link = gone->next;
     physical_remove_binding(gone->memory);
     free(gone);
+}
+
+static void free_multicast_if_unused(struct physical *physical) {
+    if (is_named(physical)) return;
+    unlink_physical(physical);
+    while (physical->multicast->bindings) physical_unbind(&physical->multicast->bindings);
+    free(physical->multicast);
+    free(physical);
+}
+
+static void free_if_unused(struct physical *physical) {
+    if (physical->multicast)
+        free_multicast_if_unused(physical);
+    else
+        free_memory_if_unused(physical);
+}
+
+void physical_add_mapping(struct physical *physical) { physical->mappings++; }
+
+void physical_remove_mapping(struct physical *physical) {
+    physical->mappings--;
+    free_if_unused(physical);
 }
 
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
