@@ -29,18 +29,18 @@ KEPT = Retention(90, 1000, 1 << 30)
 class Pipeline:
     """A recorder and a drain over one folder; `now` is the wall clock in milliseconds."""
 
-    def __init__(self, engine: Engine, home: Path, max_bytes: int = 1 << 20) -> None:
+    def __init__(self, engine: Engine, home: Path, max_bytes: int = 1 << 20, max_queued: int = MAX_QUEUED) -> None:
         self.now = MONDAY
         self.home = home
         self.engine = engine
-        self._max_bytes = max_bytes
+        self._max_bytes, self._max_queued = max_bytes, max_queued
         self.restart_recorder()
         self.drain = self.new_drain(engine)
 
-    def restart_recorder(self, max_queued: int = MAX_QUEUED) -> None:
+    def restart_recorder(self) -> None:
         """Record from now on as another process: a recorder that has stopped has closed its spill."""
         self.spill = Spill(folder.spill(self.home), max_bytes=self._max_bytes, segment_bytes=4096)
-        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now, max_queued=max_queued)
+        self.recorder = SpillRecorder(self.spill, "replica", lambda: self.now, max_queued=self._max_queued)
 
     def new_drain(self, engine: Engine) -> Drain:
         reader = SpillReader(folder.spill(self.home))
@@ -145,8 +145,8 @@ def test_a_spill_without_room_drops_and_says_how_many(engine: Engine, tmp_path: 
     assert "is the database reachable" in pipeline.recorder.state().error
 
 
-def test_too_many_records_leave_a_gap(pipeline: Pipeline) -> None:
-    pipeline.restart_recorder(max_queued=3)
+def test_too_many_records_leave_a_gap(engine: Engine, tmp_path: Path) -> None:
+    pipeline = Pipeline(engine, tmp_path / "home", max_queued=3)
     for number in range(5):
         pipeline.recorder.record(make.decision(number))
     assert pipeline.recorder.state().dropped == 2

@@ -61,7 +61,7 @@ def test_both_versions_of_the_headers_are_installed() -> None:
     [
         ("HOOKED(cuA, FREES)\nPASSED(cuA, READS)\n", "cuA is listed twice"),
         ("PASSED(cuA, LAUNCHES)\n", "cuA is LAUNCHES, so it cannot be PASSED: write UNWRAPPED"),
-        ("PASSED(cuA, WHATEVER)\n", "'WHATEVER' is not a valid Kind"),
+        ("PASSED(cuA, WHATEVER)\n", "'WHATEVER' is not a valid FunctionKind"),
     ],
 )
 def test_a_list_that_contradicts_itself_is_refused(tmp_path: Path, lines: str, message: str) -> None:
