@@ -49,7 +49,7 @@ struct timeline_queue {
 struct timeline {
     uint64_t at; /* the card is up to this time */
     uint64_t ids;
-    uint64_t slice;                               /* ns left to the context on the card */
+    uint64_t slice;                               /* ns that the context on the card has left */
     uint64_t switching;                           /* ns left until that context begins to work */
     uint32_t current;                             /* queue whose context is on the card; 0 = none was yet */
     uint32_t queues_used;                         /* queues from here on were never used */

@@ -13,7 +13,7 @@
 #define OWNER_NO_SLOT  OWNER_MASK /* a process that reads without a slot */
 #define SPINS          200
 #define CHECK_EVERY_NS UINT64_C(1000000)   /* search for dead processes */
-#define LOST_AFTER_NS  UINT64_C(100000000) /* a process holds the lock for so long only while it is stopped */
+#define LOST_AFTER_NS  UINT64_C(100000000) /* a process that holds the lock longer is stopped */
 #define LOCK_SLEEP_NS  20000
 
 static_assert(SLOTS < OWNER_NO_SLOT, "a slot fits the lock's word");
@@ -22,7 +22,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static uint64_t own_name(void) { return own_slot >= 0 ? (uint64_t)own_slot + 1 : OWNER_NO_SLOT; }
 
-/* Whether the lock may be taken from its holder: the holder is dead, or has been seen since `since_ns` for too long. */
+/* Whether the lock may be taken from its holder: the holder is dead, or has held it longer than LOST_AFTER_NS, counted
+ * from `since_ns`. */
 static bool is_lost(uint64_t word, uint64_t since_ns) {
     uint64_t owner = word & OWNER_MASK;
     bool is_dead = owner != OWNER_NO_SLOT && !slot_is_alive((int)owner - 1);

@@ -24,8 +24,8 @@ uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs);
 uint64_t card_queue_mark(struct card_queue queue, uint64_t after);
 /* Holds back the work behind `position`; 0 = no work is held back any more. */
 void card_queue_hold(struct card_queue queue, uint64_t position);
-/* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: then `earliest` is the first moment worth asking again. All
- * positions of a closed queue have passed. */
+/* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: `earliest` is then the time when to ask
+ * again. All positions of a closed queue have passed. */
 uint64_t card_queue_passed(struct card_queue queue, uint64_t position, uint64_t *earliest);
 bool card_is_busy(const char *uuid);
 

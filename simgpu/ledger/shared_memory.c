@@ -1,6 +1,6 @@
-/* A descriptor is one of the file `shares`: its offset is the id, and it has an open file description lock on the byte
- * at the id. That lock belongs to the open file and not to a process: the kernel releases it when the last copy of the
- * descriptor is closed, wherever copies were sent. */
+/* A descriptor of shared memory is an open file of `shares`: its offset is the id, and it has an open file description
+ * lock on the byte at the id. That lock belongs to the open file and not to a process: the kernel releases it when the
+ * last copy of the descriptor is closed, wherever copies were sent. */
 #include "ledger/shared_memory.h"
 
 #include <errno.h>

@@ -42,7 +42,7 @@ bool shared_memory_is_own(uint64_t id);
 /* Opens a file descriptor of it, or returns a negative errno. Each copy of the descriptor holds the memory until it is
  * closed, in whichever process. */
 int shared_memory_open_descriptor(uint64_t id);
-/* The id of the memory that a file descriptor is of; 0 when it is of none. */
+/* The id of the shared memory whose descriptor `fd` is; 0 when it is none. */
 uint64_t shared_memory_of_descriptor(int fd);
 
 /* For the other files of the ledger, under the file's lock. */

@@ -79,7 +79,7 @@ void state_drop_process(const bool *held);
 /* Holds the file's lock, and the process's around it, to the end of the enclosing block. */
 #define HOLD_STATE() HELD_STATE const bool is_state_held = state_hold(true)
 
-/* The same where `is_needed`: declares the variable in which state_hold stores it. */
+/* Declares a variable for the result of state_hold, which takes the locks of HOLD_STATE only where they are needed. */
 #define HELD_STATE __attribute__((cleanup(state_drop), unused))
 bool state_hold(bool is_needed); /* returns `is_needed` */
 void state_drop(const bool *held);

@@ -1,19 +1,21 @@
 /* gpuprobe: uses a GPU, real or simulated, through the CUDA driver API and NVML, and prints JSON lines.
  *
  *   gpuprobe info                          {"cuda":[{"uuid","total","free"}],"nvml":[{"uuid","total","free","used"}]}
- *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each allocation in turn, which is kept; a
- * CUresult gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2} sum of the allocations that succeeded, and
- * the error gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0} IPC handle of an allocation gpuprobe
- * import [OPTIONS] HANDLE       {"result":0} gpuprobe spin [OPTIONS] US             launches kernels of US microseconds
- * until SIGTERM
+ *   gpuprobe alloc [OPTIONS] MIB...        {"mib":4096,"result":0} for each allocation, which is kept
+ *   gpuprobe fill [OPTIONS] STEP_MIB       {"mib":8192,"result":2}: the sum of what was allocated, and the error
+ *   gpuprobe export [OPTIONS] MIB          {"handle":"00ff...","result":0}: the IPC handle of an allocation
+ *   gpuprobe import [OPTIONS] HANDLE       {"result":0}
+ *   gpuprobe spin [OPTIONS] US             launches kernels of US microseconds until SIGTERM
+ *
  *     --device N       CUDA ordinal, 0 by default
  *     --kind KIND      alloc (default) or another of kinds.h; of a context or a module the MIB are ignored
  *     --hold SECONDS   keep the allocations that long; 0 = until SIGTERM
  *     --dlmopen        load the driver into a linker namespace of its own
  *     --proc           find the driver's functions by cuGetProcAddress, as the CUDA runtime does, and not by dlsym
  *
- * Sizes are in bytes unless named MiB. Exit code 0; 1 when CUDA does not start: {"error":"cuInit","result":100}; 2 for
- * a wrong command line. Built with GPUPROBE_LINKED, the program is linked with libcuda.so.1. */
+ * Results are of type CUresult, sizes in bytes unless named MiB. Exit code 0; 1 when CUDA does not start:
+ * {"error":"cuInit","result":100}; 2 for a wrong command line. Built with GPUPROBE_LINKED, the program is linked with
+ * libcuda.so.1. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>

@@ -34,14 +34,14 @@ struct allocation {
     CUdevice device;
 };
 
-struct allocation *allocation_at(CUdeviceptr address);      /* that begins there; NULL when there is none */
-struct allocation *allocation_holding(CUdeviceptr address); /* that contains the address; NULL when there is none */
-/* The memory of another process that this process opened; NULL when it did not. */
+struct allocation *allocation_at(CUdeviceptr address);      /* begins at the address; NULL = there is none */
+struct allocation *allocation_holding(CUdeviceptr address); /* contains the address; NULL = there is none */
+/* The entry of another process's memory; NULL when this process has not opened that memory. */
 struct allocation *allocation_imported(enum allocation_kind kind, uint64_t shared_id, CUdeviceptr origin);
 /* Calls `visit` for every allocation, from the highest address down; `visit` may remove the one it is given. */
 void allocations_visit(void (*visit)(struct allocation *allocation, CUcontext context), CUcontext context);
 
-/* Adds an entry, at an address of its own unless it has one. CUDA_ERROR_OUT_OF_MEMORY when out of host memory. */
+/* Adds an entry. If its address is 0, it gets one that is free. CUDA_ERROR_OUT_OF_MEMORY when out of host memory. */
 CUresult allocation_add(struct allocation allocation, CUdeviceptr *address);
 void allocation_remove(struct allocation *allocation);
 

@@ -19,7 +19,7 @@
 #define LARGEST_FETCH   128
 #define DEFAULT_L2      UINT64_C(11796480)
 
-/* What a limit is at first, and the largest value it takes; a request for more sets the largest. `largest` is 0 where
+/* The first and the largest value of a limit; a request for more sets the largest. `largest` is 0 where
  * the limit is not supported. */
 static const struct {
     uint64_t initial;

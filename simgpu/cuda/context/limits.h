@@ -5,7 +5,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Creates the context's heap before a kernel runs that uses it, unless it exists. */
+/* Creates the context's heap, unless it exists, before a kernel runs. `is_used`: the kernel uses the heap. */
 CUresult context_make_heap(CUcontext context, bool is_used);
 
 #endif

@@ -15,15 +15,15 @@
 CUresult device_charge(CUdevice ordinal, uint64_t bytes);
 void device_release(CUdevice ordinal, uint64_t bytes);
 
-/* Makes charged bytes shared memory, unless they are: `shared_id` is 0 before the first call, and its id after it. */
+/* Makes charged bytes shared memory, and sets `shared_id` to its id. Does nothing when `shared_id` is not 0. */
 CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *shared_id);
 /* Gives bytes back: the hold of shared memory when `shared_id` is not 0, else the charge. */
 void device_give_back(CUdevice ordinal, uint64_t bytes, uint64_t shared_id);
 
 /* Opens a descriptor of shared memory for the program. */
 CUresult shared_memory_export(uint64_t shared_id, int *out);
-/* Holds the shared memory that a program's descriptor is of. Memory that this process made itself is attributed to it
- * in another way than memory of other processes. */
+/* Holds the shared memory of a program's descriptor. `attribution` tells memory that this process made from memory of
+ * other processes. */
 CUresult shared_memory_import(int descriptor, enum attribution *attribution, struct shared_memory *out);
 
 #endif

@@ -21,7 +21,8 @@ struct device {
  * is malformed, CUDA_ERROR_INVALID_DEVICE when CUDA_VISIBLE_DEVICES names a card twice. */
 CUresult devices_find(void);
 
-/* The functions below, and all that the other headers of this folder declare, are called under the driver's lock. */
+/* The functions below are called under the driver's lock, as all that headers below cuda/ declare, but for
+ * driver/driver.h. */
 
 CUdevice device_count(void);
 struct device *device_at(CUdevice ordinal); /* NULL when there is none */

@@ -8,7 +8,8 @@
 
 #define DRIVER_CUDA_VERSION 13000 /* of a 580 driver; cuda.h may be newer */
 
-/* A function that programs call begins so, and holds the lock to its end, by whichever way it is left:
+/* A function that programs call begins with these two lines, and holds the lock to its end, by whichever way it is
+ * left:
  *
  *     HELD_DRIVER const CUresult entered = driver_enter(__func__);
  *     if (entered != CUDA_SUCCESS) return entered;

@@ -1,4 +1,4 @@
-/* Captures: what a program does in a captured stream becomes a node of a graph instead. */
+/* Captures: a call in a captured stream adds a node to a graph, and does nothing else. */
 #ifndef SIMGPU_CUDA_GRAPH_CAPTURE_H
 #define SIMGPU_CUDA_GRAPH_CAPTURE_H
 
@@ -19,10 +19,10 @@ struct capture {
 struct capture *capture_numbered(uint64_t number); /* NULL once the capture has ended */
 struct capture *capture_of(CUstream stream);       /* NULL when the stream is not captured */
 
-/* For a call that could make a captured stream wait: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED when a capture forbids the
- * call to this thread, and then those captures are invalid. */
+/* For a call that could make a captured stream wait. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED when a capture forbids the
+ * call to this thread; captures that forbid it are then invalid. */
 CUresult capture_forbids(void);
-/* The same for a call that concerns one stream only: forbidden when that stream is captured. */
+/* Like capture_forbids, for a call that concerns one stream only: forbidden when that stream is captured. */
 CUresult capture_forbids_in(CUstream stream);
 
 /* For an asynchronous call: returns false when the stream is not captured. Otherwise adds the node and sets `result`.

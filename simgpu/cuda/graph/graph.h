@@ -15,7 +15,7 @@ struct CUgraphNode_st {
     CUdeviceptr address; /* of the memory that the node allocates or frees */
     uint64_t size;
     CUdevice device;
-    bool is_paired;                 /* of an allocation: a node of the graph frees it; of that node too */
+    bool is_paired;                 /* an allocation that a node of the graph frees, or that node */
     CUDA_KERNEL_NODE_PARAMS kernel; /* as the program gave them */
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
     uint64_t duration_ns;

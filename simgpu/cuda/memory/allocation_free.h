@@ -7,7 +7,7 @@
 
 #include "cuda/allocation/allocation.h"
 
-/* Whether cuMemFree may free it: not host memory, nor what cuIpcCloseMemHandle closes. */
+/* Whether cuMemFree may free the allocation: all but host memory and memory that cuIpcCloseMemHandle closes. */
 bool allocation_is_freeable(const struct allocation *allocation);
 /* Gives back what the allocation takes, without its entry in the table. */
 void allocation_give_back(const struct allocation *allocation);

@@ -11,7 +11,7 @@
 
 struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
-    bool is_destroyed; /* by the program; freed with its last allocation */
+    bool is_destroyed; /* by the program; the pool is freed with its last allocation */
     CUdevice device;
     uint64_t used;
     uint64_t used_high;

@@ -8,8 +8,8 @@
 
 #include "cuda/context/context.h"
 
-/* Sleeps, without the lock, until no work of the current context is held back: what driver functions do that block
- * while a wait is closed (measured on an H200, driver 580). */
+/* Sleeps, without the lock, until no work of the current context is held back. For driver functions that block while a
+ * wait is closed (measured on an H200, driver 580). */
 void stream_waits_await_open(void);
 /* Sleeps, without the lock, while as many launches are held back as a hardware channel takes. */
 void stream_waits_await_room(CUcontext context);
