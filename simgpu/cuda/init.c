@@ -15,17 +15,17 @@ static CUresult initialize(void) {
     return result;
 }
 
-EXPORT CUresult cuInit(unsigned Flags) {
+EXPORT CUresult cuInit(unsigned flags) {
     int injected = fault_injected(__func__);
-    if (injected != 0 || Flags != 0) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
+    if (injected != 0 || flags != 0) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
     if (ledger_is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
     HOLD_DRIVER();
     return initialize();
 }
 
-EXPORT CUresult cuDriverGetVersion(int *driverVersion) {
+EXPORT CUresult cuDriverGetVersion(int *version) {
     int injected = fault_injected(__func__);
-    if (injected != 0 || !driverVersion) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
-    *driverVersion = DRIVER_CUDA_VERSION;
+    if (injected != 0 || !version) return injected != 0 ? (CUresult)injected : CUDA_ERROR_INVALID_VALUE;
+    *version = DRIVER_CUDA_VERSION;
     return CUDA_SUCCESS;
 }

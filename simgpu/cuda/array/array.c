@@ -35,56 +35,54 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray) {
+EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *wanted) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pHandle || !pAllocateArray) return CUDA_ERROR_INVALID_VALUE;
-    CUDA_ARRAY3D_DESCRIPTOR descriptor = {.Width = pAllocateArray->Width,
-                                          .Height = pAllocateArray->Height,
-                                          .Format = pAllocateArray->Format,
-                                          .NumChannels = pAllocateArray->NumChannels};
-    return create(pHandle, &descriptor);
+    if (!array || !wanted) return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR descriptor = {
+        .Width = wanted->Width, .Height = wanted->Height, .Format = wanted->Format, .NumChannels = wanted->NumChannels};
+    return create(array, &descriptor);
 }
 
-EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray) {
+EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pHandle || !pAllocateArray) return CUDA_ERROR_INVALID_VALUE;
-    return create(pHandle, pAllocateArray);
+    if (!array || !descriptor) return CUDA_ERROR_INVALID_VALUE;
+    return create(array, descriptor);
 }
 
 /* The 32-bit forms of CUDA 2, like those of cuMemAlloc. */
-EXPORT CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray) {
-    (void)pHandle;
-    (void)pAllocateArray;
+EXPORT CUresult cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *descriptor) {
+    (void)array;
+    (void)descriptor;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORT CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray) {
-    (void)pHandle;
-    (void)pAllocateArray;
+EXPORT CUresult cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *descriptor) {
+    (void)array;
+    (void)descriptor;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* Takes the level of a mipmapped array too, so the handle is not searched in the list. */
-EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pArrayDescriptor) return CUDA_ERROR_INVALID_VALUE;
-    if (!hArray) return CUDA_ERROR_INVALID_HANDLE;
-    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = hArray->descriptor.Width,
-                                                .Height = hArray->descriptor.Height,
-                                                .Format = hArray->descriptor.Format,
-                                                .NumChannels = hArray->descriptor.NumChannels};
+    if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    *descriptor = (CUDA_ARRAY_DESCRIPTOR){.Width = array->descriptor.Width,
+                                          .Height = array->descriptor.Height,
+                                          .Format = array->descriptor.Format,
+                                          .NumChannels = array->descriptor.NumChannels};
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
+EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pArrayDescriptor) return CUDA_ERROR_INVALID_VALUE;
-    if (!hArray) return CUDA_ERROR_INVALID_HANDLE;
-    *pArrayDescriptor = hArray->descriptor;
+    if (!descriptor) return CUDA_ERROR_INVALID_VALUE;
+    if (!array) return CUDA_ERROR_INVALID_HANDLE;
+    *descriptor = array->descriptor;
     return CUDA_SUCCESS;
 }
 
@@ -96,12 +94,12 @@ static void drop(CUarray *link) {
     free(gone);
 }
 
-EXPORT CUresult cuArrayDestroy(CUarray hArray) {
+EXPORT CUresult cuArrayDestroy(CUarray array) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     for (CUarray *link = &arrays; *link; link = &(*link)->next) {
-        if (*link == hArray) {
-            texels_free(hArray->memory);
+        if (*link == array) {
+            texels_free(array->memory);
             drop(link);
             return CUDA_SUCCESS;
         }

@@ -48,20 +48,19 @@ uint64_t mipmap_size(CUmipmappedArray mipmap) {
     return sum;
 }
 
-EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
-                                       unsigned numMipmapLevels) {
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                                       unsigned levels) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (!pHandle || !pMipmappedArrayDesc) return CUDA_ERROR_INVALID_VALUE;
-    if (!texels_are_valid(pMipmappedArrayDesc)) return CUDA_ERROR_INVALID_VALUE;
+    if (!array || !descriptor) return CUDA_ERROR_INVALID_VALUE;
+    if (!texels_are_valid(descriptor)) return CUDA_ERROR_INVALID_VALUE;
     CUmipmappedArray made = calloc(1, sizeof *made);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    made->descriptor = *pMipmappedArrayDesc;
-    made->levels = levels_of(pMipmappedArrayDesc, numMipmapLevels);
-    for (unsigned level = 0; level < made->levels; level++)
-        made->level[level].descriptor = at_level(pMipmappedArrayDesc, level);
+    made->descriptor = *descriptor;
+    made->levels = levels_of(descriptor, levels);
+    for (unsigned level = 0; level < made->levels; level++) made->level[level].descriptor = at_level(descriptor, level);
     CUresult result = texels_allocate(&made->descriptor, mipmap_size(made), &made->context, &made->memory);
     if (result != CUDA_SUCCESS) {
         free(made);
@@ -69,17 +68,17 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
     }
     made->next = mipmaps;
     mipmaps = made;
-    *pHandle = made;
+    *array = made;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned level) {
+EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *array, CUmipmappedArray mipmap, unsigned level) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pLevelArray) return CUDA_ERROR_INVALID_VALUE;
-    if (!mipmap_exists(hMipmappedArray)) return CUDA_ERROR_INVALID_HANDLE;
-    if (level >= hMipmappedArray->levels) return CUDA_ERROR_INVALID_VALUE;
-    *pLevelArray = &hMipmappedArray->level[level];
+    if (!array) return CUDA_ERROR_INVALID_VALUE;
+    if (!mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_HANDLE;
+    if (level >= mipmap->levels) return CUDA_ERROR_INVALID_VALUE;
+    *array = &mipmap->level[level];
     return CUDA_SUCCESS;
 }
 
@@ -91,12 +90,12 @@ static void drop(CUmipmappedArray *link) {
     free(gone);
 }
 
-EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray mipmap) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     for (CUmipmappedArray *link = &mipmaps; *link; link = &(*link)->next) {
-        if (*link == hMipmappedArray) {
-            texels_free(hMipmappedArray->memory);
+        if (*link == mipmap) {
+            texels_free(mipmap->memory);
             drop(link);
             return CUDA_SUCCESS;
         }

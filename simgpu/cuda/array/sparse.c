@@ -45,13 +45,13 @@ static CUresult apply(const CUarrayMapInfo *info) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned count, CUstream hStream) {
+EXPORT CUresult cuMemMapArrayAsync(CUarrayMapInfo *maps, unsigned count, CUstream stream) {
     CUresult result = CUDA_SUCCESS;
-    (void)hStream;
+    (void)stream;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!mapInfoList || count == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) result = apply(&mapInfoList[i]);
+    if (!maps || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; result == CUDA_SUCCESS && i < count; i++) result = apply(&maps[i]);
     return result;
 }
 
@@ -61,20 +61,20 @@ static CUresult answer(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, const CUDA_ARRAY3D_D
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements, CUarray array,
                                              CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!memoryRequirements || !array_exists(array)) return CUDA_ERROR_INVALID_VALUE;
+    if (!requirements || !array_exists(array)) return CUDA_ERROR_INVALID_VALUE;
     if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
-    return answer(memoryRequirements, &array->descriptor, texels_size(&array->descriptor));
+    return answer(requirements, &array->descriptor, texels_size(&array->descriptor));
 }
 
-EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements,
                                                       CUmipmappedArray mipmap, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!memoryRequirements || !mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_VALUE;
+    if (!requirements || !mipmap_exists(mipmap)) return CUDA_ERROR_INVALID_VALUE;
     if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
-    return answer(memoryRequirements, &mipmap->descriptor, mipmap_size(mipmap));
+    return answer(requirements, &mipmap->descriptor, mipmap_size(mipmap));
 }

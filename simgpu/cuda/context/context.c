@@ -60,39 +60,39 @@ void context_pop_if_top(CUcontext context) {
     if (depth > 0 && stack[depth - 1] == context) depth--;
 }
 
-EXPORT CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
-    return context_push(ctx);
+    if (!context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    return context_push(context);
 }
 
-EXPORT CUresult cuCtxPushCurrent(CUcontext ctx) { return cuCtxPushCurrent_v2(ctx); }
+EXPORT CUresult cuCtxPushCurrent(CUcontext context) { return cuCtxPushCurrent_v2(context); }
 
-EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
     depth--;
-    if (pctx) *pctx = stack[depth];
+    if (context) *context = stack[depth];
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxPopCurrent(CUcontext *pctx) { return cuCtxPopCurrent_v2(pctx); }
+EXPORT CUresult cuCtxPopCurrent(CUcontext *context) { return cuCtxPopCurrent_v2(context); }
 
-EXPORT CUresult cuCtxSetCurrent(CUcontext ctx) {
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (ctx && !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context && !context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (depth > 0) depth--;
-    return !ctx ? CUDA_SUCCESS : context_push(ctx);
+    return !context ? CUDA_SUCCESS : context_push(context);
 }
 
-EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx) {
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-    *pctx = depth == 0 ? NULL : stack[depth - 1];
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    *context = depth == 0 ? NULL : stack[depth - 1];
     return CUDA_SUCCESS;
 }
 
@@ -111,8 +111,8 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
     return device_of(device, NULL);
 }
 
-EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+EXPORT CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return device_of(device, ctx);
+    return device_of(device, context);
 }

@@ -51,15 +51,15 @@ CUresult context_make_heap(CUcontext context, bool is_used) {
     return result;
 }
 
-EXPORT CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (!pvalue) return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     if (!is_supported(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    *pvalue = limit_of(context, limit);
+    *value = limit_of(context, limit);
     return CUDA_SUCCESS;
 }
 

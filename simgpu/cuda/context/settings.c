@@ -14,22 +14,22 @@ EXPORT CUresult cuCtxGetFlags(unsigned *flags) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = !ctx ? context_top(&ctx) : CUDA_SUCCESS;
-    if (!ctxId) return CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
-    *ctxId = ctx->id;
+    CUresult result = !context ? context_top(&context) : CUDA_SUCCESS;
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS || !context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    *id = context->id;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned *version) {
+EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = !ctx ? context_top(&ctx) : CUDA_SUCCESS;
+    CUresult result = !context ? context_top(&context) : CUDA_SUCCESS;
     if (!version) return CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS || !context_is_alive(ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (result != CUDA_SUCCESS || !context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     *version = 3020;
     return CUDA_SUCCESS;
 }

@@ -43,22 +43,22 @@ EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *out) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
-    (void)args;
+EXPORT CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *arguments) {
+    (void)arguments;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED);
 }
 
-EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
-    (void)args;
+EXPORT CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *arguments) {
+    (void)arguments;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
 }
 
-EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
-    (void)args;
+EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *arguments) {
+    (void)arguments;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     for (CUdevice device = 0; pid == getpid() && state == CU_PROCESS_STATE_LOCKED && device < device_count();
@@ -69,8 +69,8 @@ EXPORT CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArg
     return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
 }
 
-EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
-    (void)args;
+EXPORT CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *arguments) {
+    (void)arguments;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = pid == getpid() && state == CU_PROCESS_STATE_CHECKPOINTED ? restore() : CUDA_SUCCESS;

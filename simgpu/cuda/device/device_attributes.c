@@ -30,13 +30,13 @@ static bool described(CUdevice dev, struct card *card) {
     return device_at(dev) && card_find(device_at(dev)->uuid, card);
 }
 
-EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev) {
+EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!name || len <= 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
-    (void)snprintf(name, (size_t)len, "%s", card.model);
+    if (!name || size <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(device, &card)) return CUDA_ERROR_INVALID_DEVICE;
+    (void)snprintf(name, (size_t)size, "%s", card.model);
     return CUDA_SUCCESS;
 }
 
@@ -48,34 +48,34 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
+EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return get_uuid(uuid, dev);
+    return get_uuid(uuid, device);
 }
 
-EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return get_uuid(uuid, dev);
+    return get_uuid(uuid, device);
 }
 
-EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!described(device, &card)) return CUDA_ERROR_INVALID_DEVICE;
     *bytes = card.memory - card.reserved;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice dev) {
+EXPORT CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!described(device, &card)) return CUDA_ERROR_INVALID_DEVICE;
     uint64_t total = card.memory - card.reserved;
     *bytes = total < UINT32_MAX ? (unsigned)total : UINT32_MAX;
     return CUDA_SUCCESS;
@@ -115,56 +115,56 @@ static int attribute_of(CUdevice_attribute attrib, const struct card *card) {
     return 0;
 }
 
-EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pi || attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
-    *pi = attribute_of(attrib, &card);
+    if (!value || attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(device, &card)) return CUDA_ERROR_INVALID_DEVICE;
+    *value = attribute_of(attribute, &card);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
+EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!major || !minor) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     *major = 9;
     *minor = 0;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+EXPORT CUresult cuDeviceGetPCIBusId(char *address, int size, CUdevice device) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pciBusId || len <= 0) return CUDA_ERROR_INVALID_VALUE;
-    if (!described(dev, &card)) return CUDA_ERROR_INVALID_DEVICE;
-    (void)snprintf(pciBusId, (size_t)len, "0000:%02X:00.0", pci_bus(&card));
+    if (!address || size <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!described(device, &card)) return CUDA_ERROR_INVALID_DEVICE;
+    (void)snprintf(address, (size_t)size, "0000:%02X:00.0", pci_bus(&card));
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
+EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *address) {
     struct card card;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!dev || !pciBusId) return CUDA_ERROR_INVALID_VALUE;
-    if (!pci_is_address(pciBusId)) return CUDA_ERROR_INVALID_VALUE;
+    if (!device || !address) return CUDA_ERROR_INVALID_VALUE;
+    if (!pci_is_address(address)) return CUDA_ERROR_INVALID_VALUE;
     for (CUdevice i = 0; i < device_count(); i++) {
-        if (described(i, &card) && pci_matches(&card, pciBusId)) {
-            *dev = i;
+        if (described(i, &card) && pci_matches(&card, address)) {
+            *device = i;
             return CUDA_SUCCESS;
         }
     }
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
+EXPORT CUresult cuDeviceCanAccessPeer(int *can_access, CUdevice device, CUdevice peer) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!canAccessPeer) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_at(dev) || !device_at(peerDev)) return CUDA_ERROR_INVALID_DEVICE;
-    *canAccessPeer = dev != peerDev;
+    if (!can_access) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device) || !device_at(peer)) return CUDA_ERROR_INVALID_DEVICE;
+    *can_access = device != peer;
     return CUDA_SUCCESS;
 }

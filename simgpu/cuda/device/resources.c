@@ -35,37 +35,37 @@ EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
     return CUDA_SUCCESS;
 }
 
-/* When `result` is NULL, sets nbGroups to the number of parts that are possible. */
-EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *nbGroups, const CUdevResource *input,
-                                            CUdevResource *remaining, unsigned flags, unsigned minCount) {
+/* When `result` is NULL, sets `count` to the number of parts that are possible. */
+EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *count, const CUdevResource *input,
+                                            CUdevResource *remaining, unsigned flags, unsigned least) {
     (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nbGroups || !input) return CUDA_ERROR_INVALID_VALUE;
+    if (!count || !input) return CUDA_ERROR_INVALID_VALUE;
     if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    unsigned size = (unsigned)round_up(minCount > 0 ? minCount : 1, PARTITION);
+    unsigned size = (unsigned)round_up(least > 0 ? least : 1, PARTITION);
     unsigned possible = input->sm.smCount / size;
     if (possible == 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    unsigned given = !result || possible < *nbGroups ? possible : *nbGroups;
+    unsigned given = !result || possible < *count ? possible : *count;
     for (unsigned i = 0; result && i < given; i++) result[i] = resource_of(size);
     if (result && remaining) *remaining = resource_of(input->sm.smCount - given * size);
-    *nbGroups = given;
+    *count = given;
     return CUDA_SUCCESS;
 }
 
 /* A descriptor is never freed: CUDA has no function for it. */
-EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned nbResources) {
-    unsigned count = 0;
+EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources, unsigned count) {
+    unsigned multiprocessors = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!phDesc || !resources || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < nbResources; i++) {
+    if (!description || !resources || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
         if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-        count += resources[i].sm.smCount;
+        multiprocessors += resources[i].sm.smCount;
     }
     CUdevResourceDesc made = malloc(sizeof *made);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    made->resource = resource_of(count);
-    *phDesc = made;
+    made->resource = resource_of(multiprocessors);
+    *description = made;
     return CUDA_SUCCESS;
 }

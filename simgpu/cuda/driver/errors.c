@@ -42,16 +42,16 @@ static int error_index(CUresult error) {
     return -1;
 }
 
-EXPORT CUresult cuGetErrorName(CUresult error, const char **pStr) {
+EXPORT CUresult cuGetErrorName(CUresult error, const char **text) {
     int index = error_index(error);
-    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
-    *pStr = index < 0 ? NULL : errors[index].name;
+    if (!text) return CUDA_ERROR_INVALID_VALUE;
+    *text = index < 0 ? NULL : errors[index].name;
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGetErrorString(CUresult error, const char **pStr) {
+EXPORT CUresult cuGetErrorString(CUresult error, const char **text) {
     int index = error_index(error);
-    if (!pStr) return CUDA_ERROR_INVALID_VALUE;
-    *pStr = index < 0 ? NULL : errors[index].text;
+    if (!text) return CUDA_ERROR_INVALID_VALUE;
+    *text = index < 0 ? NULL : errors[index].text;
     return index < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -48,25 +48,25 @@ static void *find_entry(const char *symbol, int version, bool per_thread, CUdriv
     return NULL;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                                     CUdriverProcAddressQueryResult *symbolStatus) {
     CUdriverProcAddressQueryResult status;
-    if (!is_valid(symbol, pfn, cudaVersion, flags)) return CUDA_ERROR_INVALID_VALUE;
-    *pfn = find_entry(symbol, cudaVersion, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
+    if (!is_valid(symbol, function, version, flags)) return CUDA_ERROR_INVALID_VALUE;
+    *function = find_entry(symbol, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0, &status);
     if (symbolStatus) *symbolStatus = status;
     return CUDA_SUCCESS;
 }
 
 /* The form of CUDA 11.3: CUDA_ERROR_NOT_FOUND stands for every status but success, and then the pointer is not set. */
-EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
+EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {
     void *found = NULL;
-    CUresult result = cuGetProcAddress_v2(symbol, !pfn ? NULL : &found, cudaVersion, flags, NULL);
+    CUresult result = cuGetProcAddress_v2(symbol, !function ? NULL : &found, version, flags, NULL);
     if (result != CUDA_SUCCESS || !found) return result != CUDA_SUCCESS ? result : CUDA_ERROR_NOT_FOUND;
-    *pfn = found;
+    *function = found;
     return CUDA_SUCCESS;
 }
 
 /* The undocumented tables of functions that NVIDIA's own libraries use. None is simulated. */
-EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
-    return !ppExportTable || !pExportTableId ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+EXPORT CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+    return !table || !id ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
 }

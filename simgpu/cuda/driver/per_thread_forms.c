@@ -4,153 +4,136 @@
 
 #include "hardware/export.h"
 
-EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    return cuMemAllocAsync(dptr, bytesize, hStream);
+EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *address, size_t size, CUstream stream) {
+    return cuMemAllocAsync(address, size, stream);
 }
 
-EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-    return cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
+    return cuMemAllocFromPoolAsync(address, size, pool, stream);
 }
 
-EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) { return cuMemFreeAsync(dptr, hStream); }
+EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) { return cuMemFreeAsync(address, stream); }
 
-EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned count, CUstream hStream) {
-    return cuMemMapArrayAsync(mapInfoList, count, hStream);
+EXPORT CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *maps, unsigned count, CUstream stream) {
+    return cuMemMapArrayAsync(maps, count, stream);
 }
 
-EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-    return cuMemcpy(dst, src, ByteCount);
+EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size) { return cuMemcpy(to, from, size); }
+
+EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    return cuMemcpyAsync(to, from, size, stream);
 }
 
-EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-    return cuMemcpyAsync(dst, src, ByteCount, hStream);
+EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size) {
+    return cuMemcpyHtoD_v2(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-    return cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount);
+EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size) {
+    return cuMemcpyDtoH_v2(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-    return cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount);
+EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr to, CUdeviceptr from, size_t size) {
+    return cuMemcpyDtoD_v2(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-    return cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
+EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
+    return cuMemcpyHtoDAsync_v2(to, from, size, stream);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
-                                          CUstream hStream) {
-    return cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream);
+EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t size, CUstream stream) {
+    return cuMemcpyDtoHAsync_v2(to, from, size, stream);
 }
 
-EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-    return cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream);
+EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
+    return cuMemcpyDtoDAsync_v2(to, from, size, stream);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
-                                          CUstream hStream) {
-    return cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr to, unsigned char value, size_t count) {
+    return cuMemsetD8_v2(to, value, count);
 }
 
-EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-    return cuMemsetD8_v2(dstDevice, uc, N);
+EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr to, unsigned value, size_t count) {
+    return cuMemsetD32_v2(to, value, count);
 }
 
-EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned ui, size_t N) {
-    return cuMemsetD32_v2(dstDevice, ui, N);
+EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    return cuMemsetD8Async(to, value, count, stream);
 }
 
-EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-    return cuMemsetD8Async(dstDevice, uc, N, hStream);
+EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+    return cuMemsetD32Async(to, value, count, stream);
 }
 
-EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned ui, size_t N, CUstream hStream) {
-    return cuMemsetD32Async(dstDevice, ui, N, hStream);
+EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) { return cuStreamSynchronize(stream); }
+
+EXPORT CUresult cuStreamQuery_ptsz(CUstream stream) { return cuStreamQuery(stream); }
+
+EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status) {
+    return cuStreamIsCapturing(stream, status);
 }
 
-EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream) { return cuStreamSynchronize(hStream); }
-
-EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream) { return cuStreamQuery(hStream); }
-
-EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
-    return cuStreamIsCapturing(hStream, captureStatus);
+EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned flags) {
+    return cuStreamWaitEvent(stream, event, flags);
 }
 
-EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned Flags) {
-    return cuStreamWaitEvent(hStream, hEvent, Flags);
+EXPORT CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) { return cuEventRecord(event, stream); }
+
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra) {
+    return cuLaunchKernelEx(config, f, parameters, extra);
 }
 
-EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream) { return cuEventRecord(hEvent, hStream); }
-
-EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-    return cuLaunchKernelEx(config, f, kernelParams, extra);
+EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                    unsigned block_y, unsigned block_z, unsigned shared_size, CUstream stream,
+                                    void **parameters, void **extra) {
+    return cuLaunchKernel(f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream, parameters, extra);
 }
 
-EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
-                                    unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
-                                    CUstream hStream, void **kernelParams, void **extra) {
-    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                          kernelParams, extra);
+EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                               unsigned block_x, unsigned block_y, unsigned block_z,
+                                               unsigned shared_size, CUstream stream, void **parameters) {
+    return cuLaunchCooperativeKernel(f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream,
+                                     parameters);
 }
 
-EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
-                                               unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ,
-                                               unsigned sharedMemBytes, CUstream hStream, void **kernelParams) {
-    return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
-                                     hStream, kernelParams);
+EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *instance, CUgraph graph,
+                                                  CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
+    return cuGraphInstantiateWithParams(instance, graph, parameters);
 }
 
-EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                                  CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
-    return cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
+EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec instance, CUstream stream) { return cuGraphUpload(instance, stream); }
+
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec instance, CUstream stream) { return cuGraphLaunch(instance, stream); }
+
+EXPORT CUresult cuStreamGetCtx_ptsz(CUstream stream, CUcontext *context) { return cuStreamGetCtx(stream, context); }
+
+EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream stream, CUcontext *context, CUgreenCtx *green) {
+    return cuStreamGetCtx_v2(stream, context, green);
 }
 
-EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-    return cuGraphUpload(hGraphExec, hStream);
+EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream stream) { return cuStreamBeginCapture(stream); }
+
+EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+    return cuStreamBeginCapture_v2(stream, mode);
 }
 
-EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-    return cuGraphLaunch(hGraphExec, hStream);
+EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                                                 const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode) {
+    return cuStreamBeginCaptureToGraph(stream, graph, dependencies, edges, count, mode);
 }
 
-EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx) { return cuStreamGetCtx(hStream, pctx); }
+EXPORT CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph) { return cuStreamEndCapture(stream, graph); }
 
-EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
-    return cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
+EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {
+    return cuStreamGetCaptureInfo(stream, status, id);
 }
 
-EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream) { return cuStreamBeginCapture(hStream); }
-
-EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
-    return cuStreamBeginCapture_v2(hStream, mode);
+EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                               CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
+    return cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                                 const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                                 CUstreamCaptureMode mode) {
-    return cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-}
-
-EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph) {
-    return cuStreamEndCapture(hStream, phGraph);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                            cuuint64_t *id_out) {
-    return cuStreamGetCaptureInfo(hStream, captureStatus_out, id_out);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                               cuuint64_t *id_out, CUgraph *graph_out,
-                                               const CUgraphNode **dependencies_out, size_t *numDependencies_out) {
-    return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-                                     numDependencies_out);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                               cuuint64_t *id_out, CUgraph *graph_out,
-                                               const CUgraphNode **dependencies_out,
-                                               const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
-    return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out,
-                                     numDependencies_out);
+EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                               CUgraph *graph, const CUgraphNode **dependencies,
+                                               const CUgraphEdgeData **edges, size_t *count) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count);
 }

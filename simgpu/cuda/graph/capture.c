@@ -69,28 +69,27 @@ static CUresult begin(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return begin(hStream, NULL, mode);
+    return begin(stream, NULL, mode);
 }
 
-EXPORT CUresult cuStreamBeginCapture(CUstream hStream) {
+EXPORT CUresult cuStreamBeginCapture(CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return begin(hStream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return begin(stream, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-                                            const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                            CUstreamCaptureMode mode) {
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *dependencies,
+                                            const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode) {
     (void)dependencies;
-    (void)dependencyData;
-    (void)numDependencies;
+    (void)edges;
+    (void)count;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!graph_exists(hGraph)) return CUDA_ERROR_INVALID_VALUE;
-    return begin(hStream, hGraph, mode);
+    if (!graph_exists(graph)) return CUDA_ERROR_INVALID_VALUE;
+    return begin(stream, graph, mode);
 }
 
 static void drop(const struct capture *capture) {
@@ -101,17 +100,17 @@ static void drop(const struct capture *capture) {
     free(gone);
 }
 
-EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+EXPORT CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    struct capture *capture = capture_of(hStream);
-    if (!phGraph) return CUDA_ERROR_INVALID_VALUE;
+    struct capture *capture = capture_of(stream);
+    if (!graph) return CUDA_ERROR_INVALID_VALUE;
     if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
-    if (capture->origin != hStream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     bool is_own = capture->thread == &this_thread || capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
     if (!is_own) return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     bool is_invalid = capture->is_invalid;
-    *phGraph = is_invalid ? NULL : capture->graph;
+    *graph = is_invalid ? NULL : capture->graph;
     drop(capture);
     return is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }

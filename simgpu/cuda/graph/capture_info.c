@@ -8,11 +8,11 @@ static CUstreamCaptureStatus status_of(const struct capture *capture) {
     return capture->is_invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!captureStatus) return CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = status_of(capture_of(hStream));
+    if (!status) return CUDA_ERROR_INVALID_VALUE;
+    *status = status_of(capture_of(stream));
     return CUDA_SUCCESS;
 }
 
@@ -25,27 +25,25 @@ static CUresult describe(CUstream stream, CUstreamCaptureStatus *status, cuuint6
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out) {
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return describe(hStream, captureStatus_out, id_out, NULL);
+    return describe(stream, status, id, NULL);
 }
 
 /* Dependencies are not recorded: the list is empty. */
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                          cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                          size_t *numDependencies_out) {
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                          CUgraph *graph, const CUgraphNode **dependencies, size_t *count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (dependencies_out) *dependencies_out = NULL;
-    if (numDependencies_out) *numDependencies_out = 0;
-    return describe(hStream, captureStatus_out, id_out, graph_out);
+    if (dependencies) *dependencies = NULL;
+    if (count) *count = 0;
+    return describe(stream, status, id, graph);
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-                                          cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out,
-                                          const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
-    if (edgeData_out) *edgeData_out = NULL;
-    return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-                                     numDependencies_out);
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                          CUgraph *graph, const CUgraphNode **dependencies,
+                                          const CUgraphEdgeData **edges, size_t *count) {
+    if (edges) *edges = NULL;
+    return cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count);
 }

@@ -60,25 +60,25 @@ CUresult graph_add(CUgraphNode *out, CUgraph graph, const struct CUgraphNode_st 
     return CUDA_SUCCESS;
 }
 
-/* When `nodes` is NULL, sets numNodes to the number of nodes. Room that is left is set to NULL. */
-EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes) {
-    size_t count = 0;
+/* When `nodes` is NULL, sets `count` to the number of nodes. Room that is left is set to NULL. */
+EXPORT CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
+    size_t known = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!graph_exists(hGraph) || !numNodes) return CUDA_ERROR_INVALID_VALUE;
-    for (CUgraphNode node = hGraph->nodes; node; node = node->next) {
-        if (nodes && count < *numNodes) nodes[count] = node;
-        count++;
+    if (!graph_exists(graph) || !count) return CUDA_ERROR_INVALID_VALUE;
+    for (CUgraphNode node = graph->nodes; node; node = node->next) {
+        if (nodes && known < *count) nodes[known] = node;
+        known++;
     }
-    for (size_t i = count; nodes && i < *numNodes; i++) nodes[i] = NULL;
-    *numNodes = !nodes || count < *numNodes ? count : *numNodes;
+    for (size_t i = known; nodes && i < *count; i++) nodes[i] = NULL;
+    *count = !nodes || known < *count ? known : *count;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type) {
+EXPORT CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hNode || !type) return CUDA_ERROR_INVALID_VALUE;
-    *type = hNode->type;
+    if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
     return CUDA_SUCCESS;
 }

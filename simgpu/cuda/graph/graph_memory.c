@@ -53,29 +53,29 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
-    if (!value || attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
+    if (!value || attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
     const struct graph_memory *memory = &memories[device];
     const uint64_t values[] = {memory->used, memory->used_high, memory->reserved, memory->reserved_high};
-    *(cuuint64_t *)value = values[attr];
+    *(cuuint64_t *)value = values[attribute];
     return CUDA_SUCCESS;
 }
 
 /* The only value allowed is 0: it resets a peak to the current value. */
-EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value) {
+EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     if (!value || *(const cuuint64_t *)value != 0) return CUDA_ERROR_INVALID_VALUE;
     struct graph_memory *memory = &memories[device];
-    if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
+    if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
         memory->used_high = memory->used;
         return CUDA_SUCCESS;
     }
-    if (attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) return CUDA_ERROR_INVALID_VALUE;
     memory->reserved_high = memory->reserved;
     return CUDA_SUCCESS;
 }

@@ -105,44 +105,43 @@ CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
     return add_free(&node, graph, address);
 }
 
-EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                       size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                       CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
-    return add_allocation(phGraphNode, hGraph, nodeParams);
+    if (!parameters || (!dependencies && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_allocation(node, graph, parameters);
 }
 
-EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                      size_t numDependencies, CUdeviceptr dptr) {
+EXPORT CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                      CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!dependencies && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
-    return add_free(phGraphNode, hGraph, dptr);
+    if (!dependencies && count != 0) return CUDA_ERROR_INVALID_VALUE;
+    return add_free(node, graph, address);
 }
 
-EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                    size_t numDependencies) {
+EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!dependencies && numDependencies != 0) return CUDA_ERROR_INVALID_VALUE;
-    return graph_add(phGraphNode, hGraph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
+    if (!dependencies && count != 0) return CUDA_ERROR_INVALID_VALUE;
+    return graph_add(node, graph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_EMPTY});
 }
 
-EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                        size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                        const CUDA_KERNEL_NODE_PARAMS *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
-    return add_kernel(phGraphNode, hGraph, nodeParams);
+    if (!parameters || (!dependencies && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(node, graph, parameters);
 }
 
-EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                     size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams) {
+EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                     const CUDA_KERNEL_NODE_PARAMS_v1 *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
-    return add_kernel(phGraphNode, hGraph, &(CUDA_KERNEL_NODE_PARAMS){.func = nodeParams->func});
+    if (!parameters || (!dependencies && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add_kernel(node, graph, &(CUDA_KERNEL_NODE_PARAMS){.func = parameters->func});
 }
 
 static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *parameters) {
@@ -162,47 +161,46 @@ static CUresult add(CUgraphNode *out, CUgraph graph, CUgraphNodeParams *paramete
     }
 }
 
-EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                               size_t numDependencies, CUgraphNodeParams *nodeParams) {
+EXPORT CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                               CUgraphNodeParams *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
-    return add(phGraphNode, hGraph, nodeParams);
+    if (!parameters || (!dependencies && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add(node, graph, parameters);
 }
 
-EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                  const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                                  CUgraphNodeParams *nodeParams) {
-    (void)dependencyData;
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                  const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *parameters) {
+    (void)edges;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!nodeParams || (!dependencies && numDependencies != 0)) return CUDA_ERROR_INVALID_VALUE;
-    return add(phGraphNode, hGraph, nodeParams);
+    if (!parameters || (!dependencies && count != 0)) return CUDA_ERROR_INVALID_VALUE;
+    return add(node, graph, parameters);
 }
 
-EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams) {
+EXPORT CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hNode || !nodeParams) return CUDA_ERROR_INVALID_VALUE;
-    if (hNode->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
-    *nodeParams = hNode->kernel;
+    if (!node || !parameters) return CUDA_ERROR_INVALID_VALUE;
+    if (node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+    *parameters = node->kernel;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out) {
+EXPORT CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hNode || !params_out) return CUDA_ERROR_INVALID_VALUE;
-    if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_ERROR_INVALID_VALUE;
-    *params_out = hNode->allocation;
+    if (!node || !parameters) return CUDA_ERROR_INVALID_VALUE;
+    if (node->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC) return CUDA_ERROR_INVALID_VALUE;
+    *parameters = node->allocation;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
+EXPORT CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hNode || !dptr_out) return CUDA_ERROR_INVALID_VALUE;
-    if (hNode->type != CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_INVALID_VALUE;
-    *dptr_out = hNode->address;
+    if (!node || !address) return CUDA_ERROR_INVALID_VALUE;
+    if (node->type != CU_GRAPH_NODE_TYPE_MEM_FREE) return CUDA_ERROR_INVALID_VALUE;
+    *address = node->address;
     return CUDA_SUCCESS;
 }

@@ -38,98 +38,98 @@ static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t size) {
     return size == 0 || (may_copy(to, size) && may_copy(from, size)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    return copy_any(dst, src, ByteCount);
+    return copy_any(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+EXPORT CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
-    return copy_any(dst, src, ByteCount);
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
+    return copy_any(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
+EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    if (!srcHost && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
-    return touch(dstDevice, ByteCount);
+    if (!from && size != 0) return CUDA_ERROR_INVALID_VALUE;
+    return touch(to, size);
 }
 
-EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    if (!dstHost && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
-    return touch(srcDevice, ByteCount);
+    if (!to && size != 0) return CUDA_ERROR_INVALID_VALUE;
+    return touch(from, size);
 }
 
-EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return touch_both(dstDevice, srcDevice, ByteCount);
+    return touch_both(to, from, size);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream stream) {
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
-    if (!srcHost && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
-    return touch(dstDevice, ByteCount);
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
+    if (!from && size != 0) return CUDA_ERROR_INVALID_VALUE;
+    return touch(to, size);
 }
 
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
     stream_waits_await_open();
-    if (!dstHost && ByteCount != 0) return CUDA_ERROR_INVALID_VALUE;
-    return touch(srcDevice, ByteCount);
+    if (!to && size != 0) return CUDA_ERROR_INVALID_VALUE;
+    return touch(from, size);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) {
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
-    return touch_both(dstDevice, srcDevice, ByteCount);
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
+    return touch_both(to, from, size);
 }
 
-EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-    (void)uc;
+EXPORT CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
+    (void)value;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return touch(dstDevice, N);
+    return touch(to, count);
 }
 
-EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned ui, size_t N) {
-    (void)ui;
+EXPORT CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count) {
+    (void)value;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return touch(dstDevice, N * sizeof ui);
+    return touch(to, count * sizeof value);
 }
 
-EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-    (void)uc;
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    (void)value;
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) return result;
-    return touch(dstDevice, N);
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) return result;
+    return touch(to, count);
 }
 
-EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned ui, size_t N, CUstream hStream) {
-    (void)ui;
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+    (void)value;
     CUresult result;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (capture_takes(hStream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) return result;
-    return touch(dstDevice, N * sizeof ui);
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) return result;
+    return touch(to, count * sizeof value);
 }

@@ -18,27 +18,26 @@ struct CUextMemory_st {
 
 static CUexternalMemory imported;
 
-EXPORT CUresult cuImportExternalMemory(CUexternalMemory *extMem_out,
-                                       const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
+EXPORT CUresult cuImportExternalMemory(CUexternalMemory *memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *wanted) {
     struct shared_memory shared;
     enum attribution attribution;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!extMem_out || !memHandleDesc) return CUDA_ERROR_INVALID_VALUE;
-    if (memHandleDesc->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
-    int descriptor = memHandleDesc->handle.fd;
+    if (!memory || !wanted) return CUDA_ERROR_INVALID_VALUE;
+    if (wanted->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_NOT_SUPPORTED;
+    int descriptor = wanted->handle.fd;
     CUresult result = shared_memory_import(descriptor, &attribution, &shared);
     if (result != CUDA_SUCCESS) return result;
-    CUexternalMemory made = memHandleDesc->size <= shared.bytes ? malloc(sizeof *made) : NULL;
+    CUexternalMemory made = wanted->size <= shared.bytes ? malloc(sizeof *made) : NULL;
     if (!made) {
         shared_memory_drop(shared.id, attribution);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *made = (struct CUextMemory_st){
-        .next = imported, .shared = shared, .attribution = attribution, .size = memHandleDesc->size};
+    *made =
+        (struct CUextMemory_st){.next = imported, .shared = shared, .attribution = attribution, .size = wanted->size};
     imported = made;
     close(descriptor); /* an import consumes the descriptor */
-    *extMem_out = made;
+    *memory = made;
     return CUDA_SUCCESS;
 }
 
@@ -49,23 +48,23 @@ static CUexternalMemory *link_of(CUexternalMemory memory) {
 }
 
 /* The buffer outlives the import; the program frees it with cuMemFree. */
-EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
-                                                const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
+EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory memory,
+                                                const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *wanted) {
     CUcontext context;
     struct shared_memory shared;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (!extMem || *link_of(extMem) != extMem) return CUDA_ERROR_INVALID_HANDLE;
-    if (!devPtr || !bufferDesc || bufferDesc->flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    bool fits = bufferDesc->offset <= extMem->size && bufferDesc->size <= extMem->size - bufferDesc->offset;
-    if (!fits || bufferDesc->size == 0) return CUDA_ERROR_INVALID_VALUE;
-    enum attribution attribution = extMem->attribution == ATTRIBUTED
+    if (!memory || *link_of(memory) != memory) return CUDA_ERROR_INVALID_HANDLE;
+    if (!devPtr || !wanted || wanted->flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    bool fits = wanted->offset <= memory->size && wanted->size <= memory->size - wanted->offset;
+    if (!fits || wanted->size == 0) return CUDA_ERROR_INVALID_VALUE;
+    enum attribution attribution = memory->attribution == ATTRIBUTED
                                        ? ATTRIBUTED
                                        : UNATTRIBUTED; /* a buffer of the process's own memory is not attributed */
-    if (!shared_memory_hold(extMem->shared.id, attribution, &shared)) return CUDA_ERROR_INVALID_HANDLE;
-    struct allocation made = {.size = bufferDesc->size,
+    if (!shared_memory_hold(memory->shared.id, attribution, &shared)) return CUDA_ERROR_INVALID_HANDLE;
+    struct allocation made = {.size = wanted->size,
                               .kind = KIND_EXTERNAL,
                               .context = context,
                               .shared_id = shared.id,
@@ -75,13 +74,13 @@ EXPORT CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalM
     return result;
 }
 
-EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory extMem) {
+EXPORT CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUexternalMemory *link = link_of(extMem);
-    if (!extMem || *link != extMem) return CUDA_ERROR_INVALID_HANDLE;
-    *link = extMem->next;
-    shared_memory_drop(extMem->shared.id, extMem->attribution);
-    free(extMem);
+    CUexternalMemory *link = link_of(memory);
+    if (!memory || *link != memory) return CUDA_ERROR_INVALID_HANDLE;
+    *link = memory->next;
+    shared_memory_drop(memory->shared.id, memory->attribution);
+    free(memory);
     return CUDA_SUCCESS;
 }

@@ -41,7 +41,7 @@ CUresult memory_allocate(CUcontext context, CUdeviceptr *address, uint64_t size,
     return result;
 }
 
-EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t size) {
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
@@ -49,12 +49,12 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (!dptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    return memory_allocate(context, dptr, bytesize, false);
+    if (!address || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    return memory_allocate(context, address, size, false);
 }
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-                                   unsigned ElementSizeBytes) {
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *out, size_t width, size_t height,
+                                   unsigned element_size) {
     CUcontext context;
     size_t bytes;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -62,23 +62,23 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t Wid
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUresult result = context_current(&context);
-    size_t pitch = round_up(WidthInBytes, PITCH);
-    bool is_element_size = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    size_t pitch = round_up(width, PITCH);
+    bool is_element_size = element_size == 4 || element_size == 8 || element_size == 16;
     if (result != CUDA_SUCCESS) return result;
-    if (!dptr || !pPitch || !is_element_size || pitch == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-    *pPitch = pitch;
-    return memory_allocate(context, dptr, bytes, false);
+    if (!address || !out || !is_element_size || pitch == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = pitch;
+    return memory_allocate(context, address, bytes, false);
 }
 
-EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr) {
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    struct allocation *found = allocation_at(dptr);
-    if (dptr == 0) return CUDA_SUCCESS;
+    struct allocation *found = allocation_at(address);
+    if (address == 0) return CUDA_SUCCESS;
     if (!found || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
     bool of_pool = found->kind == KIND_POOL;
     CUdevice device = found->device;
@@ -104,60 +104,60 @@ static CUresult allocate_host(CUdeviceptr *out, size_t size, enum allocation_kin
 }
 
 /* Managed memory is charged to a card when a kernel there touches it; no simulated kernel does. */
-EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned flags) {
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
-    return allocate_host(dptr, bytesize, KIND_MANAGED);
+    return allocate_host(address, size, KIND_MANAGED);
 }
 
-EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned Flags) {
+EXPORT CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags) {
     CUdeviceptr address = 0;
-    (void)Flags;
+    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    if (!pp) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = allocate_host(&address, bytesize, KIND_HOST);
+    if (!pointer) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = allocate_host(&address, size, KIND_HOST);
     if (result == CUDA_SUCCESS)
-        *pp = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
+        *pointer = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): the address is that pointer */
     return result;
 }
 
-EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+EXPORT CUresult cuMemAllocHost_v2(void **pointer, size_t size) { return cuMemHostAlloc(pointer, size, 0); }
 
-EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned Flags) {
-    (void)Flags;
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *address, void *pointer, unsigned flags) {
+    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pdptr || !allocation_at((uintptr_t)p)) return CUDA_ERROR_INVALID_VALUE;
-    *pdptr = (uintptr_t)p;
+    if (!address || !allocation_at((uintptr_t)pointer)) return CUDA_ERROR_INVALID_VALUE;
+    *address = (uintptr_t)pointer;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemFreeHost(void *p) {
+EXPORT CUresult cuMemFreeHost(void *pointer) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
-    struct allocation *found = allocation_at((uintptr_t)p);
+    struct allocation *found = allocation_at((uintptr_t)pointer);
     if (!found || found->kind != KIND_HOST) return CUDA_ERROR_INVALID_VALUE;
     return allocation_free(found);
 }
 
-EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned Flags) {
-    (void)Flags;
+EXPORT CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags) {
+    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return p && bytesize > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return pointer && size > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuMemHostUnregister(void *p) {
+EXPORT CUresult cuMemHostUnregister(void *pointer) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return pointer ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -183,25 +183,25 @@ EXPORT CUresult cuMemGetInfo(unsigned *free, unsigned *total) {
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned bytesize) {
-    (void)dptr;
-    (void)bytesize;
+EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned size) {
+    (void)address;
+    (void)size;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORT CUresult cuMemFree(CUdeviceptr_v1 dptr) {
-    (void)dptr;
+EXPORT CUresult cuMemFree(CUdeviceptr_v1 address) {
+    (void)address;
     return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct allocation *found = allocation_holding(dptr);
+    const struct allocation *found = allocation_holding(address);
     if (!found) return CUDA_ERROR_NOT_FOUND;
-    if (pbase) *pbase = found->address;
-    if (psize) *psize = found->size;
+    if (base) *base = found->address;
+    if (size) *size = found->size;
     return CUDA_SUCCESS;
 }
 
@@ -213,11 +213,11 @@ static CUresult get_memory_type(unsigned *type, CUdeviceptr ptr, const struct al
 }
 
 /* Needs no current context, as on a real card. Only some attributes are simulated. */
-EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct allocation *found = allocation_holding(ptr);
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return get_memory_type(data, ptr, found);
+    const struct allocation *found = allocation_holding(address);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) return get_memory_type(data, address, found);
     if (!data || !found) return CUDA_ERROR_INVALID_VALUE;
     switch ((int)attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:

@@ -29,18 +29,18 @@ static CUresult share(const struct allocation *allocation, uint64_t *shared_id) 
     return device_share(allocation->context->device, allocation->charged, shared_id);
 }
 
-EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *array, CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    struct allocation *found = allocation_holding(dptr); /* any address of an allocation gives the same handle */
-    if (!pHandle || !found || !is_exportable(found)) return CUDA_ERROR_INVALID_VALUE;
+    struct allocation *found = allocation_holding(address); /* any address of an allocation gives the same handle */
+    if (!array || !found || !is_exportable(found)) return CUDA_ERROR_INVALID_VALUE;
     uint64_t shared_id = found->shared_id;
     CUresult result = share(found, &shared_id);
     if (result != CUDA_SUCCESS) return result;
     found->shared_id = found->kind == KIND_DEVICE ? shared_id : 0;
     struct exported_memory exported = {.shared_id = shared_id, .origin = found->address, .size = found->size};
-    memset(pHandle, 0, sizeof *pHandle);
-    memcpy(pHandle, &exported, sizeof exported);
+    memset(array, 0, sizeof *array);
+    memcpy(array, &exported, sizeof exported);
     return CUDA_SUCCESS;
 }
 
@@ -82,22 +82,22 @@ static CUresult open_handle(CUdeviceptr *pdptr, const CUipcMemHandle *handle, un
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned Flags) {
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return open_handle(pdptr, &handle, Flags);
+    return open_handle(address, &handle, flags);
 }
 
-EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned Flags) {
+EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return open_handle(pdptr, &handle, Flags);
+    return open_handle(address, &handle, flags);
 }
 
-EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    struct allocation *found = allocation_at(dptr);
+    struct allocation *found = allocation_at(address);
     if (!found || found->kind != KIND_IPC) return CUDA_ERROR_INVALID_VALUE;
     return --found->opened > 0 ? CUDA_SUCCESS : allocation_free(found);
 }

@@ -30,42 +30,42 @@ static CUresult allocate(CUdeviceptr *dptr, size_t size, CUmemoryPool pool, CUst
     return result;
 }
 
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *address, size_t size, CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return allocate(dptr, bytesize, NULL, hStream);
+    return allocate(address, size, NULL, stream);
 }
 
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool, CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!pool || pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
-    return allocate(dptr, bytesize, pool, hStream);
+    return allocate(address, size, pool, stream);
 }
 
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result;
-    struct allocation *found = allocation_at(dptr);
-    if (dptr == 0) return CUDA_SUCCESS;
-    if (capture_takes_free(hStream, dptr, &result)) return result;
+    struct allocation *found = allocation_at(address);
+    if (address == 0) return CUDA_SUCCESS;
+    if (capture_takes_free(stream, address, &result)) return result;
     if (!found || !allocation_is_freeable(found)) return CUDA_ERROR_INVALID_VALUE;
     return allocation_free(found);
 }
 
-EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *wanted) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pool || !poolProps) return CUDA_ERROR_INVALID_VALUE;
-    if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!device_at(poolProps->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    bool by_descriptor = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if (!by_descriptor && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-    *pool = pool_make(poolProps->location.id);
+    if (!pool || !wanted) return CUDA_ERROR_INVALID_VALUE;
+    if (wanted->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!device_at(wanted->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    bool by_descriptor = wanted->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (!by_descriptor && wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    *pool = pool_make(wanted->location.id);
     if (!*pool) return CUDA_ERROR_OUT_OF_MEMORY;
     (*pool)->is_exportable = by_descriptor;
-    (*pool)->limit = poolProps->maxSize;
+    (*pool)->limit = wanted->maxSize;
     return CUDA_SUCCESS;
 }
 

@@ -81,35 +81,35 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
+EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pMod) return CUDA_ERROR_INVALID_VALUE;
+    if (!module) return CUDA_ERROR_INVALID_VALUE;
     if (!library || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
-    return module_in_current_context(pMod, library);
+    return module_in_current_context(module, library);
 }
 
-EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name) {
+EXPORT CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pKernel || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!out || !name) return CUDA_ERROR_INVALID_VALUE;
     if (!library || *link_of(library) != library) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction kernel = function_named(&library->kernels, name);
     if (!kernel) return CUDA_ERROR_OUT_OF_MEMORY;
     kernel->library = library;
-    *pKernel = (CUkernel)kernel;
+    *out = (CUkernel)kernel;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
+EXPORT CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel) {
     CUmodule module;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pFunc) return CUDA_ERROR_INVALID_VALUE;
+    if (!function) return CUDA_ERROR_INVALID_VALUE;
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     CUfunction of_library = (CUfunction)kernel;
     CUresult result = module_in_current_context(&module, of_library->library);
     if (result != CUDA_SUCCESS) return result;
-    *pFunc = function_named(&module->functions, of_library->name);
-    return *pFunc ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    *function = function_named(&module->functions, of_library->name);
+    return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -135,12 +135,12 @@ EXPORT CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
     return load(module, fatCubin);
 }
 
-EXPORT CUresult cuModuleUnload(CUmodule hmod) {
+EXPORT CUresult cuModuleUnload(CUmodule module) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     stream_waits_await_open();
     for (CUmodule *link = &modules; *link; link = &(*link)->next) {
-        if (*link == hmod) {
+        if (*link == module) {
             drop(link);
             return CUDA_SUCCESS;
         }
@@ -148,13 +148,13 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod) {
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hfunc || !name) return CUDA_ERROR_INVALID_VALUE;
-    if (!hmod) return CUDA_ERROR_INVALID_HANDLE;
-    *hfunc = function_named(&hmod->functions, name);
-    if (!*hfunc) return CUDA_ERROR_OUT_OF_MEMORY;
-    (*hfunc)->uses_heap |= hmod->uses_heap;
+    if (!function || !name) return CUDA_ERROR_INVALID_VALUE;
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    *function = function_named(&module->functions, name);
+    if (!*function) return CUDA_ERROR_OUT_OF_MEMORY;
+    (*function)->uses_heap |= module->uses_heap;
     return CUDA_SUCCESS;
 }

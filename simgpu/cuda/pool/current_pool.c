@@ -26,16 +26,16 @@ static CUresult get_pool(CUmemoryPool *pool, CUdevice dev, CUmemoryPool (*find)(
     return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return get_pool(pool_out, dev, default_pool);
+    return get_pool(pool, device, default_pool);
 }
 
-EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return get_pool(pool, dev, pool_current);
+    return get_pool(pool, device, pool_current);
 }
 
 static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
@@ -46,10 +46,10 @@ static CUresult set_pool(CUdevice dev, CUmemoryPool pool) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
+EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return set_pool(dev, pool);
+    return set_pool(device, pool);
 }
 
 /* The forms of CUDA 13 name a location. Only pinned memory of a device is simulated. */
@@ -57,12 +57,12 @@ static bool is_simulated(const CUmemLocation *location, CUmemAllocationType type
     return location->type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type) {
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!location) return CUDA_ERROR_INVALID_VALUE;
     if (!is_simulated(location, type)) return CUDA_ERROR_NOT_SUPPORTED;
-    return get_pool(pool_out, location->id, default_pool);
+    return get_pool(pool, location->id, default_pool);
 }
 
 EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {

@@ -23,13 +23,13 @@ static uint64_t *field_of(CUmemoryPool pool, CUmemPool_attribute attr) {
     }
 }
 
-EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
     if (!pool || !value || pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
-    const uint64_t *field = field_of(pool, attr);
+    const uint64_t *field = field_of(pool, attribute);
     if (field)
         *(cuuint64_t *)value = *field;
     else
@@ -52,12 +52,12 @@ static CUresult set(CUmemoryPool pool, CUmemPool_attribute attr, uint64_t *field
     }
 }
 
-EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!pool || !value) return CUDA_ERROR_INVALID_VALUE;
-    uint64_t *field = field_of(pool, attr);
-    return !field ? CUDA_SUCCESS : set(pool, attr, field, *(const cuuint64_t *)value);
+    uint64_t *field = field_of(pool, attribute);
+    return !field ? CUDA_SUCCESS : set(pool, attribute, field, *(const cuuint64_t *)value);
 }
 
 /* The memory's own device always has access. */
@@ -75,12 +75,12 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool, CUmemLocation *location) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!flags || !memPool || !location) return CUDA_ERROR_INVALID_VALUE;
+    if (!flags || !pool || !location) return CUDA_ERROR_INVALID_VALUE;
     if (location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
     if (!device_at(location->id)) return CUDA_ERROR_INVALID_DEVICE;
-    *flags = location->id == memPool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : memPool->access[location->id];
+    *flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : pool->access[location->id];
     return CUDA_SUCCESS;
 }

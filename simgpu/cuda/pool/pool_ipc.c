@@ -23,26 +23,26 @@ struct exported_pointer {
 
 static_assert(sizeof(struct exported_pointer) <= sizeof(CUmemPoolPtrExportData), "the content fits");
 
-EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-                                                 CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, CUmemAllocationHandleType type,
+                                                 unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!handle_out || !pool || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!handle || !pool || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     if (!pool->is_exportable) return CUDA_ERROR_INVALID_VALUE;
     CUresult result = device_share(pool->device, 0, &pool->shared_id);
     if (result != CUDA_SUCCESS) return result;
-    return shared_memory_export(pool->shared_id, handle_out);
+    return shared_memory_export(pool->shared_id, handle);
 }
 
-EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                                   CUmemAllocationHandleType handleType, unsigned long long flags) {
+EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CUmemAllocationHandleType type,
+                                                   unsigned long long flags) {
     struct shared_memory shared;
     enum attribution attribution;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pool_out || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!pool || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
     CUresult result = shared_memory_import((int)(intptr_t)handle, &attribution, &shared);
     if (result != CUDA_SUCCESS) return result;
     CUmemoryPool made = pool_make(device_of_uuid(shared.uuid));
@@ -53,37 +53,37 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
     made->is_imported = true;
     made->attribution = attribution;
     made->shared_id = shared.id;
-    *pool_out = made;
+    *pool = made;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr) {
+EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct allocation *found = allocation_at(ptr);
-    if (!shareData_out || !found || found->kind != KIND_POOL) return CUDA_ERROR_INVALID_VALUE;
+    const struct allocation *found = allocation_at(address);
+    if (!data || !found || found->kind != KIND_POOL) return CUDA_ERROR_INVALID_VALUE;
     if (found->pool->shared_id == 0) return CUDA_ERROR_INVALID_VALUE;
-    struct exported_pointer exported = {.pool_id = found->pool->shared_id, .origin = ptr, .size = found->size};
+    struct exported_pointer exported = {.pool_id = found->pool->shared_id, .origin = address, .size = found->size};
     CUresult result = pool_export_add(found->pool, found, &exported.shared_id);
     if (result != CUDA_SUCCESS) return result;
-    memset(shareData_out, 0, sizeof *shareData_out);
-    memcpy(shareData_out, &exported, sizeof exported);
+    memset(data, 0, sizeof *data);
+    memcpy(data, &exported, sizeof exported);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
+EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool, CUmemPoolPtrExportData *data) {
     struct exported_pointer exported;
     CUcontext context;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUresult result = context_current(&context);
     if (result != CUDA_SUCCESS) return result;
-    if (!ptr_out || !pool || !shareData || !pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
-    memcpy(&exported, shareData, sizeof exported);
+    if (!address || !pool || !data || !pool->is_imported) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&exported, data, sizeof exported);
     if (exported.pool_id != pool->shared_id) return CUDA_ERROR_INVALID_VALUE;
     const struct allocation *known = allocation_imported(KIND_POOL_IPC, exported.shared_id, exported.origin);
     if (known && known->pool == pool) {
-        *ptr_out = known->address;
+        *address = known->address;
         return CUDA_SUCCESS;
     }
     result = pool_export_import(pool, exported.shared_id);
@@ -94,7 +94,7 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, 
                               .pool = pool,
                               .shared_id = exported.shared_id,
                               .origin = exported.origin};
-    result = allocation_add(made, ptr_out);
+    result = allocation_add(made, address);
     pool->imports += result == CUDA_SUCCESS;
     return result;
 }

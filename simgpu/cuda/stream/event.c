@@ -10,80 +10,80 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
-    (void)Flags;
+EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context = stream_context(hStream);
+    CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!hEvent) return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_numbered(hEvent->capture)) {
-        if (stream_is_default(hStream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-        hStream->capture = hEvent->capture; /* the stream joins the capture */
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_numbered(event->capture)) {
+        if (stream_is_default(stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        stream->capture = event->capture; /* the stream joins the capture */
         return CUDA_SUCCESS;
     }
-    if (hEvent->queue.id != context->queue.id || hEvent->queue.card != context->queue.card) {
-        queue_await(hEvent->queue, hEvent->position); /* of another context: this thread waits */
+    if (event->queue.id != context->queue.id || event->queue.card != context->queue.card) {
+        queue_await(event->queue, event->position); /* of another context: this thread waits */
         return CUDA_SUCCESS;
     }
-    uint64_t *position = stream_position(hStream, context);
-    *position = hEvent->position > *position ? hEvent->position : *position;
+    uint64_t *position = stream_position(stream, context);
+    *position = event->position > *position ? event->position : *position;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned Flags) {
-    (void)Flags;
+EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!phEvent) return CUDA_ERROR_INVALID_VALUE;
-    *phEvent = calloc(1, sizeof **phEvent);
-    return *phEvent ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!event) return CUDA_ERROR_INVALID_VALUE;
+    *event = calloc(1, sizeof **event);
+    return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORT CUresult cuEventDestroy_v2(CUevent hEvent) {
+EXPORT CUresult cuEventDestroy_v2(CUevent event) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hEvent) return CUDA_ERROR_INVALID_HANDLE;
-    event_reset(hEvent);
-    free(hEvent);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    event_reset(event);
+    free(event);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
+EXPORT CUresult cuEventDestroy(CUevent event) { return cuEventDestroy_v2(event); }
 
-EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context = stream_context(hStream);
+    CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!hEvent) return CUDA_ERROR_INVALID_HANDLE;
-    const struct capture *capture = capture_of(hStream);
-    hEvent->device = context->device;
-    hEvent->capture = capture ? capture->number : 0;
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    const struct capture *capture = capture_of(stream);
+    event->device = context->device;
+    event->capture = capture ? capture->number : 0;
     if (capture) {
-        event_reset(hEvent);
+        event_reset(event);
         return CUDA_SUCCESS;
     }
-    return event_mark(hEvent, context, *stream_position(hStream, context));
+    return event_mark(event, context, *stream_position(stream, context));
 }
 
-EXPORT CUresult cuEventQuery(CUevent hEvent) {
+EXPORT CUresult cuEventQuery(CUevent event) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hEvent) return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_numbered(hEvent->capture)) return CUDA_ERROR_CAPTURED_EVENT;
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_numbered(event->capture)) return CUDA_ERROR_CAPTURED_EVENT;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    return hEvent->queue.id == 0 || event_passed(hEvent) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return event->queue.id == 0 || event_passed(event) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-EXPORT CUresult cuEventSynchronize(CUevent hEvent) {
+EXPORT CUresult cuEventSynchronize(CUevent event) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!hEvent) return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_numbered(hEvent->capture)) return CUDA_ERROR_CAPTURED_EVENT;
-    CUdevice device = hEvent->device;
-    queue_await(hEvent->queue, hEvent->position);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_numbered(event->capture)) return CUDA_ERROR_CAPTURED_EVENT;
+    CUdevice device = event->device;
+    queue_await(event->queue, event->position);
     pools_trim(device);
     return CUDA_SUCCESS;
 }
@@ -97,14 +97,14 @@ static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return elapsed(pMilliseconds, hStart, hEnd);
+    return elapsed(milliseconds, start, end);
 }
 
-EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return elapsed(pMilliseconds, hStart, hEnd);
+    return elapsed(milliseconds, start, end);
 }

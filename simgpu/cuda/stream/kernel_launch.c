@@ -28,29 +28,28 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     return stream_run(stream, work_of(function, parameters));
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
-                               unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
-                               CUstream hStream, void **kernelParams, void **extra) {
-    (void)sharedMemBytes;
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                               unsigned block_y, unsigned block_z, unsigned shared_size, CUstream stream,
+                               void **parameters, void **extra) {
+    (void)shared_size;
     (void)extra;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (gridDimX == 0 || gridDimY == 0 || gridDimZ == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (blockDimX == 0 || blockDimY == 0 || blockDimZ == 0) return CUDA_ERROR_INVALID_VALUE;
-    return launch(f, hStream, kernelParams);
+    if (grid_x == 0 || grid_y == 0 || grid_z == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (block_x == 0 || block_y == 0 || block_z == 0) return CUDA_ERROR_INVALID_VALUE;
+    return launch(f, stream, parameters);
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **parameters, void **extra) {
     (void)extra;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!config) return CUDA_ERROR_INVALID_VALUE;
-    return launch(f, config->hStream, kernelParams);
+    return launch(f, config->hStream, parameters);
 }
 
-EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
-                                          unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ,
-                                          unsigned sharedMemBytes, CUstream hStream, void **kernelParams) {
-    return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream,
-                          kernelParams, NULL);
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_size,
+                                          CUstream stream, void **parameters) {
+    return cuLaunchKernel(f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_size, stream, parameters, NULL);
 }

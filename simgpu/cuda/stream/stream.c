@@ -46,56 +46,56 @@ static CUresult create(CUstream *phStream, unsigned flags) {
     return stream_make(phStream, context, flags);
 }
 
-EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned Flags) {
+EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(phStream, Flags);
+    return create(stream, flags);
 }
 
-EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned flags, int priority) {
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
     (void)priority;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(phStream, flags);
+    return create(stream, flags);
 }
 
-EXPORT CUresult cuStreamDestroy_v2(CUstream hStream) {
+EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (stream_is_default(hStream)) return CUDA_ERROR_INVALID_HANDLE;
-    struct CUstream_st **link = &hStream->context->streams;
-    while (*link != hStream) {
+    if (stream_is_default(stream)) return CUDA_ERROR_INVALID_HANDLE;
+    struct CUstream_st **link = &stream->context->streams;
+    while (*link != stream) {
         if (!*link) return CUDA_ERROR_INVALID_HANDLE;
         link = &(*link)->next;
     }
-    *link = hStream->next;
-    free(hStream);
+    *link = stream->next;
+    free(stream);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+EXPORT CUresult cuStreamDestroy(CUstream stream) { return cuStreamDestroy_v2(stream); }
 
-EXPORT CUresult cuStreamSynchronize(CUstream hStream) {
+EXPORT CUresult cuStreamSynchronize(CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context = stream_context(hStream);
+    CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult forbidden = capture_forbids_in(hStream);
+    CUresult forbidden = capture_forbids_in(stream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
-    queue_await(context->queue, *stream_position(hStream, context));
+    queue_await(context->queue, *stream_position(stream, context));
     pools_trim(device);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamQuery(CUstream hStream) {
+EXPORT CUresult cuStreamQuery(CUstream stream) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context = stream_context(hStream);
+    CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult forbidden = capture_forbids_in(hStream);
+    CUresult forbidden = capture_forbids_in(stream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    bool has_passed = queue_passed(context->queue, *stream_position(hStream, context));
+    bool has_passed = queue_passed(context->queue, *stream_position(stream, context));
     return has_passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -113,16 +113,16 @@ static CUresult get_context(CUstream stream, CUcontext *context) {
     return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return get_context(hStream, pctx);
+    return get_context(stream, context);
 }
 
 /* Streams of a green context belong to the primary context here. */
-EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+EXPORT CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (pGreenCtx) *pGreenCtx = NULL;
-    return get_context(hStream, pCtx);
+    if (green) *green = NULL;
+    return get_context(stream, context);
 }

@@ -12,22 +12,22 @@ static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUco
     return is_supported && addr != 0 ? capture_forbids_in(stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags) {
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;
-    CUresult result = check(stream, addr, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
+    CUresult result = check(stream, address, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
     if (result != CUDA_SUCCESS) return result;
-    const uint32_t *word = (const uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
+    const uint32_t *word = (const uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
     return stream_waits_add(context, word, value);
 }
 
-EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned flags) {
+EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUcontext context;
-    CUresult result = check(stream, addr, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
+    CUresult result = check(stream, address, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
     if (result != CUDA_SUCCESS) return result;
-    uint32_t *word = (uint32_t *)(uintptr_t)addr; /* NOLINT(performance-no-int-to-ptr): host memory */
+    uint32_t *word = (uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
     return stream_waits_write(context, word, value);
 }

@@ -53,10 +53,10 @@ static void remove_range(struct address_range **list, const struct address_range
     free(gone);
 }
 
-EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct address_range *range = range_holding(mappings, (uintptr_t)addr, 1);
+    const struct address_range *range = range_holding(mappings, (uintptr_t)address, 1);
     if (!handle || !range) return CUDA_ERROR_INVALID_VALUE;
     range->physical->references++;
     *handle = (uintptr_t)range->physical;
@@ -77,36 +77,37 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignm
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct address_range *range = range_holding(reservations, ptr, size);
-    if (!range || range->address != ptr || range->size != size) return CUDA_ERROR_INVALID_VALUE;
+    const struct address_range *range = range_holding(reservations, address, size);
+    if (!range || range->address != address || range->size != size) return CUDA_ERROR_INVALID_VALUE;
     remove_range(&reservations, range);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                          unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     struct physical *physical = physical_of(handle);
     if (!physical || offset != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (size == 0 || size % PAGE != 0 || size > physical->size) return CUDA_ERROR_INVALID_VALUE;
-    if (!range_holding(reservations, ptr, size) || range_holding(mappings, ptr, 1)) return CUDA_ERROR_INVALID_VALUE;
-    if (!add_range(&mappings, ptr, size, physical)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!range_holding(reservations, address, size) || range_holding(mappings, address, 1))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!add_range(&mappings, address, size, physical)) return CUDA_ERROR_OUT_OF_MEMORY;
     physical_add_mapping(physical);
     return CUDA_SUCCESS;
 }
 
 /* The range must consist of whole mappings. */
-EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (CUdeviceptr at = ptr; at < ptr + size;) {
+    for (CUdeviceptr at = address; at < address + size;) {
         const struct address_range *range = range_holding(mappings, at, 1);
-        if (!range || range->address != at || range->size > ptr + size - at) return CUDA_ERROR_INVALID_VALUE;
+        if (!range || range->address != at || range->size > address + size - at) return CUDA_ERROR_INVALID_VALUE;
         struct physical *physical = range->physical;
         at += range->size;
         remove_range(&mappings, range);
@@ -115,14 +116,14 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t size, const CUmemAccessDesc *description, size_t count) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!desc || count == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (CUdeviceptr at = ptr; at < ptr + size;) {
+    if (!description || count == 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (CUdeviceptr at = address; at < address + size;) {
         struct address_range *range = range_holding(mappings, at, 1);
         if (!range) return CUDA_ERROR_INVALID_VALUE;
-        range->is_accessible = desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        range->is_accessible = description->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
         at = range->address + range->size;
     }
     return CUDA_SUCCESS;

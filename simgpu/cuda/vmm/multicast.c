@@ -18,31 +18,31 @@ static bool properties_are_valid(const CUmulticastObjectProp *prop) {
     return prop->numDevices > 0 && prop->flags == 0 && prop->size > 0;
 }
 
-EXPORT CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
+EXPORT CUresult cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *properties,
                                           CUmulticastGranularity_flags option) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!granularity || !prop || prop->numDevices == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!granularity || !properties || properties->numDevices == 0) return CUDA_ERROR_INVALID_VALUE;
     *granularity = option == CU_MULTICAST_GRANULARITY_MINIMUM ? PAGE : RECOMMENDED;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle, const CUmulticastObjectProp *prop) {
+EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *properties) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!mcHandle || !prop) return CUDA_ERROR_INVALID_VALUE;
-    if (!properties_are_valid(prop) || !aligned(prop->size)) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->handleTypes != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!handle || !properties) return CUDA_ERROR_INVALID_VALUE;
+    if (!properties_are_valid(properties) || !aligned(properties->size)) return CUDA_ERROR_INVALID_VALUE;
+    if (properties->handleTypes != 0) return CUDA_ERROR_NOT_SUPPORTED;
     struct multicast *multicast = calloc(1, sizeof *multicast);
     struct physical *made =
-        !multicast ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, prop->size, 0);
+        !multicast ? NULL : physical_make(&(CUmemAllocationProp){.requestedHandleTypes = 0}, properties->size, 0);
     if (!made) {
         free(multicast);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    multicast->wanted = prop->numDevices;
+    multicast->wanted = properties->numDevices;
     made->multicast = multicast;
-    *mcHandle = (uintptr_t)made;
+    *handle = (uintptr_t)made;
     return CUDA_SUCCESS;
 }
 
@@ -51,16 +51,16 @@ static struct physical *multicast_of(CUmemGenericAllocationHandle handle) {
     return found && found->multicast ? found : NULL;
 }
 
-EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice dev) {
+EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct physical *object = multicast_of(mcHandle);
+    const struct physical *object = multicast_of(handle);
     if (!object) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
     struct multicast *multicast = object->multicast;
     bool is_full = (unsigned)__builtin_popcount(multicast->added) == multicast->wanted;
-    if (is_full || (multicast->added >> dev & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
-    multicast->added |= 1U << dev;
+    if (is_full || (multicast->added >> device & 1) != 0) return CUDA_ERROR_INVALID_VALUE;
+    multicast->added |= 1U << device;
     return CUDA_SUCCESS;
 }
 
@@ -84,28 +84,28 @@ static CUresult bind(CUmemGenericAllocationHandle handle, uint64_t offset, struc
     return binding_add(object->multicast, offset, size, memory);
 }
 
-EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcOffset,
-                                   CUmemGenericAllocationHandle memHandle, size_t memOffset, size_t size,
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
+                                   CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
                                    unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return bind(mcHandle, mcOffset, physical_of(memHandle), memOffset, size);
+    return bind(handle, offset, physical_of(memory), memory_offset, size);
 }
 
-EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOffset, CUdeviceptr memptr,
+EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr address,
                                     size_t size, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    return bind(mcHandle, mcOffset, physical_mapped(memptr, size), 0, size);
+    return bind(handle, offset, physical_mapped(address, size), 0, size);
 }
 
-EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice dev, size_t mcOffset, size_t size) {
+EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, size_t size) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    const struct physical *object = multicast_of(mcHandle);
+    const struct physical *object = multicast_of(handle);
     if (!object) return CUDA_ERROR_INVALID_VALUE;
-    bool is_removed = binding_remove(object->multicast, dev, mcOffset, size);
+    bool is_removed = binding_remove(object->multicast, device, offset, size);
     return is_removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -103,29 +103,29 @@ void physical_remove_mapping(struct physical *physical) {
     free_if_unused(physical);
 }
 
-EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *properties,
                                               CUmemAllocationGranularity_flags option) {
     (void)option;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!granularity || !prop) return CUDA_ERROR_INVALID_VALUE;
+    if (!granularity || !properties) return CUDA_ERROR_INVALID_VALUE;
     *granularity = PAGE;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *properties,
                             unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!handle || !prop || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!handle || !properties || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (size == 0 || size % PAGE != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!device_at(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    CUresult result = device_charge(prop->location.id, size);
+    if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!device_at(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    CUresult result = device_charge(properties->location.id, size);
     if (result != CUDA_SUCCESS) return result;
-    const struct physical *made = physical_make(prop, size, 0);
+    const struct physical *made = physical_make(properties, size, 0);
     if (!made) {
-        device_release(prop->location.id, size);
+        device_release(properties->location.id, size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *handle = (uintptr_t)made;
@@ -142,11 +142,12 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle) {
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
+                                                       CUmemGenericAllocationHandle handle) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     const struct physical *physical = physical_of(handle);
-    if (!prop || !physical) return CUDA_ERROR_INVALID_VALUE;
-    *prop = physical->properties;
+    if (!properties || !physical) return CUDA_ERROR_INVALID_VALUE;
+    *properties = physical->properties;
     return CUDA_SUCCESS;
 }

@@ -51,71 +51,71 @@ static CUresult make(CUgreenCtx *out, CUdevice dev, const CUdevResource *resourc
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned flags) {
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    if (!phCtx || !desc || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
-    return make(phCtx, dev, described_resource(desc));
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!context || !description || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
+    return make(context, device, described_resource(description));
 }
 
-EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    CUgreenCtx *link = link_of(hCtx);
-    CUdevice device = hCtx->context->device;
-    *link = hCtx->next;
-    context_destroy(hCtx->context);
+    if (!exists(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    CUgreenCtx *link = link_of(context);
+    CUdevice device = context->context->device;
+    *link = context->next;
+    context_destroy(context->context);
     primary_release(device);
-    free(hCtx);
+    free(context);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pContext) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    *pContext = hCtx->context;
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(green)) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = green->context;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type) {
+EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx context, CUdevResource *resource, CUdevResourceType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (!exists(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    *resource = hCtx->resource;
+    if (!exists(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    *resource = context->resource;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type) {
+EXPORT CUresult cuCtxGetDevResource(CUcontext context, CUdevResource *resource, CUdevResourceType type) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUresult result = !hCtx ? context_top(&hCtx) : CUDA_SUCCESS;
-    if (result != CUDA_SUCCESS || !context_is_alive(hCtx)) return CUDA_ERROR_INVALID_CONTEXT;
+    CUresult result = !context ? context_top(&context) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS || !context_is_alive(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    CUgreenCtx green = green_of(hCtx);
+    CUgreenCtx green = green_of(context);
     *resource = green ? green->resource : device_resource_whole();
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId) {
+EXPORT CUresult cuGreenCtxGetId(CUgreenCtx green, unsigned long long *id) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!greenCtxId) return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    *greenCtxId = greenCtx->context->id;
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(green)) return CUDA_ERROR_INVALID_CONTEXT;
+    *id = green->context->id;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned flags, int priority) {
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned flags, int priority) {
     (void)priority;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!exists(greenCtx)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!context_is_alive(greenCtx->context->owner)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (!phStream || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
-    return stream_make(phStream, greenCtx->context->owner, flags);
+    if (!exists(green)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context_is_alive(green->context->owner)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!stream || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    return stream_make(stream, green->context->owner, flags);
 }

@@ -49,41 +49,41 @@ static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev) {
     return result == CUDA_SUCCESS ? context_push(*pctx) : result;
 }
 
-EXPORT CUresult cuCtxCreate(CUcontext *pctx, unsigned flags, CUdevice dev) {
+EXPORT CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(pctx, flags, dev);
+    return create(context, flags, device);
 }
 
-EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned flags, CUdevice dev) {
+EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(pctx, flags, dev);
+    return create(context, flags, device);
 }
 
-EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned flags,
-                               CUdevice dev) {
-    (void)paramsArray;
-    (void)numParams;
+EXPORT CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *affinities, int affinity_count, unsigned flags,
+                               CUdevice device) {
+    (void)affinities;
+    (void)affinity_count;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(pctx, flags, dev);
+    return create(context, flags, device);
 }
 
-EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned flags, CUdevice dev) {
-    (void)ctxCreateParams;
+EXPORT CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *parameters, unsigned flags, CUdevice device) {
+    (void)parameters;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return create(pctx, flags, dev);
+    return create(context, flags, device);
 }
 
-EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!context_is_alive(ctx) || ctx->is_primary || ctx->owner) return CUDA_ERROR_INVALID_CONTEXT;
-    context_pop_if_top(ctx);
-    context_destroy(ctx);
+    if (!context_is_alive(context) || context->is_primary || context->owner) return CUDA_ERROR_INVALID_CONTEXT;
+    context_pop_if_top(context);
+    context_destroy(context);
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxDestroy(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+EXPORT CUresult cuCtxDestroy(CUcontext context) { return cuCtxDestroy_v2(context); }

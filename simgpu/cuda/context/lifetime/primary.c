@@ -14,12 +14,12 @@ CUresult primary_retain(CUdevice dev, CUcontext *out) {
     return result;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    return primary_retain(dev, pctx);
+    if (!context) return CUDA_ERROR_INVALID_VALUE;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    return primary_retain(device, context);
 }
 
 static void primary_destroy(struct device *device) {
@@ -45,36 +45,36 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
+EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
 
-EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    primary_destroy(device_at(dev));
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    primary_destroy(device_at(device));
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_v2(dev); }
+EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice device) { return cuDevicePrimaryCtxReset_v2(device); }
 
-EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
+EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    device_at(dev)->primary_flags = flags;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    device_at(device)->primary_flags = flags;
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
-    return cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+    return cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
 
-EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned *flags, int *active) {
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
-    if (!device_at(dev)) return CUDA_ERROR_INVALID_DEVICE;
-    *flags = device_at(dev)->primary_flags;
-    *active = device_at(dev)->primary != NULL;
+    if (!device_at(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *flags = device_at(device)->primary_flags;
+    *active = device_at(device)->primary != NULL;
     return CUDA_SUCCESS;
 }

@@ -25,8 +25,8 @@ EXPORT CUresult cuCtxSynchronize(void) {
     return synchronize(NULL);
 }
 
-EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return synchronize(ctx);
+    return synchronize(context);
 }

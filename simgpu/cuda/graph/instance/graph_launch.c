@@ -8,12 +8,12 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-    (void)hStream;
+EXPORT CUresult cuGraphUpload(CUgraphExec instance, CUstream stream) {
+    (void)stream;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!instance_exists(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
-    return instance_reserve(hGraphExec);
+    if (!instance_exists(instance)) return CUDA_ERROR_INVALID_VALUE;
+    return instance_reserve(instance);
 }
 
 /* Runs the nodes in turn. Only allocations that outlive the launch get an entry in the table. */
@@ -34,20 +34,19 @@ static CUresult run(CUgraphExec exec, CUcontext context, uint64_t *duration_ns) 
     return result;
 }
 
-EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
+EXPORT CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream) {
     uint64_t duration_ns = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context = stream_context(hStream);
+    CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    if (capture_of(hStream)) return CUDA_ERROR_NOT_SUPPORTED; /* child graphs are not simulated */
-    if (!instance_exists(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
-    if ((hGraphExec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0)
-        instance_free_outstanding(hGraphExec);
-    if (instance_has_outstanding(hGraphExec)) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = instance_reserve(hGraphExec);
+    if (capture_of(stream)) return CUDA_ERROR_NOT_SUPPORTED; /* child graphs are not simulated */
+    if (!instance_exists(instance)) return CUDA_ERROR_INVALID_VALUE;
+    if ((instance->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0) instance_free_outstanding(instance);
+    if (instance_has_outstanding(instance)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = instance_reserve(instance);
     if (result != CUDA_SUCCESS) return result;
-    instance_count_use(hGraphExec);
-    result = run(hGraphExec, context, &duration_ns);
-    return result == CUDA_SUCCESS ? stream_run(hStream, duration_ns) : result;
+    instance_count_use(instance);
+    result = run(instance, context, &duration_ns);
+    return result == CUDA_SUCCESS ? stream_run(stream, duration_ns) : result;
 }

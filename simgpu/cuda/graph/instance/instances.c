@@ -86,49 +86,48 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *instance, CUgraph graph, unsigned long long flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return instantiate(phGraphExec, hGraph, flags);
+    return instantiate(instance, graph, flags);
 }
 
-EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
-                                             CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *instance, CUgraph graph,
+                                             CUDA_GRAPH_INSTANTIATE_PARAMS *parameters) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!instantiateParams) return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = instantiate(phGraphExec, hGraph, instantiateParams->flags);
-    instantiateParams->hErrNode_out = NULL;
-    instantiateParams->result_out =
-        result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = instantiate(instance, graph, parameters->flags);
+    parameters->hErrNode_out = NULL;
+    parameters->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
     return result;
 }
 
 /* NOLINTBEGIN(readability-non-const-parameter): the signature is NVIDIA's */
-EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-                                      char *logBuffer, size_t bufferSize) {
-    (void)phErrorNode; /* set only when an instantiation fails */
+EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *instance, CUgraph graph, CUgraphNode *error, char *logBuffer,
+                                      size_t size) {
+    (void)error; /* set only when an instantiation fails */
     (void)logBuffer;
-    (void)bufferSize;
+    (void)size;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    return instantiate(phGraphExec, hGraph, 0);
+    return instantiate(instance, graph, 0);
 }
 /* NOLINTEND(readability-non-const-parameter) */
 
-EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-                                   size_t bufferSize) {
-    return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+EXPORT CUresult cuGraphInstantiate(CUgraphExec *instance, CUgraph graph, CUgraphNode *error, char *logBuffer,
+                                   size_t size) {
+    return cuGraphInstantiate_v2(instance, graph, error, logBuffer, size);
 }
 
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec instance) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
     CUgraphExec *link = &instances;
-    while (*link && *link != hGraphExec) link = &(*link)->next;
-    if (!hGraphExec || !*link) return CUDA_ERROR_INVALID_VALUE;
-    *link = hGraphExec->next;
-    destroy(hGraphExec);
+    while (*link && *link != instance) link = &(*link)->next;
+    if (!instance || !*link) return CUDA_ERROR_INVALID_VALUE;
+    *link = instance->next;
+    destroy(instance);
     return CUDA_SUCCESS;
 }
