@@ -51,6 +51,22 @@ def test_the_charge_equals_the_memory_in_use(container: Container, process: Prob
     assert (container.used_mib(), container.world.mib_used()) == (0, 0)
 
 
+def test_a_refused_small_array_gives_back_nothing(container: Container, process: ProbeSession) -> None:
+    """It is in no chunk, so the chunks of the others keep their charge."""
+    small = "arrays.cube(256, 256, 0)"
+    held = [process(small)[1]]
+    assert process(f"arrays.plain({ROW}, 56)")[0] == 0
+    while (made := process(small))[0] == 0:
+        held.append(made[1])
+    assert [process(small)[0] for _ in range(5)] == [OUT_OF_MEMORY] * 5
+    assert (container.used_mib(), container.world.mib_used()) == (64, 64)
+    for array in held[1:]:
+        process(f"arrays.destroy({array})")
+    assert container.used_mib() >= container.world.mib_used() == 58, "one array still needs its chunk"
+    process(f"arrays.destroy({held[0]})")
+    assert (container.used_mib(), container.world.mib_used()) == (56, 56)
+
+
 def test_small_arrays_share_chunks(container: Container, process: ProbeSession) -> None:
     held = [process("arrays.cube(256, 256, 0)")[1] for _ in range(7)]
     assert container.used_mib() == 8
