@@ -24,7 +24,7 @@ BEYOND = 2 * MIB_OF_LIMIT
 OUT_OF_MEMORY = 2
 WITHIN_S = 10
 INSIDE = "/programs"
-LOADER = Path(__file__).parents[2] / "limiter" / "loader.c"
+LOADER = Path(__file__).parents[2] / "limiter" / "preload" / "loader.c"
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ _HARNESS = """
 import sys, time
 from pathlib import Path
 from cluster import cgroups, process
-from cluster.namespace import Namespace
+from cluster.namespace import LinuxNamespaces
 work = Path(sys.argv[1])
-within = Namespace(work.name, work)
+within = LinuxNamespaces(work.name, work)
 cgroups.create(f"{work.name}-1")
 sleeper = process.ClusterProcess("sleeper", ["sleep", "infinity"], within, work)
 sleeper.start()
