@@ -40,4 +40,5 @@ def test_stopped_containers_leave_within_seconds(namespace: PodNamespace) -> Non
     namespace.run("ends", "touch", "/end")
     namespace.delete("deleted")
     namespace.until(lambda: listed(node, namespace) == {"stays/main"}, "only the container that runs is listed", GONE_S)
-    assert namespace.phases() == {"ends": "Succeeded", "stays": "Running"}
+    ended = {"ends": "Succeeded", "stays": "Running"}
+    namespace.until(lambda: namespace.phases() == ended, "the kubelet reports what has ended")
