@@ -16,6 +16,7 @@ from simgpu import state_directory
 from simgpu.build import ROOT
 from simgpu.world import World
 from tests.limiter.conftest import MIB, Container
+from vgpu.domain.formats import region
 
 OUT_OF_MEMORY = 2
 LINE = re.compile(
@@ -204,3 +205,26 @@ os.write(1, str(session.alloc({80 * MIB})[0]).encode())
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=False, timeout=30)
     assert done.stdout == str(OUT_OF_MEMORY)
     assert data.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "alloc(4096)",
+        "alloc(4 << 20)",
+        "alloc(4096, 'cuMemAllocManaged')",
+        "alloc(4096, 'cuMemAllocAsync')",
+        "vmm.create(2 << 20)",
+        "arrays.cube(4, 4, 0)",
+        "arrays.cube(1024, 1024, 4)",
+        "arrays.cube(1024, 1024, 0, levels=3)",
+    ],
+)
+def test_a_refusal_ends_its_call_once(container: Container, call: str) -> None:
+    """A call that stays open, or ends twice, would keep measurements from correcting the process's charge."""
+    process = container.session()
+    assert process("start()") == 0
+    assert process(f"alloc({64 * MIB})")[0] == 0
+    assert process(call)[0] == OUT_OF_MEMORY
+    counters = region.calls((container.folder / "region").read_bytes())
+    assert {counter & 0xFFFFFFFF for counter in counters} == {0}
