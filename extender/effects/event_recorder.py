@@ -18,12 +18,14 @@ from typing import Final, TypeVar
 from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
+from vgpu.pacing.back_off import BackOff
 from vgpu.pacing.token_bucket import TokenBucket
 
 QUEUE_SIZE: Final = 1_000
 MAX_SERIES: Final = 10_000  # of which the last message is remembered
 MIN_INTERVAL_S: Final = 15.0
 MAX_INTERVAL_S: Final = 300.0
+INTERVALS: Final = BackOff(MIN_INTERVAL_S, MAX_INTERVAL_S)  # between changed messages of a series
 RENEW_S: Final = 1_800.0
 BURST: Final = 50
 RATE_PER_S: Final = 5.0
@@ -48,7 +50,7 @@ class _Series:
     def is_due(self, message: str, now: float) -> bool:
         if message == self.message and self.count:
             return now - self.at >= RENEW_S
-        return now - self.at >= min(MAX_INTERVAL_S, MIN_INTERVAL_S * (1 << min(10, max(0, self.count - 1))))
+        return now - self.at >= INTERVALS.delay_s(max(1, self.count))
 
 
 class EventRecorder:

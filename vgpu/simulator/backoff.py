@@ -1,13 +1,14 @@
 """Back-off before an unschedulable pod is tried again: doubles each time, as kube-scheduler's does."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 from vgpu.domain.json_types import JsonObject
+from vgpu.pacing.back_off import BackOff
 
-FIRST_PAUSE_S: Final = 0.5
-LONGEST_PAUSE_S: Final = 4.0
+PAUSES: Final = BackOff(first_s=0.5, longest_s=4.0)
 
 
 class BackoffQueue:
@@ -15,7 +16,7 @@ class BackoffQueue:
 
     def __init__(self) -> None:
         self._until: dict[str, datetime] = {}
-        self._pauses: dict[str, float] = {}
+        self._failures: Counter[str] = Counter()
 
     def due(self, pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
         """Return the pods to try now, oldest first."""
@@ -24,11 +25,10 @@ class BackoffQueue:
 
     def pause(self, uid: str, now: datetime) -> None:
         """Back off from a pod, twice as long as the last time."""
-        pause = self._pauses.get(uid, FIRST_PAUSE_S)
-        self._until[uid] = now + timedelta(seconds=pause)
-        self._pauses[uid] = min(LONGEST_PAUSE_S, 2 * pause)
+        self._failures[uid] += 1
+        self._until[uid] = now + timedelta(seconds=PAUSES.delay_s(self._failures[uid]))
 
     def keep(self, uids: Collection[str]) -> None:
         """Forget every pod but these."""
         for uid in self._until.keys() - set(uids):
-            del self._until[uid], self._pauses[uid]
+            del self._until[uid], self._failures[uid]

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import NO_ANSWER, CommandFailed
+from vgpu.pacing.back_off import BackOff
 
 Row = dict[str, Any]
 KEYS: Final = {"pod": ("namespace", "name"), "gpu": ("node", "index"), "node": ("name",)}
 IDS: Final = {"pod": "uid", "gpu": "uuid", "node": "name"}
-FIRST_PAUSE_S: Final = 1.0
-LONGEST_PAUSE_S: Final = 30.0
+RETRIES: Final = BackOff(first_s=1.0, longest_s=30.0)
 
 
 def watch(
@@ -25,17 +25,17 @@ def watch(
     `read` reads the whole list. A stream is opened before the list is read, so that no change is missed. Raises
     CommandFailed where the first answer does not come, or a right is missing.
     """
-    pause = 0.0
+    failures = 0
     while True:
         try:
             for rows in _once(rest, kind, read, query):
-                pause = 0.0
+                failures = 0
                 yield rows
         except CommandFailed as error:
-            if error.code != NO_ANSWER or pause == 0.0:
+            if error.code != NO_ANSWER or failures == 0:
                 raise
-        pause = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, pause * 2))
-        sleep(pause)
+        failures += 1
+        sleep(RETRIES.delay_s(failures))
 
 
 def _once(rest: Rest, kind: str, read: Callable[[], list[Row]], query: dict[str, Any]) -> Iterator[list[Row]]:
