@@ -33,9 +33,7 @@ static bool reserve(struct attempt *attempt, uint64_t bytes) {
 }
 
 static void reserve_or_refuse(struct attempt *attempt, uint64_t bytes) {
-    if (!attempt->is_limited || reserve(attempt, bytes)) return;
-    attempt->is_refused = true;
-    attempt_end(attempt);
+    if (attempt->is_limited && !reserve(attempt, bytes)) attempt_refuse(attempt);
 }
 
 /* A piece is charged after the call, in record_piece: only its address tells whether the driver took a new chunk. */
@@ -71,6 +69,12 @@ struct attempt attempt_begin_on(const char *function_name, CUdevice device, uint
     if (attempt.is_limited) attempt.call_slot = charge_begin_call();
     reserve_or_refuse(&attempt, round_up(bytes, GRANULARITY));
     return attempt;
+}
+
+void attempt_refuse(struct attempt *attempt) {
+    attempt->is_refused = true;
+    attempt->is_charged = false;
+    attempt_end(attempt);
 }
 
 void attempt_end(struct attempt *attempt) {

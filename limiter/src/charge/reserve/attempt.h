@@ -23,7 +23,7 @@ struct attempt {
     bool is_charged; /* `reservation` is charged */
     bool is_piece;   /* up to PIECE_MAX bytes: charged after the driver's call, which decides its chunk (pointers.h) */
     bool is_managed; /* the charge is marked as managed memory */
-    bool is_refused; /* over the limit: the driver must not be called, and the call is closed */
+    bool is_refused; /* over the limit: nothing is charged, the driver must not be called, and the call is closed */
     CUresult (*driver_free)(CUdeviceptr); /* undoes the driver's call; NULL: cuMemFree_v2 */
 };
 
@@ -61,6 +61,9 @@ bool reservation_retry(struct reservation *reservation, CUresult result);
  * allocation that cannot be recorded (a piece whose chunk is over the limit, or no host memory for the record) is freed
  * and `*pointer` set to 0. A refused attempt has ended: `result` is returned. Returns the result for the program. */
 CUresult attempt_finish(struct attempt *attempt, CUresult result, CUdeviceptr *pointer);
+
+/* Refuses an attempt, before the driver's call: nothing is charged, and the call is closed. */
+void attempt_refuse(struct attempt *attempt);
 
 /* Closes the attempt's call, for callers that record the charge themselves instead of using `attempt_finish`. */
 void attempt_end(struct attempt *attempt);

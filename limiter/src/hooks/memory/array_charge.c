@@ -40,8 +40,7 @@ static struct attempt begin_small(const char *function_name, const struct array_
         array_chunks_add(array_record->device, array_record->bytes, read_corrections(card));
         return attempt;
     }
-    attempt.is_refused = true;
-    attempt_end(&attempt);
+    attempt_refuse(&attempt);
     return attempt;
 }
 

@@ -73,7 +73,7 @@ static CUresult undo_creation(const struct array_request *request, void *handle)
 
 static CUresult finish_creation(struct array_creation *creation, const struct array_request *request, CUresult result,
                                 void *handle) {
-    if (creation->attempt.is_refused || !creation->attempt.is_charged) return result;
+    if (!creation->attempt.is_charged) return result;
     if (result == CUDA_SUCCESS && !array_records_add((uint64_t)handle, creation->array_record))
         result = undo_creation(request, handle);
     if (result != CUDA_SUCCESS) array_charge_release(&creation->array_record);
