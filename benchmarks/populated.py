@@ -24,6 +24,7 @@ import httpx
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.cluster import InMemoryCluster
 
@@ -88,9 +89,9 @@ def card(node: int, index: int) -> Document:
     return fields | {"memoryMiB": MEMORY_MIB, "healthy": True, "heldSlices": 0, "heldWhole": False}
 
 
-def card_uuid(node: int, index: int) -> str:
+def card_uuid(node: int, index: int) -> CardUuid:
     """Return a card's UUID, in NVML's form."""
-    return f"GPU-{node:08x}-0000-4000-8000-{index:012x}"
+    return CardUuid(f"GPU-{node:08x}-0000-4000-8000-{index:012x}")
 
 
 def put_pod(cluster: InMemoryCluster, number: int, node: int, index: int) -> None:

@@ -7,6 +7,7 @@ from deviceplugin.kubelet.messages import Device
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain import names
 from vgpu.domain.errors import UnusableSetting
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
 from vgpu.node.cards import device_ids
 from vgpu.node.cards.inventory import Inventory, InventoryState
@@ -63,7 +64,7 @@ def smallest_slice_mib(gpus: Collection[Gpu], slice_mib: int) -> int:
     return slice_mib
 
 
-def _bytes_of_card(uuid: str, slices: int) -> int:
+def _bytes_of_card(uuid: CardUuid, slices: int) -> int:
     """Each device has three tags with lengths, its ID and its health; the numbers differ in their count of digits."""
     first = 6 + len(device_ids.slice_id(uuid, 0)) + len("Unhealthy")
     return slices * first + sum(max(0, slices - count) for count in (10, 100, 1000, 10_000, 100_000, 1_000_000))

@@ -11,6 +11,7 @@ from deviceplugin import responses
 from deviceplugin.candidate_search import CandidateSearch
 from deviceplugin.candidates import AdmissionCandidate
 from deviceplugin.pod_resources import PodResources
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocations
 from vgpu.node.containers.node_api import SinglePodReader
@@ -65,7 +66,7 @@ class PreferredAllocation:
         return self._last.pop(resource, None)
 
 
-def _assigned_gpus(candidate: AdmissionCandidate | None) -> list[str]:
+def _assigned_gpus(candidate: AdmissionCandidate | None) -> list[CardUuid]:
     if candidate is None:
         return []
     assignment = proof.assignment_of(candidate.pod)

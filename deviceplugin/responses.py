@@ -8,6 +8,7 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import ContainerResponse, Mount
 from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import device_ids
 from vgpu.node.containers.libraries import LIBRARY_IN_CONTAINER
 from vgpu.node.containers.state_files import StateFiles
@@ -42,7 +43,7 @@ class Injection:
 
 
 def preferred_ids(
-    available: Collection[str], must: Collection[str], size: int, gpus: Sequence[str], held: Collection[str]
+    available: Collection[str], must: Collection[str], size: int, gpus: Sequence[CardUuid], held: Collection[str]
 ) -> list[str]:
     """Choose `size` IDs: first those that the kubelet demands (`must`), then an equal part of each of `gpus`.
 

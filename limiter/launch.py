@@ -15,6 +15,7 @@ from vgpu.domain import quantity
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy, default_compute_policy
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.identifiers import CardUuid
 
 LIMITS_ENV: Final = "VGPU_LIMITS_FILE"
 REGION_ENV: Final = "VGPU_REGION_FILE"
@@ -149,4 +150,4 @@ def _gpu(card: CardLimit) -> str:
 
 def _card(entry: str, cores: int) -> CardLimit:
     gpu, _, size = entry.rpartition("=")
-    return CardLimit(gpu.strip() or ANY_GPU, quantity.limit_bytes(size), cores)
+    return CardLimit(CardUuid(gpu.strip()) or ANY_GPU, quantity.limit_bytes(size), cores)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgpu.domain.identifiers import CardUuid
+
 MAX_CARDS = 16
 HANGS = -1
 MODEL = "NVIDIA H100 80GB HBM3"
@@ -32,7 +34,7 @@ class SimulatedCard:
         nvlink: UUIDs of the cards it is linked with.
     """
 
-    uuid: str
+    uuid: CardUuid
     index: int
     model: str = MODEL
     memory_mib: int = 81559
@@ -60,9 +62,9 @@ class SimulatedCard:
         return " ".join(fields)
 
 
-def card_uuid(node: str, index: int) -> str:
+def card_uuid(node: str, index: int) -> CardUuid:
     """Return a UUID that depends only on the node's name and the card's index."""
-    return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"
+    return CardUuid(f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}")
 
 
 def make_cards(
@@ -99,7 +101,7 @@ def write_cards(directory: Path, cards: Sequence[SimulatedCard]) -> None:
     _replace(directory / "cards", "".join(f"{card.line()}\n" for card in cards))
 
 
-def write_visible(path: Path, uuids: Sequence[str]) -> None:
+def write_visible(path: Path, uuids: Sequence[CardUuid]) -> None:
     """Write the list of the cards that a container sees.
 
     `path` is the file `visible` of its state directory, or `/run/simgpu-visible` in its file system.

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from vgpu.domain import names
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.identifiers import CardUuid
 
 SLICE_MIB = 256
 
@@ -58,7 +59,7 @@ def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
 
 
 def card(index: int, memory_mib: int = 2048, **fields: Any) -> Card:
-    return Card(f"GPU-{index}", index, fields.pop("model", "NVIDIA H100 80GB HBM3"), memory_mib, **fields)
+    return Card(CardUuid(f"GPU-{index}"), index, fields.pop("model", "NVIDIA H100 80GB HBM3"), memory_mib, **fields)
 
 
 def node_state(*cards: Card, name: str = "n1", slice_mib: int = SLICE_MIB) -> NodeState:

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 
 from vgpu.domain.cards.device import Card, CardMode
+from vgpu.domain.identifiers import CardUuid
 
 
 class _CardSpec(msgspec.Struct):
-    uuid: str
+    uuid: CardUuid
     mode: CardMode = CardMode.SHARED
 
 
@@ -17,7 +18,7 @@ class _GpuNodeSpec(msgspec.Struct):
 
 
 class _CardStatus(msgspec.Struct):
-    uuid: str
+    uuid: CardUuid
     index: int = 0
     model: str = ""
     memory_mib: int = msgspec.field(name="memoryMiB", default=0)

@@ -9,6 +9,7 @@ from typing import Self
 from limiter import launch
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.domain.formats import region
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.usage.gpu_time import GpuTime, Use
 
 EVERY_S = 1.0
@@ -61,7 +62,7 @@ class Accounts:
         }
         turns = {(name, "main", self.gpu): _turn_seconds(env) for name, (env, _) in self._containers.items()}
         samples = self._nvml.busy_samples(self._time.since([self.gpu]))
-        outside: dict[tuple[str, int], Use | None] = {
+        outside: dict[tuple[CardUuid, int], Use | None] = {
             (gpu, pid): None for gpu, sample in samples.items() for pid in sample.pids
         }
         self._time.add(samples, outside | owners, turns, time.time_ns() // 1000)

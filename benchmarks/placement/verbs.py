@@ -24,6 +24,7 @@ from extender.state.pod_reader import PodReader
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement.models import ALL
 from vgpu.placement.room import CARD, PodAsk
@@ -105,7 +106,7 @@ class VerbsFleet:
 
     def _add(self, machine: TraceNode) -> None:
         model = f"model-{machine.model}"
-        cards = [Card(f"GPU-{machine.name}-{n}", n, model, CARD) for n in range(machine.cards)]
+        cards = [Card(CardUuid(f"GPU-{machine.name}-{n}"), n, model, CARD) for n in range(machine.cards)]
         status = {"sliceMiB": 1, "cards": [card_status(card, mig_enabled=False) for card in cards]}
         host = {"cpu": f"{machine.cpu_milli}m", "memory": f"{machine.memory_mib}Mi"}
         allocatable = {**host, names.SLICE: str(CARD * machine.cards), names.CARD: str(machine.cards)}

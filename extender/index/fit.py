@@ -14,6 +14,7 @@ from extender.index.row import FIELDS
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import UNNAMED_CARD
 
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
 _IS_CURABLE: Final = membership(reasons.CURABLE)
@@ -68,7 +69,9 @@ def _raise(codes: Codes, where: np.ndarray | np.bool_, reason: Reason) -> None:
 
 def _wrong_models(index: NodeIndex, ask: ContainerAsk) -> np.ndarray:
     """Return for each number of a model whether the request does not accept it."""
-    wrong = [ask.selector.refusal(Card("", 0, name, 0)) is Reason.GPU_MODEL_MISMATCH for name in index.models.names]
+    wrong = [
+        ask.selector.refusal(Card(UNNAMED_CARD, 0, name, 0)) is Reason.GPU_MODEL_MISMATCH for name in index.models.names
+    ]
     return np.array(wrong or [False])
 
 

@@ -13,6 +13,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import NO_USAGE, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 
 
 @dataclass(slots=True)
@@ -27,8 +28,8 @@ class NodeUsage:
     """
 
     node: Node
-    card_slices: Mapping[str, int]
-    cards: dict[str, Usage] = field(default_factory=dict)
+    card_slices: Mapping[CardUuid, int]
+    cards: dict[CardUuid, Usage] = field(default_factory=dict)
     devices: dict[str, int] = field(default_factory=dict)
 
     def add(self, pod: WatchedPod) -> None:
@@ -44,7 +45,7 @@ class NodeUsage:
         for resource, amount in self._devices(pod).items():
             self.devices[resource] -= amount
 
-    def _of(self, pod: WatchedPod) -> Mapping[str, Usage]:
+    def _of(self, pod: WatchedPod) -> Mapping[CardUuid, Usage]:
         held = granted(pod)
         return usage.of_pod(held[1], held[0], self.node.slice_mib, self.card_slices) if held else {}
 

@@ -12,6 +12,7 @@ from extender.state.objects import WatchedPod
 from vgpu.domain.asks.policy import Labels
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 
 Holder = tuple[WatchedPod, Assignment]
 
@@ -90,7 +91,7 @@ class CardNeighbours:
         ]
 
 
-def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> frozenset[str] | None:
+def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> frozenset[CardUuid] | None:
     """Return the cards with pods that a pod must be beside; None where it may be anywhere.
 
     The first one of pods that must be beside each other may be anywhere, as with kube-scheduler's affinity.
@@ -101,11 +102,11 @@ def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> froz
     return None if not found and _matches(affinity, pod) else found
 
 
-def _apart(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[str]:
+def _apart(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[CardUuid]:
     return frozenset(_kept_off(pod, anti_affinity, others))
 
 
-def _kept_off(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[str]:
+def _kept_off(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[CardUuid]:
     for other, held in others:
         if _matches(anti_affinity, other) or _matches(_anti_affinity(other), pod):
             yield from held.gpus()

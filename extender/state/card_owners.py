@@ -10,6 +10,7 @@ from typing import Final
 
 from extender.state import objects
 from extender.state.objects import GpuNode
+from vgpu.domain.identifiers import CardUuid
 
 DUPLICATE: Final = "DuplicateUUID"
 
@@ -20,10 +21,10 @@ class CardOwners:
     """The owners of all cards."""
 
     def __init__(self) -> None:
-        self._claims: dict[str, dict[str, _Age]] = {}  # by card and node
-        self._cards: dict[str, frozenset[str]] = {}  # by node
-        self._owners: dict[str, str] = {}  # by card
-        self._contested: set[str] = set()  # cards that several GPUNodes report
+        self._claims: dict[CardUuid, dict[str, _Age]] = {}  # by card and node
+        self._cards: dict[str, frozenset[CardUuid]] = {}  # by node
+        self._owners: dict[CardUuid, str] = {}  # by card
+        self._contested: set[CardUuid] = set()  # cards that several GPUNodes report
 
     def put(self, gpunode: GpuNode) -> set[str]:
         """Take a GPUNode that is new or changed; return the nodes where a card begins or ceases to count."""
@@ -45,7 +46,7 @@ class CardOwners:
             self._withdraw(card, name)
         return self._decide(cards)
 
-    def owns(self, node: str, card: str) -> bool:
+    def owns(self, node: str, card: CardUuid) -> bool:
         """Whether a card counts on a node."""
         return self._owners.get(card) == node
 
@@ -54,7 +55,7 @@ class CardOwners:
         """Whether any card is reported by several GPUNodes; else each card counts on the node that reports it."""
         return bool(self._contested)
 
-    def nodes_with(self, cards: Iterable[str]) -> set[str]:
+    def nodes_with(self, cards: Iterable[CardUuid]) -> set[str]:
         """Return the nodes whose GPUNodes report any of these cards."""
         return {node for card in cards for node in self._claims.get(card, ())}
 
@@ -67,12 +68,12 @@ class CardOwners:
                 found.setdefault(node, {})[card] = self._owners[card]
         return found
 
-    def _withdraw(self, card: str, node: str) -> None:
+    def _withdraw(self, card: CardUuid, node: str) -> None:
         del self._claims[card][node]
         if not self._claims[card]:
             del self._claims[card]
 
-    def _decide(self, cards: Iterable[str]) -> set[str]:
+    def _decide(self, cards: Iterable[CardUuid]) -> set[str]:
         changed = set()
         for card in cards:
             claims = self._claims.get(card, {})

@@ -11,9 +11,10 @@ from typing import Final
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState, Usage
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import preempt
 
-Usages = Mapping[str, Usage]  # by the card's UUID
+Usages = Mapping[CardUuid, Usage]  # by the card's UUID
 
 _NOTHING: Final[Mapping[str, Usages]] = {}
 

@@ -24,6 +24,7 @@ from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, HostRoom, NodeState, Usage
 from vgpu.domain.grants import usage
+from vgpu.domain.identifiers import CardUuid
 
 _held_slices: Final = attrgetter("held_slices")
 
@@ -162,7 +163,7 @@ class NodeStates:
         unreported = self._unreported(node, gpunode.version, reserved)
         return tuple(_with_unreported(card, unreported) for card in cards) if unreported else cards
 
-    def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[str, Usage]:
+    def _unreported(self, node: Node, version: int, reserved: usage.Usages) -> Mapping[CardUuid, Usage]:
         """Return what pods took since the report of held slices at a resourceVersion, where there is a report."""
         if not any(map(_held_slices, node.cards)):
             return {}

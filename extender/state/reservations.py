@@ -14,6 +14,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Release:
     bound: int
     ended: int
     until: float
-    usages: dict[str, Usage]
+    usages: dict[CardUuid, Usage]
 
 
 class RecentReleases:

@@ -15,6 +15,7 @@ from vgpu.domain.asks.request import MAX_GPUS, PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.snapshot import NodeView
 
 PRODUCT: Final = "nvidia.com/gpu.product"
@@ -32,7 +33,9 @@ def view(name: str, node: FullNode, slice_mib: int) -> NodeView:
     if not count or not any(allocatable.values()):
         return NodeView(name, NodeState(name, slice_mib, ()), Reason.NO_INVENTORY)
     memory_mib = _number(node.labels, MEMORY) or allocatable[names.SLICE] // count * slice_mib
-    cards = (Card(f"template-{index}", index, node.labels.get(PRODUCT, ""), memory_mib) for index in range(count))
+    cards = (
+        Card(CardUuid(f"template-{index}"), index, node.labels.get(PRODUCT, ""), memory_mib) for index in range(count)
+    )
     states = tuple(CardState(card, slice_mib) for card in cards)
     return NodeView(name, NodeState(name, slice_mib, states), None, allocatable)
 

@@ -33,6 +33,7 @@ from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import Limits
+from vgpu.domain.identifiers import CardUuid
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -43,32 +44,32 @@ class Driver:
     """A driver with cards and faults that a test sets."""
 
     cards: list[Gpu] = field(default_factory=lambda: [gpu(0), gpu(1)])
-    faults: dict[str, str] = field(default_factory=dict)
+    faults: dict[CardUuid, str] = field(default_factory=dict)
     xids: list[Xid] = field(default_factory=list)
-    users: dict[str, set[int]] = field(default_factory=dict)  # pids by card
+    users: dict[CardUuid, set[int]] = field(default_factory=dict)  # pids by card
     memory: dict[int, int] = field(default_factory=dict)  # bytes by pid
-    samples: dict[str, BusySamples] = field(default_factory=dict)
-    silent: set[str] = field(default_factory=set)  # cards that do not name their processes
+    samples: dict[CardUuid, BusySamples] = field(default_factory=dict)
+    silent: set[CardUuid] = field(default_factory=set)  # cards that do not name their processes
     asked: int = 0  # how often the processes were asked for
 
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
 
-    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
+    def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         self.asked += 1
         users = {uuid: self.users.get(uuid, ()) for uuid in gpus if uuid not in self.silent}
         return {uuid: {pid: self.memory.get(pid) for pid in pids} for uuid, pids in users.items()}
 
-    def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
+    def readings(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, Reading]:
         return {uuid: Reading(2 << 30, 1 << 30, 40.0, 300.0, 12.5, 0.5) for uuid in gpus if uuid not in self.silent}
 
-    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+    def busy_samples(self, since_us: Mapping[CardUuid, int]) -> dict[CardUuid, BusySamples]:
         return {uuid: self.samples.get(uuid, BusySamples()) for uuid in since_us if uuid not in self.silent}
 
-    def fault(self, uuid: str) -> str:
+    def fault(self, uuid: CardUuid) -> str:
         return self.faults.get(uuid, "")
 
-    def subscribe(self, uuid: str) -> bool:
+    def subscribe(self, uuid: CardUuid) -> bool:
         return bool(uuid)
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:

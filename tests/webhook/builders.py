@@ -12,12 +12,13 @@ from vgpu.adapters.metrics import Registry
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from webhook.metrics import ReviewMetrics
 from webhook.rules import AdmissionSettings
 
-H100 = Card("GPU-a", 0, "NVIDIA H100 80GB HBM3", 81559)
-A30 = Card("GPU-b", 1, "NVIDIA A30", 24576)
+H100 = Card(CardUuid("GPU-a"), 0, "NVIDIA H100 80GB HBM3", 81559)
+A30 = Card(CardUuid("GPU-b"), 1, "NVIDIA A30", 24576)
 
 
 def rules(*cards: Card) -> AdmissionSettings:

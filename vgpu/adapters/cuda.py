@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from vgpu.domain.errors import CudaError
+from vgpu.domain.identifiers import CardUuid
 
 LIBRARY: Final = "libcuda.so.1"
 THREADS: Final = 256  # of a block
@@ -63,7 +64,7 @@ DONE:
 class LoopKernel:
     """A kernel on one card that loops as often as asked, on all multiprocessors. Use it from one thread."""
 
-    def __init__(self, gpu: str) -> None:
+    def __init__(self, gpu: CardUuid) -> None:
         """Make a context on the card with this UUID (`GPU-...`). Raises CudaError."""
         try:
             self._driver = ctypes.CDLL(LIBRARY)
@@ -96,7 +97,7 @@ class LoopKernel:
         self._call("cuLaunchKernel", self._kernel, *shape, 0, None, parameters, None)
         self._call("cuCtxSynchronize")
 
-    def _find(self, gpu: str) -> ctypes.c_int:
+    def _find(self, gpu: CardUuid) -> ctypes.c_int:
         count, device = ctypes.c_int(), ctypes.c_int()
         self._call("cuDeviceGetCount", ctypes.byref(count))
         for ordinal in range(count.value):

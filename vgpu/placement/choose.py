@@ -17,6 +17,7 @@ from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import fit, packing
 from vgpu.placement.policies import POLICIES
 
@@ -26,7 +27,7 @@ class NodeRefusal:
     """Why a node cannot take a pod: one code for the node, and one for each of its cards (by UUID)."""
 
     reason: Reason
-    cards: Mapping[str, Reason] = field(default_factory=dict)
+    cards: Mapping[CardUuid, Reason] = field(default_factory=dict)
 
 
 _ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
@@ -93,7 +94,7 @@ def _card_order(state: CardState, policy: PackingPolicy) -> tuple[int, int, int]
     return POLICIES[policy].card(state), -state.free_cores, state.card.index
 
 
-def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping[str, Reason]) -> NodeRefusal:
+def _node_refusal(container: ContainerRequest, node: NodeState, refused: Mapping[CardUuid, Reason]) -> NodeRefusal:
     """Choose the node's reason among its cards'.
 
     A reason that ends with other pods counts before a lasting one, and of the lasting ones those that an administrator

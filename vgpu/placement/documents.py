@@ -7,6 +7,7 @@ from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.demand import Demand
@@ -133,6 +134,6 @@ def _grants(node: str, assignment: Assignment | None, views: Views) -> list[Json
     ]
 
 
-def _index(node: str, uuid: str, views: Views) -> int:
+def _index(node: str, uuid: CardUuid, views: Views) -> int:
     cards = views[node].state.cards if node in views else ()
     return next((card.card.index for card in cards if card.card.uuid == uuid), -1)

@@ -15,6 +15,7 @@ from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import advice
 from vgpu.placement.advice import Advice
@@ -26,7 +27,7 @@ from vgpu.placement.snapshot import NodeView
 class CardVerdict:
     """One card: what is free of it, and why the pod cannot use it (None: it could, beside the pod's other cards)."""
 
-    uuid: str
+    uuid: CardUuid
     index: int
     model: str
     memory_mib: int
@@ -52,7 +53,7 @@ class NearestFit:
     """The node that lacks the least: its cards that lack something, by UUID, and what they lack together."""
 
     node: str
-    cards: tuple[str, ...]
+    cards: tuple[CardUuid, ...]
     lacking_mib: int
     lacking_cores: int
     detail: str

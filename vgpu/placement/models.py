@@ -4,6 +4,7 @@ from typing import Final
 
 from vgpu.domain.asks.policy import CardSelector
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import UNNAMED_CARD
 
 MAX_MODELS: Final = 62  # bits of an int64 that are used; further models have the last bit in common
 ALL: Final = (1 << MAX_MODELS) - 1
@@ -42,4 +43,6 @@ class Models:
         by_model = CardSelector(selector.use_models, selector.avoid_models)
         if by_model == CardSelector():
             return ALL
-        return sum(bit for model, bit in self._bits.items() if by_model.refusal(Card("", 0, model, 0)) is None)
+        return sum(
+            bit for model, bit in self._bits.items() if by_model.refusal(Card(UNNAMED_CARD, 0, model, 0)) is None
+        )

@@ -17,6 +17,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NO_USAGE, CardState, NodeState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import choose as placing
 
 MAX_TRIALS: Final = 400  # placements in one search: about 20 ms
@@ -42,7 +43,7 @@ class EvictionCandidate:
     uid: str
     priority: int = 0
     started: float = 0.0
-    usage: Mapping[str, Usage] = field(default_factory=dict)
+    usage: Mapping[CardUuid, Usage] = field(default_factory=dict)
     devices: Mapping[str, int] = field(default_factory=dict)
     budgets: tuple[str, ...] = ()
 
@@ -133,7 +134,7 @@ def without(state: NodeState, leaving: Iterable[EvictionCandidate]) -> NodeState
     return replace(state, cards=cards, devices=dict(devices))
 
 
-def usage_if_placed(request: PodRequest, state: NodeState, policy: PackingPolicy) -> dict[str, Usage] | None:
+def usage_if_placed(request: PodRequest, state: NodeState, policy: PackingPolicy) -> dict[CardUuid, Usage] | None:
     """Return what a pod takes of each card, by UUID, once it is placed on a node; None where it does not fit."""
     chosen = placing.place(request, state, policy)
     if not isinstance(chosen, Assignment):
@@ -141,7 +142,7 @@ def usage_if_placed(request: PodRequest, state: NodeState, policy: PackingPolicy
     return usage.of_pod(chosen, request, state.slice_mib, state.card_slices)
 
 
-def with_usage(state: NodeState, taken: Mapping[str, Usage]) -> NodeState:
+def with_usage(state: NodeState, taken: Mapping[CardUuid, Usage]) -> NodeState:
     """Return a node's state with more taken of its cards."""
     cards = tuple(card.with_usage(taken[card.card.uuid]) if card.card.uuid in taken else card for card in state.cards)
     return replace(state, cards=cards)

@@ -10,6 +10,7 @@ from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 
 
@@ -23,13 +24,13 @@ def granted(pod: JsonObject) -> tuple[PodRequest, Assignment] | None:
     return parsed.request, assignment
 
 
-def gpus(pod: JsonObject) -> frozenset[str]:
+def gpus(pod: JsonObject) -> frozenset[CardUuid]:
     """Return the UUIDs of the cards that a pod was assigned."""
     held = granted(pod)
     return held[1].gpus() if held else frozenset()
 
 
-def used(node: Node, pods: Iterable[JsonObject]) -> dict[str, Usage]:
+def used(node: Node, pods: Iterable[JsonObject]) -> dict[CardUuid, Usage]:
     """Return what pods take of each card of a node."""
     return usage.on_node(node, filter(None, map(granted, pods)))
 

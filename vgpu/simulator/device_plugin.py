@@ -7,6 +7,7 @@ from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources
@@ -32,7 +33,7 @@ class DevicePlugin:
         await self.publish({}, [])
         await self._write_lease(self._node.name)
 
-    async def publish(self, used: dict[str, Usage], measured: list[JsonObject]) -> None:
+    async def publish(self, used: dict[CardUuid, Usage], measured: list[JsonObject]) -> None:
         """Publish what is held of each card, and what containers use; writes only what has changed."""
         status = nodes.gpunode_status(self._node, used) | {"usage": measured}
         await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})

@@ -11,6 +11,7 @@ from vgpu.domain.cards import summary
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
 
@@ -44,7 +45,7 @@ def gpunode_object(node: Node, owner_uid: str) -> JsonObject:
     return {"metadata": {"name": node.name, "ownerReferences": [owner]}, "spec": {"cards": []}}
 
 
-def gpunode_status(node: Node, used: Mapping[str, Usage]) -> JsonObject:
+def gpunode_status(node: Node, used: Mapping[CardUuid, Usage]) -> JsonObject:
     """Return the GPUNode's status: every card, and what the kubelet reports as held of it."""
     cards = [_held(card, used.get(card.uuid, NO_USAGE)) for card in node.cards]
     return {
@@ -58,7 +59,7 @@ def gpunode_status(node: Node, used: Mapping[str, Usage]) -> JsonObject:
     }
 
 
-def devices(node: Node, used: Mapping[str, Usage]) -> dict[str, dict[str, str]]:
+def devices(node: Node, used: Mapping[CardUuid, Usage]) -> dict[str, dict[str, str]]:
     """Return the node's capacity and allocatable of slices and cards.
 
     A card that is held whole offers no slices, and a shared card is not offered whole.
@@ -82,8 +83,8 @@ def _node(name: str, cards: int, memory_mib: int, slice_mib: int) -> Node:
     return Node(name, slice_mib, tuple(made), vgpu.__version__)
 
 
-def _uuid(node: str, index: int) -> str:
-    return f"GPU-{uuid.uuid5(_UUIDS, f'{node}/{index}')}"
+def _uuid(node: str, index: int) -> CardUuid:
+    return CardUuid(f"GPU-{uuid.uuid5(_UUIDS, f'{node}/{index}')}")
 
 
 def _held(card: Card, used: Usage) -> Card:

@@ -11,6 +11,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 
 MAX_HELPING: Final = 5
@@ -97,7 +98,7 @@ def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Call
     return {**nearest, "wouldHelp": [name for _, name in sorted(found)[:MAX_HELPING]]}
 
 
-def _held(pod: WatchedPod, uuid: str) -> tuple[int, int]:
+def _held(pod: WatchedPod, uuid: CardUuid) -> tuple[int, int]:
     if not isinstance(pod.assignment, Assignment):
         return 0, 0
     grants = [grant for grants in pod.assignment.containers.values() for grant in grants if grant.gpu == uuid]

@@ -15,6 +15,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
@@ -164,7 +165,7 @@ def gpus(snapshot: ClusterSnapshot) -> Iterator[Gpu]:
     return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
 
 
-def tenants(uuid: str, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
+def tenants(uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
     """Return the containers on a card whose pods the caller may see."""
     return [
         {"namespace": pod.namespace, "pod": pod.name, **grant}
@@ -257,7 +258,7 @@ def usable_cores(state: CardState) -> int:
     return state.free_cores if state.card.healthy and not state.card.cordoned else 0
 
 
-def used_on(uuid: str, snapshot: ClusterSnapshot) -> Row:
+def used_on(uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
         _used(pod, container, uuid, snapshot)
@@ -274,7 +275,7 @@ def added(parts: Iterable[Row]) -> Row:
     return {name: sum(report[name] for report in known) if known else None for name in NOT_REPORTED}
 
 
-def _used(pod: WatchedPod, container: str, uuid: str, snapshot: ClusterSnapshot) -> Row:
+def _used(pod: WatchedPod, container: str, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
 
@@ -284,7 +285,7 @@ def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...
     return gpunode.usage.get(pod.uid, ()) if gpunode else ()
 
 
-def _idle_s(pod: WatchedPod, container: str, uuid: str, snapshot: ClusterSnapshot) -> int | None:
+def _idle_s(pod: WatchedPod, container: str, uuid: CardUuid, snapshot: ClusterSnapshot) -> int | None:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return _seconds(found.idle_ms) if found else None
 

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from vgpu.domain import object_names
+from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -40,7 +41,7 @@ class GrantSchema(AnswerSchema):
     """What a container has of one card."""
 
     container: str = Field(examples=["main"])
-    uuid: str = Field(examples=[UUID])
+    uuid: CardUuid = Field(examples=[UUID])
     index: int = Field(description="NVML's index on the node; -1: unknown", examples=[0])
     memoryMiB: int = Field(examples=[8192])
     cores: int = Field(description="percent of the card's time that is guaranteed", examples=[30])
@@ -91,7 +92,7 @@ class NodeSchema(AnswerSchema):
 class GpuSchema(AnswerSchema):
     """A card."""
 
-    uuid: str = Field("", examples=[UUID])
+    uuid: CardUuid = Field(UNNAMED_CARD, examples=[UUID])
     node: str = Field("", examples=["node-1"])
     index: int = Field(0, examples=[0])
     model: str = Field("", examples=["NVIDIA H100 80GB HBM3"])
@@ -107,7 +108,7 @@ class GpuSchema(AnswerSchema):
     cordoned: bool = Field(False, description="no new containers on the card")
     mode: str = Field("shared", examples=["shared"])
     numaNode: int = Field(-1, examples=[0])
-    nvlinkPeers: list[str] = Field([])
+    nvlinkPeers: list[CardUuid] = Field([])
     podCount: int = Field(0, examples=[1])
     usedMiB: int | None = Field(
         None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
@@ -150,7 +151,7 @@ class ReasonCountSchema(AnswerSchema):
 class CardNameSchema(AnswerSchema):
     """A card, by UUID and index."""
 
-    uuid: str = Field(examples=[UUID])
+    uuid: CardUuid = Field(examples=[UUID])
     index: int = Field(examples=[0])
 
 
@@ -197,14 +198,14 @@ class AdviceSchema(AnswerSchema):
     code: str = Field(examples=["ask-for-less-memory"])
     text: str = Field(examples=["ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)"])
     node: str = Field(description="where the pod would be placed then", examples=["node-2"])
-    gpus: list[str] = Field(description="UUIDs of the cards to change")
+    gpus: list[CardUuid] = Field(description="UUIDs of the cards to change")
     by: str = Field(description="owner or administrator", examples=["owner"])
 
 
 class CardVerdictSchema(AnswerSchema):
     """A card, and why the pod cannot use it."""
 
-    uuid: str = Field(examples=[UUID])
+    uuid: CardUuid = Field(examples=[UUID])
     index: int
     model: str
     memoryMiB: int

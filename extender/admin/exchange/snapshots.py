@@ -20,6 +20,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -68,7 +69,7 @@ class ClusterSnapshot:
         return frozenset(pod.namespace for pod in self.pods.values())
 
     @cached_property
-    def node_of_card(self) -> Mapping[str, str]:
+    def node_of_card(self) -> Mapping[CardUuid, str]:
         """The node of each card, by the card's UUID."""
         return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
 

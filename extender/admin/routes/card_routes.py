@@ -14,6 +14,7 @@ from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest, Caller
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 
 router = APIRouter(tags=["administration"])
 
@@ -36,7 +37,7 @@ async def uncordon(
     return answer(request, await _set(context, caller, uuid, cordoned=False))
 
 
-async def _set(context: Context, caller: Caller, uuid: str, *, cordoned: bool) -> dict[str, Any]:
+async def _set(context: Context, caller: Caller, uuid: CardUuid, *, cordoned: bool) -> dict[str, Any]:
     """Change the card's setting and return the card. The action is recorded with its caller, also if it is refused."""
     action = "cordon" if cordoned else "uncordon"
     snapshot = await context.snapshot()

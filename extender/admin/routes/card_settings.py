@@ -9,6 +9,7 @@ import msgspec
 from extender.admin.problems import AdminProblem
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 
 ATTEMPTS: Final = 5
@@ -32,7 +33,7 @@ class CardSettings:
     def __init__(self, client: GpuNodeClient) -> None:
         self._client = client
 
-    async def cordon(self, node: str, uuid: str, *, cordoned: bool) -> bool:
+    async def cordon(self, node: str, uuid: CardUuid, *, cordoned: bool) -> bool:
         """Cordon or uncordon a card; return whether that changed anything.
 
         The whole list is written with the resourceVersion that was read: where another client has changed the object
@@ -55,7 +56,7 @@ class CardSettings:
         raise AdminProblem(HTTPStatus.CONFLICT, f"GPUNode {node} changes all the time; try again")
 
 
-def with_cordon(cards: list[JsonObject], uuid: str, *, cordoned: bool) -> list[JsonObject] | None:
+def with_cordon(cards: list[JsonObject], uuid: CardUuid, *, cordoned: bool) -> list[JsonObject] | None:
     """Return the list with one card's cordon set; None where it is set already."""
     known = next((card for card in cards if card.get("uuid") == uuid), None)
     if bool((known or {}).get("cordoned")) == cordoned:

@@ -10,11 +10,12 @@ from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
 from extender.admin.problems import not_found
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
+from vgpu.domain.identifiers import CardUuid
 
 router = APIRouter(tags=["inventory"])
 
 NodeName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of the node")]
-Uuid = Annotated[str, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
+Uuid = Annotated[CardUuid, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
 
 
 @router.get("/nodes", response_model=schemas.NodeListSchema)

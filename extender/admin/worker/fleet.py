@@ -9,6 +9,7 @@ from extender.index.choice import NodeChoice
 from extender.index.nodes import NodeIndex
 from extender.index.row import IndexRow
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.models import Models
 from vgpu.placement.snapshot import NodeView
 
@@ -36,7 +37,7 @@ class Fleet:
         """MiB of a slice; nodes whose slices differ from the cluster's are blocked."""
         return next((view.state.slice_mib for view in self.views.values() if view.blocked is None), 1)
 
-    def nodes_with(self, uuids: Collection[str]) -> list[str]:
+    def nodes_with(self, uuids: Collection[CardUuid]) -> list[str]:
         """Return the nodes that have any of these cards."""
         if not uuids:
             return []

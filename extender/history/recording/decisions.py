@@ -10,6 +10,7 @@ from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
 from vgpu.domain.quantity import FULL_CORES
 
 MAX_LABELS: Final = 32
@@ -25,7 +26,7 @@ INSTANCE_LABELS: Final = frozenset(  # they differ between pods of one owner
         "statefulset.kubernetes.io/pod-name",
     }
 )
-_UNKNOWN_CARD: Final = Card("", -1, "", 0)
+_UNKNOWN_CARD: Final = Card(UNNAMED_CARD, -1, "", 0)
 
 
 def pod_name(pod: WatchedPod) -> PodName:
@@ -79,6 +80,6 @@ def _cards(node: GpuNode | None, request: PodRequest, chosen: Assignment) -> Ite
         yield _card(gpu, known.get(gpu, _UNKNOWN_CARD), taken)
 
 
-def _card(gpu: str, card: Card, taken: Usage) -> CardShare:
+def _card(gpu: CardUuid, card: Card, taken: Usage) -> CardShare:
     model, cores = card.model[:MAX_MODEL], min(taken.cores, FULL_CORES)
     return CardShare(gpu, card.index, model, card.memory_mib, taken.memory_mib, cores, taken.wholes > 0)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
+
 
 class DecisionSource(StrEnum):
     """Where a decision is known from."""
@@ -62,7 +64,7 @@ class ContainerShare:
     """A container's share of one card; `cores` is percent of the card's time, None if none was asked for."""
 
     container: str
-    gpu: str
+    gpu: CardUuid
     memory_mib: int
     cores: int | None = None
     whole: bool = False
@@ -82,7 +84,7 @@ class CardShare:
         whole: whether the pod holds the card whole.
     """
 
-    gpu: str
+    gpu: CardUuid
     index: int
     model: str
     card_mib: int
@@ -259,7 +261,7 @@ class Used:
     pod_uid: str
     node: str
     container: str
-    gpu: str
+    gpu: CardUuid
     from_ms: int
     until_ms: int
     gpu_ms: int
@@ -281,7 +283,7 @@ class CardEvent(Unranked):
     """Something changed about a card; `version` is the resourceVersion of the GPUNode that showed the change."""
 
     node: str
-    gpu: str
+    gpu: CardUuid
     index: int
     model: str
     at_ms: int
@@ -314,7 +316,7 @@ class AdminAction(Unranked):
     user: str
     verb: str
     node: str = ""
-    gpu: str = ""
+    gpu: CardUuid = UNNAMED_CARD
     outcome: str = "done"
     detail: str = ""
 

@@ -10,6 +10,7 @@ from extender.history.reporting.reports import EntryPage, HistoryEntry, HistoryF
 from extender.history.storage import journal
 from extender.history.storage.tables import CardRow, EventRow, HoldingRow
 from vgpu.domain.errors import MalformedCursor
+from vgpu.domain.identifiers import CardUuid
 
 MAX_LIMIT: Final = 1_000
 MAX_DIGITS: Final = 18
@@ -71,7 +72,7 @@ def _conditions(filters: HistoryFilters) -> Iterator[ColumnElement[bool]]:
         yield EventRow.at_ms < filters.until_ms
 
 
-def _about_card(gpu: str) -> ColumnElement[bool]:
+def _about_card(gpu: CardUuid) -> ColumnElement[bool]:
     """Events of the card itself, and of every pod that held it."""
     holders = select(HoldingRow.pod_uid).join(CardRow, CardRow.id == HoldingRow.card_id).where(CardRow.gpu == gpu)
     return or_(EventRow.gpu == gpu, EventRow.pod_uid.in_(holders))

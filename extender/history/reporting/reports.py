@@ -12,6 +12,7 @@ from typing import Protocol
 from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare, RightSize
+from vgpu.domain.identifiers import CardUuid
 
 
 class Dimension(StrEnum):
@@ -50,7 +51,7 @@ class UsageFilters:
     namespaces: frozenset[str] | None = None
     owner: str | None = None
     nodes: frozenset[str] | None = None
-    cards: frozenset[str] | None = None
+    cards: frozenset[CardUuid] | None = None
     models: frozenset[str] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -94,7 +95,7 @@ class HistoryFilters:
     pod: str | None = None  # name
     pod_uid: str | None = None
     node: str | None = None
-    gpu: str | None = None  # UUID
+    gpu: CardUuid | None = None  # UUID
     since_ms: int | None = None
     until_ms: int | None = None
 

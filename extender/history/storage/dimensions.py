@@ -11,8 +11,9 @@ from extender.history.recording.events import CardShare, Decision
 from extender.history.storage import statements
 from extender.history.storage.journal import KEY_BYTES
 from extender.history.storage.tables import CardRow, WorkloadRow
+from vgpu.domain.identifiers import CardUuid
 
-CardKey = tuple[str, str, str]  # UUID, node, model
+CardKey = tuple[CardUuid, str, str]  # UUID, node, model
 
 
 def workload_digest(decision: Decision) -> bytes:

@@ -11,6 +11,8 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, LargeBinary, MetaData, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from vgpu.domain.identifiers import CardUuid
+
 OPEN: Final = 1 << 62  # `until_ms` of what still runs
 BIG: Final = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER key is SQLite's row number
 
@@ -47,7 +49,7 @@ class EventRow(Base):
     pod_uid: Mapped[str] = mapped_column(String(64))
     pod: Mapped[str] = mapped_column(String(253))
     node: Mapped[str] = mapped_column(String(253))
-    gpu: Mapped[str] = mapped_column(String(64))
+    gpu: Mapped[CardUuid] = mapped_column(String(64))
     payload: Mapped[str]
 
 
@@ -70,7 +72,7 @@ class CardRow(Base):
     __table_args__ = (UniqueConstraint("gpu", "node", "model"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    gpu: Mapped[str] = mapped_column(String(64))
+    gpu: Mapped[CardUuid] = mapped_column(String(64))
     node: Mapped[str] = mapped_column(String(253))
     model: Mapped[str] = mapped_column(String(96))
     index: Mapped[int]
@@ -129,7 +131,7 @@ class UsedRow(Base):
     until_ms: Mapped[int] = mapped_column(BigInteger)
     pod_uid: Mapped[str] = mapped_column(String(64))
     node: Mapped[str] = mapped_column(String(253))
-    gpu: Mapped[str] = mapped_column(String(64))
+    gpu: Mapped[CardUuid] = mapped_column(String(64))
     gpu_ms: Mapped[int] = mapped_column(BigInteger)
     container: Mapped[str] = mapped_column(String(80))
     peak_mib: Mapped[int]

@@ -25,6 +25,7 @@ from tests.extender.conftest import World
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -87,13 +88,13 @@ async def test_questions(world: World) -> None:
         asked = await asyncio.gather(client.requests(pods), client.reserved(pods[0]), client.why_gangs_wait([]))
         assert asked[0] == [pod.parsed.request for pod in pods]
         assert (dict(asked[1]), dict(asked[2])) == ({}, {})
-        action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", "GPU-1", "n1", "done")
+        action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", CardUuid("GPU-1"), "n1", "done")
         client.acted(action)
         await client.take()
         assert actions == [action]
 
 
-RESERVED = {"node": NodeRefusal(Reason.CARD_RESERVED, {"pod": Reason.CARD_RESERVED})}
+RESERVED = {"node": NodeRefusal(Reason.CARD_RESERVED, {CardUuid("pod"): Reason.CARD_RESERVED})}
 
 
 class Slow:

@@ -12,6 +12,7 @@ from extender.admin.routes.card_settings import CardSettings
 from tests.extender.admin.conftest import Admin
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import CardUuid
 
 
 async def spec_of(admin: Admin, node: str) -> Any:
@@ -71,10 +72,10 @@ class Contested:
 
 async def test_a_concurrent_change_of_another_card_is_not_lost() -> None:
     node = Contested(2)
-    assert await CardSettings(node).cordon("n1", "mine", cordoned=True)
+    assert await CardSettings(node).cordon("n1", CardUuid("mine"), cordoned=True)
     assert [card["uuid"] for card in node.cards] == ["other-2", "other-3", "mine"]
 
 
 async def test_a_node_that_changes_all_the_time_is_a_conflict() -> None:
     with pytest.raises(AdminProblem, match="changes all the time"):
-        await CardSettings(Contested(99)).cordon("n1", "mine", cordoned=True)
+        await CardSettings(Contested(99)).cordon("n1", CardUuid("mine"), cordoned=True)

@@ -17,6 +17,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, HostRoom, NodeState, Usage
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import room
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import Models
@@ -31,7 +32,8 @@ def views(draw: st.DrawFn, name: str) -> NodeView:
     """Nodes of up to four cards, and some that are wider than the index."""
     found = draw(st.lists(cards, max_size=4)) * draw(st.sampled_from([1] * 9 + [9]))
     states = tuple(
-        CardState(replace(card, uuid=f"GPU-{name}-{n}", index=n), 256, draw(usages)) for n, card in enumerate(found)
+        CardState(replace(card, uuid=CardUuid(f"GPU-{name}-{n}"), index=n), 256, draw(usages))
+        for n, card in enumerate(found)
     )
     host = draw(st.sampled_from([HostRoom(), HostRoom(2000, 2048)]))
     blocked = draw(st.sampled_from([None] * 6 + [Reason.PLUGIN_AWAY, Reason.SLICE_SIZE_MISMATCH]))
@@ -101,7 +103,7 @@ def wanted(**amounts: Any) -> Wanted:
 
 
 def test_the_index_is_made_once_for_a_question_that_does_not_know_the_models_of_cards() -> None:
-    fleet, states = Fleet(), [CardState(Card("GPU-0", 0, "a new model", 2048), 256)]
+    fleet, states = Fleet(), [CardState(Card(CardUuid("GPU-0"), 0, "a new model", 2048), 256)]
     fleet.apply(Update([NodeView("n0", NodeState("n0", 256, tuple(states)), None, {names.SLICE: 8})]))
     models = Models()
     models.bit("another model")
@@ -110,7 +112,7 @@ def test_the_index_is_made_once_for_a_question_that_does_not_know_the_models_of_
 
 def test_an_answer_has_the_packing_before_and_after_and_changes_nothing() -> None:
     fleet, small = Fleet(), wanted(gpu_mem=512)
-    states = [CardState(Card(f"GPU-{n}", n, MODELS[0], 2048), 256) for n in range(2)]
+    states = [CardState(Card(CardUuid(f"GPU-{n}"), n, MODELS[0], 2048), 256) for n in range(2)]
     state = NodeState("n0", 256, tuple(states))
     fleet.apply(Update([NodeView("n0", state, None, {names.SLICE: 16, names.CARD: 2})]))
     question = Simulate([wanted(gpu_mem=1536), small], learned([wanted(gpu_mem=1024)]))

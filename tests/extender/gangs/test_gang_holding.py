@@ -20,6 +20,7 @@ from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import Usage
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement.policies import DefaultPolicies
 
 LONGEST_LIFE_S = 40
@@ -177,7 +178,7 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
 
 def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     extender = Extender(Clock(), None)
-    whole = {name: {f"GPU-{name}-{card}": Usage(wholes=1) for card in range(2)} for name in NODES}
+    whole = {name: {CardUuid(f"GPU-{name}-{card}"): Usage(wholes=1) for card in range(2)} for name in NODES}
     extender.cluster.holds.now = HeldRoom(("default", GangSource.ANNOTATION, "train"), 0, whole)
     pod = Stream(random.Random(0)).pod(gpu_mem=256)
     explaining = Filter(extender.cluster, DefaultPolicies())

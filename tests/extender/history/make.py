@@ -11,6 +11,7 @@ from extender.history.recording.events import (
     PodName,
     PodOwner,
 )
+from vgpu.domain.identifiers import CardUuid
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight
@@ -21,7 +22,7 @@ def pod(number: int = 1, namespace: str = "team") -> PodName:
 
 
 def card(gpu: str = "GPU-a", memory_mib: int = 4096, cores: int = 0, *, whole: bool = False) -> CardShare:
-    return CardShare(gpu, 0, "L4", 16384, memory_mib, cores, whole)
+    return CardShare(CardUuid(gpu), 0, "L4", 16384, memory_mib, cores, whole)
 
 
 def decision(

@@ -11,14 +11,15 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import MalformedCursor
+from vgpu.domain.identifiers import CardUuid
 
 EVENTS: list[Event] = [
     Refusals(make.pod(1), MONDAY - 5000, MONDAY - 1000, 3, {"CardInsufficientMemory": 4}),
     make.decision(1, MONDAY),
     Start(make.pod(1), "n1", "main", MONDAY + 1000),
     make.decision(2, MONDAY + 2000, make.card("GPU-b"), namespace="other"),
-    CardEvent("n1", "GPU-b", 1, "L4", MONDAY + 3000, CardChange.UNHEALTHY, "XID 79", 7),
-    AdminAction("request-1", MONDAY + 4000, "admin", "cordon", "n1", "GPU-b"),
+    CardEvent("n1", CardUuid("GPU-b"), 1, "L4", MONDAY + 3000, CardChange.UNHEALTHY, "XID 79", 7),
+    AdminAction("request-1", MONDAY + 4000, "admin", "cordon", "n1", CardUuid("GPU-b")),
     make.end(1, MONDAY + HOUR),
 ]
 
@@ -46,8 +47,8 @@ def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
         (HistoryFilters(pod="p1"), [0, 1, 2, 6]),
         (HistoryFilters(pod_uid="uid-2"), [3]),
         (HistoryFilters(node="n1", kinds=frozenset({EventKind.CARD, EventKind.ADMIN})), [4, 5]),
-        (HistoryFilters(gpu="GPU-b"), [3, 4, 5]),
-        (HistoryFilters(gpu="GPU-a"), [0, 1, 2, 6]),
+        (HistoryFilters(gpu=CardUuid("GPU-b")), [3, 4, 5]),
+        (HistoryFilters(gpu=CardUuid("GPU-a")), [0, 1, 2, 6]),
         (HistoryFilters(since_ms=MONDAY, until_ms=MONDAY + 2000), [1, 2]),
     ],
 )

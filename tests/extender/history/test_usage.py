@@ -17,6 +17,7 @@ from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 
 NOW = MONDAY + 60 * HOUR
 NAMESPACE = [UsageGroup(Dimension.NAMESPACE)]
@@ -95,7 +96,7 @@ def test_filters(engine: Engine) -> None:
     store(engine, make.decision(2, MONDAY, make.card("GPU-b"), namespace="other"), make.end(2, namespace="other"))
     for filters in (
         UsageFilters(namespaces=frozenset({"team"})),
-        UsageFilters(cards=frozenset({"GPU-a"})),
+        UsageFilters(cards=frozenset({CardUuid("GPU-a")})),
         UsageFilters(labels={"team": "a"}),
     ):
         assert [row.group for row in usage(engine, *NAMESPACE, filters=filters)] == [("team",)]
@@ -146,7 +147,7 @@ def test_waiting_time_counts_each_pod_once(engine: Engine, rolled: bool) -> None
 
 def test_measured_time(engine: Engine, rolled: bool) -> None:
     """Measured time arrives before the decision does, from another replica."""
-    used = Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + 2 * HOUR, 600_000)
+    used = Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + 2 * HOUR, 600_000)
     store(engine, used)
     store(engine, make.decision(), make.end(), used)
     if rolled:
@@ -157,7 +158,12 @@ def test_measured_time(engine: Engine, rolled: bool) -> None:
 
 def test_the_time_of_a_synthetic_load_is_no_use_and_its_share_costs(engine: Engine, rolled: bool) -> None:
     load = make.decision(1, MONDAY, make.card(memory_mib=4096, cores=50), labels={names.SYNTHETIC: "true"})
-    store(engine, load, make.end(), Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR, 300_000, 10, (60,)))
+    store(
+        engine,
+        load,
+        make.end(),
+        Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 300_000, 10, (60,)),
+    )
     if rolled:
         roll_up(engine)
     (row,) = usage(engine)
@@ -195,8 +201,8 @@ RECORDS: list[Record] = [
     make.end(1, MONDAY + 3 * HOUR),
     make.decision(2, MONDAY + HOUR, make.card("GPU-a"), make.card("GPU-b", whole=True), namespace="other"),
     Resize(make.pod(1), "n1", MONDAY + HOUR, make.decision().containers[0], make.card(memory_mib=8192)),
-    Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
-    Used("uid-1", "n1", "main", "GPU-a", MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
+    Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
+    Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
     make.end(2, MONDAY + 2 * HOUR, namespace="other"),
 ]
 

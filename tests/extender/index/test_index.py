@@ -28,6 +28,7 @@ from vgpu.domain.cards.device import Card, CardMode, Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import rank, room
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.costs import fragmentation
@@ -118,7 +119,7 @@ class World:
         found = data.draw(st.lists(cards, max_size=data.draw(st.sampled_from([2, 3, 4]))))
         if data.draw(st.integers(0, 30)) == 0:
             found = found * 9  # wider than the index
-        named = tuple(replace(card, uuid=f"GPU-{name}-{n}", index=n) for n, card in enumerate(found))
+        named = tuple(replace(card, uuid=CardUuid(f"GPU-{name}-{n}"), index=n) for n, card in enumerate(found))
         slice_mib = data.draw(st.sampled_from([256, 256, 256, 256, 512]))
         self.cluster.updates.upsert_gpunodes(
             GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version)
@@ -247,9 +248,9 @@ def test_what_is_known_of_rows_follows_prices_typical_pods_and_nodes(policy: Pac
 
     def change(number: int, version: int) -> None:
         name = NAMES[number]
-        held, linked = [version * (n + 1) % 4 for n in range(sizes[number])], (f"GPU-{name}-0",)
+        held, linked = [version * (n + 1) % 4 for n in range(sizes[number])], (CardUuid(f"GPU-{name}-0"),)
         found = tuple(
-            Card(f"GPU-{name}-{n}", n, MODELS[n % 2], 2048, held_slices=slices, nvlink_peers=linked)
+            Card(CardUuid(f"GPU-{name}-{n}"), n, MODELS[n % 2], 2048, held_slices=slices, nvlink_peers=linked)
             for n, slices in enumerate(held)
         )
         world.cluster.updates.upsert_gpunodes(GpuNode(Node(name, 256, found), name, "2026-01-01T00:00:00Z", version))
@@ -295,7 +296,7 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     world = World(DefaultPolicies())
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
     pod = structs.replace(READER.decoded(obj), uid="a", version=2, has_started=True)
-    card = Card("GPU-0", 0, MODELS[0], 1024)
+    card = Card(CardUuid("GPU-0"), 0, MODELS[0], 1024)
     world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
     world.cluster.updates.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
     world.cluster.leases.put(WatchedLease(names.node_lease("n0"), "n0", "", 1000))

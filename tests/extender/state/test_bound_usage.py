@@ -15,6 +15,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import NO_USAGE, Usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.placement import choose
 
 NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))) for name in ("n1", "n2")}
@@ -57,11 +58,11 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
 def test_a_change_of_the_slice_size_adds_up_again() -> None:
     pod = structs.replace(placed(strategies.pod(strategies.container(gpu_mem=1024)), "u"), node="n1")
     bound = BoundUsage()
-    assert bound.on(NODES["n1"], [pod]).cards["GPU-0"].slices == 4
-    assert bound.on(replace(NODES["n1"], slice_mib=512), [pod]).cards["GPU-0"].slices == 2
+    assert bound.on(NODES["n1"], [pod]).cards[CardUuid("GPU-0")].slices == 4
+    assert bound.on(replace(NODES["n1"], slice_mib=512), [pod]).cards[CardUuid("GPU-0")].slices == 2
 
 
-def plain(found: NodeUsage) -> tuple[dict[str, Usage], dict[str, int]]:
+def plain(found: NodeUsage) -> tuple[dict[CardUuid, Usage], dict[str, int]]:
     """Return the figures that are not zero."""
     cards = {card: taken for card, taken in found.cards.items() if taken != NO_USAGE}
     return cards, {name: amount for name, amount in found.devices.items() if amount}

@@ -9,6 +9,7 @@ from extender.state.objects import GpuNode
 from tests.extender.conftest import Clock
 from tests.strategies import card
 from vgpu.domain.cards.device import Node
+from vgpu.domain.identifiers import CardUuid
 
 CARDS = [card(n) for n in range(3)]
 NODES = ["a", "b", "c"]
@@ -45,8 +46,8 @@ def owned(owners: CardOwners) -> set[tuple[str, str]]:
     return {(node, known.uuid) for node in NODES for known in CARDS if owners.owns(node, known.uuid)}
 
 
-def duplicates(known: dict[str, GpuNode], owner: dict[str, str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+def duplicates(known: dict[str, GpuNode], owner: dict[CardUuid, str]) -> dict[str, dict[CardUuid, str]]:
+    found: dict[str, dict[CardUuid, str]] = {}
     for name, one in known.items():
         for uuid in (reported.uuid for reported in one.node.cards):
             if owner[uuid] != name:

@@ -15,8 +15,9 @@ from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
 
-Seen = tuple[list[Card], int, dict[str, Usage]]
+Seen = tuple[list[Card], int, dict[CardUuid, Usage]]
 
 CARDS = tuple(strategies.card(n, 8192) for n in range(3))
 USAGES = st.dictionaries(st.sampled_from([card.uuid for card in CARDS]), st.builds(Usage, slices=st.integers(0, 2)))
@@ -40,7 +41,7 @@ def test_a_pod_on_one_card_leaves_the_states_of_the_others_alone() -> None:
     cluster.updates.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
     before = cluster.states.of("n1").cards
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
-    cluster.updates.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant("GPU-1", 256),)})))
+    cluster.updates.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant(CardUuid("GPU-1"), 256),)})))
     after = cluster.states.of("n1").cards
     assert [known is now for known, now in zip(before, after, strict=True)] == [True, False, True]
     assert after[1].usage.slices == 1

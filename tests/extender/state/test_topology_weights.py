@@ -19,6 +19,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
+from vgpu.domain.identifiers import CardUuid
 
 LINKED, NEAR, MIXED = (
     "linked",
@@ -28,8 +29,8 @@ LINKED, NEAR, MIXED = (
 
 
 def card(node: str, index: int, numa_node: int, *linked: int) -> Card:
-    peers = tuple(f"{node}-{n}" for n in linked)
-    return Card(f"{node}-{index}", index, "H100", 1024, numa_node=numa_node, nvlink_peers=peers)
+    peers = tuple(CardUuid(f"{node}-{n}") for n in linked)
+    return Card(CardUuid(f"{node}-{index}"), index, "H100", 1024, numa_node=numa_node, nvlink_peers=peers)
 
 
 NODES = {

@@ -12,10 +12,11 @@ from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.errors import MalformedLimits
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.identifiers import CardUuid
 
 SLOT_SIZE = 1600
-GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
-ANOTHER = "GPU-00000000-0000-0000-0000-00000000000f"
+GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
+ANOTHER = CardUuid("GPU-00000000-0000-0000-0000-00000000000f")
 
 uuids = st.sampled_from([GPU, ANOTHER, ANY_GPU])
 cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**63), st.integers(0, 100))
@@ -90,7 +91,7 @@ def read_by_python(text: str) -> Limits | None:
     if None in sizes:
         return None
     cards = tuple(
-        CardLimit(gpu.strip() or ANY_GPU, size, 100) for (gpu, _, _), size in zip(entries, sizes, strict=True)
+        CardLimit(CardUuid(gpu.strip()) or ANY_GPU, size, 100) for (gpu, _, _), size in zip(entries, sizes, strict=True)
     )
     with contextlib.suppress(ValueError):
         limits.encode(Limits(cards))
@@ -128,7 +129,7 @@ def test_unreadable_limits_are_refused(pure: ctypes.CDLL) -> None:
 
 
 @given(wanted, uuids.filter(lambda u: u != ANY_GPU))
-def test_a_card_s_own_entry_overrides_the_default(pure: ctypes.CDLL, limit: Limits, gpu: str) -> None:
+def test_a_card_s_own_entry_overrides_the_default(pure: ctypes.CDLL, limit: Limits, gpu: CardUuid) -> None:
     slot = limits.encode(limit)[64 : 64 + SLOT_SIZE]
     pure.limits_for_card.restype = CardLimitC
     found = pure.limits_for_card(slot, limits.uuid_bytes(gpu))

@@ -19,9 +19,10 @@ from tests.limiter.conftest import MIB
 from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
+from vgpu.domain.identifiers import CardUuid
 
 ROOT = Path(limiter.__file__).parents[1]
-GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
 
 SEEN = """
 import ctypes, os, subprocess

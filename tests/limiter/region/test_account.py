@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from tests.limiter.conftest import region_bytes
 from vgpu.domain.formats import limits, region
+from vgpu.domain.identifiers import CardUuid
 
 U64 = ctypes.c_uint64
 GPUS = [limits.uuid_text(bytes([n]) * 16) for n in (1, 2, 3)]
@@ -45,7 +46,7 @@ class Accounts(RuleBasedStateMachine):
 
     def _places(self, pid: int, gpu: str) -> tuple[int, int]:
         slot = self.pure.account_claim_slot(self.region, ctypes.byref(identity(pid)))
-        return slot, self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu))
+        return slot, self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(CardUuid(gpu)))
 
     def _used(self, gpu: str) -> int:
         return sum(size for (_, card), size in self.held.items() if card == gpu)
@@ -134,7 +135,7 @@ class Accounts(RuleBasedStateMachine):
         assert self._of_process(0, GPUS[0]) is None  # pid 0 marks a free slot
 
     def _of_process(self, pid: int, gpu: str, namespace: int = 77) -> int | None:
-        card, found = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)), U64()
+        card, found = self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(CardUuid(gpu))), U64()
         known = self.pure.account_used_by_process(self.region, pid, U64(namespace), card, ctypes.byref(found))
         return found.value if known else None
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from tests.limiter.conftest import region_bytes
 from tests.limiter.region.test_account import GPUS, U64, Identity, identity
 from vgpu.domain.formats import limits, region
+from vgpu.domain.identifiers import CardUuid
 
 MAKER, IMPORTER = 1, 2
 ROWS = 512
@@ -65,7 +66,7 @@ class Shares(RuleBasedStateMachine):
         return int(self.pure.account_claim_slot(self.region, ctypes.byref(identity(pid))))
 
     def _card(self, gpu: str) -> int:
-        return int(self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(gpu)))
+        return int(self.pure.account_find_or_add_card(self.region, limits.uuid_bytes(CardUuid(gpu))))
 
     def _orphaned(self, gpu: str) -> int:
         made = {row.group for row in self.rows if row.kind == MAKER}

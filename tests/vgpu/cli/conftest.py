@@ -13,9 +13,10 @@ import pytest
 from limiter import launch, local_state
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits, uuid_bytes
+from vgpu.domain.identifiers import CardUuid
 
-GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
-OTHER = "GPU-9f3c2a10-1111-2222-3333-444455556666"
+GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
+OTHER = CardUuid("GPU-9f3c2a10-1111-2222-3333-444455556666")
 GIB = 1 << 30
 MS = 1_000_000
 CARD_AT, CARD_SIZE = 256, 256
@@ -37,7 +38,7 @@ def card_bytes(
 ) -> bytes:
     """A card's row as limiter/src/common/region_layout.h lays it out."""
     row = bytearray(CARD_SIZE)
-    struct.pack_into("<16sQQQQI", row, 0, uuid_bytes(gpu), used, 0, used, refusals, 1)
+    struct.pack_into("<16sQQQQI", row, 0, uuid_bytes(CardUuid(gpu)), used, 0, used, refusals, 1)
     struct.pack_into("<QQII", row, 168, gpu_ns, throttled_ns, delayed, longest_us)
     struct.pack_into("<QQIIQQII", row, 208, *second, *ten_seconds)
     return bytes(row)

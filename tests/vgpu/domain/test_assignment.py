@@ -13,6 +13,9 @@ from vgpu.domain.asks import request
 from vgpu.domain.errors import MalformedAssignment
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
+
+A, B = CardUuid("a"), CardUuid("b")
 
 grants = st.builds(
     Grant,
@@ -34,7 +37,7 @@ def test_an_encoded_assignment_decodes_to_itself(chosen: Assignment) -> None:
 def test_the_documented_form_of_version_1() -> None:
     text = '{"v":1,"containers":{"main":[{"gpu":"GPU-1","mem":8192,"cores":30}]}}'
     chosen = assignment.decode(text)
-    assert chosen == Assignment({"main": (Grant("GPU-1", 8192, 30),)})
+    assert chosen == Assignment({"main": (Grant(CardUuid("GPU-1"), 8192, 30),)})
     assert assignment.encode(chosen) == text
 
 
@@ -82,11 +85,11 @@ def test_any_text_is_decoded_or_malformed(text: str) -> None:
 @pytest.mark.parametrize(
     ("grants", "answers"),
     [
-        ((Grant("a", 512, 20),), True),
-        ((Grant("a", 513, 20),), False),
-        ((Grant("a", 512),), False),
-        ((Grant("a", 512, 20, whole=True),), False),
-        ((Grant("a", 512, 20), Grant("b", 512, 20)), False),
+        ((Grant(A, 512, 20),), True),
+        ((Grant(A, 513, 20),), False),
+        ((Grant(A, 512),), False),
+        ((Grant(A, 512, 20, whole=True),), False),
+        ((Grant(A, 512, 20), Grant(B, 512, 20)), False),
         ((), False),
     ],
 )

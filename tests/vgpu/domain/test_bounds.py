@@ -8,6 +8,7 @@ from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.asks import policy, request
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.problem import Problem
 
 
@@ -67,4 +68,4 @@ def test_a_problem_shows_the_beginning_of_a_long_value() -> None:
 def test_models_are_compared_once_each() -> None:
     options, _ = policy.parse({names.USE_GPU_MODEL: "H100,h100,A100"})
     assert options.selector.use_models == ("h100", "a100")
-    assert options.selector.refusal(Card("GPU-a", 0, "NVIDIA A100", 1)) is None
+    assert options.selector.refusal(Card(CardUuid("GPU-a"), 0, "NVIDIA A100", 1)) is None

@@ -10,9 +10,10 @@ from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.errors import MalformedLimits
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit, Limits
+from vgpu.domain.identifiers import CardUuid
 
-GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
-OTHER = "GPU-00000000-0000-0000-0000-000000000001"
+GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
+OTHER = CardUuid("GPU-00000000-0000-0000-0000-000000000001")
 
 uuids = st.binary(min_size=16, max_size=16).map(limits.uuid_text)
 cards = st.builds(CardLimit, uuids, st.none() | st.integers(0, 2**64 - 2), st.integers(0, 100))
@@ -74,8 +75,8 @@ def test_any_bytes_are_decoded_or_malformed(data: bytes) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        Limits((CardLimit("GPU-x", 1),)),
-        Limits((CardLimit("GPU-00000000-0000-0000-0000-000000000000", 1),)),
+        Limits((CardLimit(CardUuid("GPU-x"), 1),)),
+        Limits((CardLimit(CardUuid("GPU-00000000-0000-0000-0000-000000000000"), 1),)),
         Limits((CardLimit(GPU, 1), CardLimit(GPU, 2))),
         Limits((CardLimit(GPU, -1),)),
         Limits((CardLimit(GPU, 1, 101),)),

@@ -10,8 +10,9 @@ from vgpu.domain.errors import MalformedRegion
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import uuid_bytes
 from vgpu.domain.formats.region import Activity, CardUse, ProcessUse, UsageWindow, Wait
+from vgpu.domain.identifiers import CardUuid
 
-GPU = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+GPU = CardUuid("GPU-8f3c2a10-1111-2222-3333-444455556666")
 MS = 1_000_000
 
 

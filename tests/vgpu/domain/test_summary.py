@@ -5,8 +5,9 @@ from dataclasses import replace
 from vgpu.domain.cards import summary
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, Usage
+from vgpu.domain.identifiers import CardUuid
 
-CARD = Card("GPU-a", 0, "NVIDIA H100", 81559)
+CARD = Card(CardUuid("GPU-a"), 0, "NVIDIA H100", 81559)
 
 
 def states(*cards: Card) -> list[CardState]:
@@ -15,9 +16,9 @@ def states(*cards: Card) -> list[CardState]:
 
 def test_the_summary_of_a_node() -> None:
     found = states(
-        replace(CARD, uuid="GPU-b", healthy=False),
-        replace(CARD, uuid="GPU-c", model="NVIDIA A30", memory_mib=24576, held_whole=True, held_slices=0),
-        replace(CARD, uuid="GPU-d", cordoned=True),
+        replace(CARD, uuid=CardUuid("GPU-b"), healthy=False),
+        replace(CARD, uuid=CardUuid("GPU-c"), model="NVIDIA A30", memory_mib=24576, held_whole=True, held_slices=0),
+        replace(CARD, uuid=CardUuid("GPU-d"), cordoned=True),
     )
     shared = CardState(replace(CARD, held_slices=32), 256, Usage(cores=30))
     assert summary.summary_of([shared, *found], is_ready=True) == {

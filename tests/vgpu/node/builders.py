@@ -11,6 +11,7 @@ from vgpu.domain.asks import request
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import device_ids
 from vgpu.node.containers import pods
 from vgpu.node.containers.allocations import Allocation, Holder
@@ -20,8 +21,8 @@ SLICE_MIB = strategies.SLICE_MIB
 NODE = "n1"
 
 
-def uuid(number: int) -> str:
-    return f"GPU-{number:08x}-0000-4000-8000-000000000000"
+def uuid(number: int) -> CardUuid:
+    return CardUuid(f"GPU-{number:08x}-0000-4000-8000-000000000000")
 
 
 def gpu(number: int, memory_mib: int = 2048, *, mig: bool = False) -> Gpu:

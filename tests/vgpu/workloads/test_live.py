@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from vgpu.domain.formats.region import Activity, CardUse, Wait
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.diagnose import live, period
 from vgpu.workloads.diagnose.catalogue import FindingCode
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
@@ -73,7 +74,7 @@ def test_without_its_waits_a_program_needs_the_host_s_time_or_the_card_s(awaited
 
 
 def card(gpu_ns: int = 0, **activity: Any) -> CardUse:
-    return CardUse("GPU-a", 0, None, 0, 0, 0, gpu_ns=gpu_ns, activity=Activity(**activity))
+    return CardUse(CardUuid("GPU-a"), 0, None, 0, 0, 0, gpu_ns=gpu_ns, activity=Activity(**activity))
 
 
 def test_a_period_is_the_difference_of_two_readings() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 import pynvml
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Watch:
     Call `sample` a few times a second in between.
     """
 
-    def __init__(self, gpu: str) -> None:
+    def __init__(self, gpu: CardUuid) -> None:
         """`gpu`: the card's UUID."""
         self._handle = _or_none(lambda: pynvml.nvmlDeviceGetHandleByUUID(gpu))
         self._samples: list[tuple[float | None, float | None, int]] = []

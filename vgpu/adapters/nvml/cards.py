@@ -9,19 +9,20 @@ import pynvml
 from vgpu.adapters.nvml.errors import UNANSWERABLE, ask
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
 
 
-def handle_at(index: int) -> tuple[Any, str]:
+def handle_at(index: int) -> tuple[Any, CardUuid]:
     """Return a card's handle and UUID."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    return handle, str(pynvml.nvmlDeviceGetUUID(handle))
+    return handle, CardUuid(str(pynvml.nvmlDeviceGetUUID(handle)))
 
 
 def read(index: int, handle: Any) -> Gpu:
     """Read a card without its peers, which are asked for apart: the query for a pair may fail because of the other."""
     card = Card(
-        uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
+        uuid=CardUuid(str(pynvml.nvmlDeviceGetUUID(handle))),
         index=index,
         model=str(pynvml.nvmlDeviceGetName(handle)),
         memory_mib=_usable_bytes(handle) // MIB,
@@ -33,7 +34,7 @@ def read(index: int, handle: Any) -> Gpu:
     return Gpu(card, minor, mig_enabled=mig == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def with_peers(gpu: Gpu, peers: tuple[str, ...]) -> Gpu:
+def with_peers(gpu: Gpu, peers: tuple[CardUuid, ...]) -> Gpu:
     """Return the card with the UUIDs of those that NVLink joins to it."""
     return replace(gpu, card=replace(gpu.card, nvlink_peers=peers))
 
@@ -55,7 +56,7 @@ def _numa_node(handle: Any) -> int:
     return (near & -near).bit_length() - 1
 
 
-def linked(index: int, handles: Mapping[int, tuple[Any, str]]) -> tuple[str, ...]:
+def linked(index: int, handles: Mapping[int, tuple[Any, CardUuid]]) -> tuple[CardUuid, ...]:
     """Return the UUIDs of the cards that NVLink joins to one of them; `handles`: handle and UUID by index."""
     handle = handles[index][0]
     return tuple(

@@ -5,9 +5,10 @@ from typing import Any
 import pynvml
 
 from vgpu.adapters.nvml.errors import ask, told
+from vgpu.domain.identifiers import CardUuid
 
 
-def fault(gpu: str) -> str:
+def fault(gpu: CardUuid) -> str:
     """Ask what `gpus` needs of a card, and whether the card needs recovery."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     pynvml.nvmlDeviceGetUUID(handle)

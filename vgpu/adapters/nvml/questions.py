@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from vgpu.adapters.bounded_calls import BoundedCalls
 from vgpu.adapters.nvml.errors import nvml_error
+from vgpu.domain.identifiers import CardUuid
 
 T = TypeVar("T")
 
@@ -36,10 +37,10 @@ class Questions:
             raise nvml_error(answer, key)
         return answer
 
-    def of_gpus(self, kind: str, questions: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    def of_gpus(self, kind: str, questions: Mapping[CardUuid, Callable[[], T]]) -> dict[CardUuid, T]:
         """Return the answers by card; cards that do not answer are left out."""
         answers = self._calls.ask({(kind, gpu): question for gpu, question in questions.items()})
-        found: dict[str, T] = {}
+        found: dict[CardUuid, T] = {}
         for (_, gpu), answer in answers.items():
             if isinstance(answer, Exception):
                 log.debug("%s of card %s: %s", kind, gpu, nvml_error(answer, gpu))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +75,5 @@ class Xid:
     The codes: https://docs.nvidia.com/deploy/xid-errors/
     """
 
-    gpu: str | None
+    gpu: CardUuid | None
     code: int

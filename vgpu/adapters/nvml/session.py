@@ -16,6 +16,7 @@ from vgpu.adapters.nvml.errors import ask, hangs, translated
 from vgpu.adapters.nvml.questions import Questions
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
 from vgpu.domain.errors import NvmlError
+from vgpu.domain.identifiers import CardUuid
 
 # What the driver answers to a process that initialised NVML before the driver was reloaded.
 _RELOADED: Final = frozenset(
@@ -43,7 +44,7 @@ class Nvml:
         self._timeout_s = timeout_s
         self._waiting = threading.Lock()
         self._changing_events = threading.Lock()
-        self._subscribed: dict[str, int] = {}  # the card's handle by UUID
+        self._subscribed: dict[CardUuid, int] = {}  # the card's handle by UUID
         self._is_closed = False
         with translated():
             pynvml.nvmlInit()
@@ -80,7 +81,7 @@ class Nvml:
         peers = ask_each("peers", {index: partial(cards.linked, index, found) for index in found})
         return tuple(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
 
-    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
+    def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         """Return the processes that use each card: pid, and bytes of the card's memory, None where NVML does not tell.
 
         Cards that do not answer are left out. The pids are those of the calling process's pid namespace; processes of
@@ -88,18 +89,18 @@ class Nvml:
         """
         return self._questions.of_gpus("processes", {gpu: partial(use.processes, gpu) for gpu in gpus})
 
-    def readings(self, gpus: Iterable[str]) -> dict[str, Reading]:
+    def readings(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, Reading]:
         """Return what each card's sensors say; cards that do not answer are left out."""
         return self._questions.of_gpus("readings", {gpu: partial(use.reading, gpu) for gpu in gpus})
 
-    def utilization(self, gpu: str) -> float | None:
+    def utilization(self, gpu: CardUuid) -> float | None:
         """Return the percent of the last sample period in which a kernel ran; None where the card does not answer."""
         try:
             return float(self._questions.one(("utilization", gpu), partial(use.gpu_percent, gpu)))
         except NvmlError:
             return None
 
-    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+    def busy_samples(self, since_us: Mapping[CardUuid, int]) -> dict[CardUuid, BusySamples]:
         """Return each card's samples after a time, in microseconds since 1970; cards that do not answer are left out.
 
         The driver keeps samples of about 20 s.
@@ -107,7 +108,7 @@ class Nvml:
         questions = {gpu: partial(use.busy_samples, gpu, since) for gpu, since in since_us.items()}
         return self._questions.of_gpus("busy", questions)
 
-    def fault(self, gpu: str) -> str:
+    def fault(self, gpu: CardUuid) -> str:
         """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
         try:
             return self._questions.one(("fault", gpu), partial(faults.fault, gpu))
@@ -132,23 +133,23 @@ class Nvml:
                 raise
             return Xid(self._uuid_of(event.device), int(event.eventData))
 
-    def subscribe(self, gpu: str) -> bool:
+    def subscribe(self, gpu: CardUuid) -> bool:
         """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
         if gpu not in self._subscribed and not self._is_closed:
             with suppress(NvmlError):
                 self._questions.one(("subscribe", gpu), partial(self._register, gpu))
         return gpu in self._subscribed
 
-    def _register(self, gpu: str) -> None:
+    def _register(self, gpu: CardUuid) -> None:
         with self._changing_events:
             handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
             pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
             self._subscribed[gpu] = _address(handle)
 
-    def _uuid_of(self, handle: Any) -> str | None:
+    def _uuid_of(self, handle: Any) -> CardUuid | None:
         """Return the card of an event; a card that has fallen off the bus does not tell its UUID any more."""
         known = {address: gpu for gpu, address in list(self._subscribed.items())}
-        return known.get(_address(handle)) or ask(lambda: str(pynvml.nvmlDeviceGetUUID(handle)), None)
+        return known.get(_address(handle)) or ask(lambda: CardUuid(str(pynvml.nvmlDeviceGetUUID(handle))), None)
 
     def _renew_events(self) -> None:
         """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""

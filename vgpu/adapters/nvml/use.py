@@ -8,9 +8,10 @@ import pynvml
 
 from vgpu.adapters.nvml.errors import NO_SAMPLES, UNANSWERABLE, ask_of_some, told
 from vgpu.adapters.nvml.records import BusySamples, Reading
+from vgpu.domain.identifiers import CardUuid
 
 
-def processes(gpu: str) -> dict[int, int | None]:
+def processes(gpu: CardUuid) -> dict[int, int | None]:
     """Ask for the processes of every kind; one of two kinds is listed twice, each time with all of its memory."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     listed = _newest_form("ComputeRunningProcesses", handle)
@@ -23,7 +24,7 @@ def processes(gpu: str) -> dict[int, int | None]:
     return found
 
 
-def reading(gpu: str) -> Reading:
+def reading(gpu: CardUuid) -> Reading:
     """Ask for what the card's sensors and counters say."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     memory = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
@@ -41,12 +42,12 @@ def reading(gpu: str) -> Reading:
     )
 
 
-def gpu_percent(gpu: str) -> int:
+def gpu_percent(gpu: CardUuid) -> int:
     """Ask for the percent of the last sample period in which a kernel ran."""
     return int(pynvml.nvmlDeviceGetUtilizationRates(pynvml.nvmlDeviceGetHandleByUUID(gpu)).gpu)
 
 
-def busy_samples(gpu: str, since_us: int) -> BusySamples:
+def busy_samples(gpu: CardUuid, since_us: int) -> BusySamples:
     """Ask for the samples of a card's utilization after a time, in microseconds since 1970."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     of_card = told(lambda: pynvml.nvmlDeviceGetSamples(handle, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)[1])

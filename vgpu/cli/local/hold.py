@@ -25,6 +25,7 @@ from vgpu.cli.local import allocations
 from vgpu.cli.local.top import Output
 from vgpu.domain.errors import NvmlError
 from vgpu.domain.formats import container_paths
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.hold.control import HoldSettings, Mode
 from vgpu.workloads.hold.generator import Generator
 from vgpu.workloads.hold.session import SAMPLE_S, HoldReport, HoldSession
@@ -39,7 +40,7 @@ _LABELS: Final = ("gpu_uuid", "synthetic")
 class NvmlSensors:
     """What NVML says of a card, and what the container's own region says of turns."""
 
-    def __init__(self, nvml: Nvml, gpu: str, pid: int, region: Path) -> None:
+    def __init__(self, nvml: Nvml, gpu: CardUuid, pid: int, region: Path) -> None:
         """`pid`: of this process, as NVML knows it. `region`: the folder of the limiter's files, if there is one."""
         self._nvml = nvml
         self._gpu = gpu
@@ -67,10 +68,12 @@ class NvmlSensors:
         return sum(card.activity.handovers + card.activity.turn.count for card in cards if card.gpu == self._gpu)
 
 
-def chosen(nvml: Nvml, asked: Sequence[str]) -> list[str]:
+def chosen(nvml: Nvml, asked: Sequence[str]) -> list[CardUuid]:
     """Return the UUIDs of the cards that are asked for by index or UUID; all cards without. Raises CommandFailed."""
     gpus = nvml.gpus()
-    names = {str(gpu.card.index): gpu.card.uuid for gpu in gpus} | {gpu.card.uuid: gpu.card.uuid for gpu in gpus}
+    names: dict[str, CardUuid] = {str(gpu.card.index): gpu.card.uuid for gpu in gpus} | {
+        gpu.card.uuid: gpu.card.uuid for gpu in gpus
+    }
     unknown = [name for name in asked if name not in names]
     if unknown or not gpus:
         raise CommandFailed(f"--gpu: no card {', '.join(unknown) or 'at all'}; see nvidia-smi -L", NOT_FOUND)
@@ -114,9 +117,9 @@ def run(
 
 
 @contextlib.contextmanager
-def _loads(gpus: Sequence[str], host: Host) -> Iterator[Mapping[str, Generator]]:
+def _loads(gpus: Sequence[CardUuid], host: Host) -> Iterator[Mapping[CardUuid, Generator]]:
     """Start a load on each card; at the end stop them all, within `STOP_S`. Raises CudaError."""
-    started: dict[str, Generator] = {}
+    started: dict[CardUuid, Generator] = {}
     try:
         for gpu in gpus:
             load = Generator(partial(LoopKernel, gpu), lambda: host.monotonic_ns() / _NS)
@@ -149,7 +152,7 @@ def _hold(
             return
 
 
-def _sensors(nvml: Nvml, gpu: str, folder: Path) -> NvmlSensors:
+def _sensors(nvml: Nvml, gpu: CardUuid, folder: Path) -> NvmlSensors:
     pid = os.getpid()
     known = nvml.processes([gpu]).get(gpu, {})
     if pid not in known:

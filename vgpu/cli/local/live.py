@@ -21,6 +21,7 @@ from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.errors import MalformedError, NvmlError
 from vgpu.domain.formats import region
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.diagnose import live, period, sharing
 from vgpu.workloads.diagnose.finding import ProgramDiagnosis
 from vgpu.workloads.diagnose.period import CardSeen, HostSeen, Period
@@ -32,8 +33,8 @@ NOT_MEASURED: Final = (
 )
 _NS: Final = 1e9
 
-Key = tuple[Path, str]  # folder, card
-Busy = dict[str, dict[int, float]]  # seconds in which a kernel ran, by card and pid
+Key = tuple[Path, CardUuid]  # folder, card
+Busy = dict[CardUuid, dict[int, float]]  # seconds in which a kernel ran, by card and pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,10 @@ class _Look:
 class _Driver:
     """NVML while programs are watched; says nothing where there is none."""
 
-    def __init__(self, gpus: Collection[str], stack: ExitStack) -> None:
+    def __init__(self, gpus: Collection[CardUuid], stack: ExitStack) -> None:
         self._since_us = dict.fromkeys(gpus, 0)
         self.busy: Busy = {}
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[CardUuid, Watch] = {}
         try:
             self._nvml: Nvml | None = stack.enter_context(Nvml())
         except NvmlError:
@@ -66,7 +67,7 @@ class _Driver:
         if with_processes:
             self._add_samples()
 
-    def activity(self, gpu: str) -> CardActivity | None:
+    def activity(self, gpu: CardUuid) -> CardActivity | None:
         """Return what a card has done; None where the driver does not name processes, so that nothing is anyone's."""
         watch = self._watches.get(gpu)
         return watch.activity() if watch and gpu in self.busy else None
@@ -145,7 +146,7 @@ def _periods(before: _Look, after: _Look, ns: int, driver: _Driver, looks: int) 
             yield key, replace(seen, card=_card_seen(key[1], pids, driver, looks), host=_host_seen(old, new, ns))
 
 
-def _card_seen(gpu: str, pids: Collection[int], driver: _Driver, looks: int) -> CardSeen | None:
+def _card_seen(gpu: CardUuid, pids: Collection[int], driver: _Driver, looks: int) -> CardSeen | None:
     found = driver.activity(gpu)
     if found is None or not pids:
         return None

@@ -7,8 +7,9 @@ from vgpu.cli.local.allocations import MachineAllocation
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import CardUse, UsageWindow
+from vgpu.domain.identifiers import CardUuid
 
-Key = tuple[str, str]  # an allocation's ID and a card's UUID
+Key = tuple[str, CardUuid]  # an allocation's ID and a card's UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class TopRow:
 
     id: str
     name: str
-    gpu: str
+    gpu: CardUuid
     used_bytes: int | None
     limit_bytes: int | None
     policy: str | None
@@ -96,7 +97,7 @@ def _row(allocation: MachineAllocation, card: CardUse, before: WaitSample, now_n
     )
 
 
-def _limit_of(limits: Limits, gpu: str) -> CardLimit:
+def _limit_of(limits: Limits, gpu: CardUuid) -> CardLimit:
     """Return the card's own limit, else the one for every card, else a limit of 0; before any use the first limit."""
     by_gpu = {card.gpu: card for card in limits.cards}
     if gpu == ANY_GPU and limits.cards:

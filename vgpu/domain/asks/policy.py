@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from vgpu.domain import names
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.problem import Problem, clipped
 
 MAX_PRIORITY = 100
@@ -78,10 +79,10 @@ class CardSelector:
 
     use_models: tuple[str, ...] = ()
     avoid_models: tuple[str, ...] = ()
-    use_uuids: frozenset[str] = frozenset()
-    avoid_uuids: frozenset[str] = frozenset()
-    beside: frozenset[str] | None = None
-    apart: frozenset[str] = frozenset()
+    use_uuids: frozenset[CardUuid] = frozenset()
+    avoid_uuids: frozenset[CardUuid] = frozenset()
+    beside: frozenset[CardUuid] | None = None
+    apart: frozenset[CardUuid] = frozenset()
 
     def refusal(self, card: Card) -> Reason | None:
         """Return why this card is not accepted, or None where it is."""
@@ -98,7 +99,7 @@ class CardSelector:
         return Reason.CARD_ANTI_AFFINITY if card.uuid in self.apart else None
 
     @property
-    def named_uuids(self) -> frozenset[str]:
+    def named_uuids(self) -> frozenset[CardUuid]:
         """The cards that are judged otherwise than cards like them."""
         return self.use_uuids | self.avoid_uuids | self.apart | (self.beside or frozenset())
 
@@ -151,8 +152,8 @@ def parse(annotations: Mapping[str, str]) -> tuple[PodOptions, list[Problem]]:
         selector=CardSelector(
             use_models=_models(names.USE_GPU_MODEL, annotations, problems),
             avoid_models=_models(names.AVOID_GPU_MODEL, annotations, problems),
-            use_uuids=frozenset(_words(names.USE_GPU_UUID, annotations, problems, MAX_UUIDS)),
-            avoid_uuids=frozenset(_words(names.AVOID_GPU_UUID, annotations, problems, MAX_UUIDS)),
+            use_uuids=_uuids(names.USE_GPU_UUID, annotations, problems),
+            avoid_uuids=_uuids(names.AVOID_GPU_UUID, annotations, problems),
         ),
         affinity=_labels(names.GPU_AFFINITY, annotations, problems),
         anti_affinity=_labels(names.GPU_ANTI_AFFINITY, annotations, problems),
@@ -190,6 +191,10 @@ def _priority(annotations: Mapping[str, str], problems: list[Problem]) -> int:
 
 def _models(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word.casefold() for word in _words(name, annotations, problems, MAX_MODELS)))
+
+
+def _uuids(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> frozenset[CardUuid]:
+    return frozenset(map(CardUuid, _words(name, annotations, problems, MAX_UUIDS)))
 
 
 def _labels(name: str, annotations: Mapping[str, str], problems: list[Problem]) -> Labels:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vgpu.domain.identifiers import CardUuid
+
 
 class CardMode(StrEnum):
     """How an admin lets a card be used (`GPUNode.spec`)."""
@@ -30,14 +32,14 @@ class Card:
         held_whole: whether the kubelet reports the card as held whole.
     """
 
-    uuid: str
+    uuid: CardUuid
     index: int
     model: str
     memory_mib: int
     healthy: bool = True
     reason: str = ""
     numa_node: int = -1
-    nvlink_peers: tuple[str, ...] = ()
+    nvlink_peers: tuple[CardUuid, ...] = ()
     cordoned: bool = False
     mode: CardMode = CardMode.SHARED
     held_slices: int = 0
@@ -57,10 +59,10 @@ class Node:
     cards: tuple[Card, ...] = field(default=())
     plugin_version: str = ""
 
-    def card_slices(self) -> dict[str, int]:
+    def card_slices(self) -> dict[CardUuid, int]:
         """Return how many slices each card is cut into, by UUID."""
         return {card.uuid: card.slices(self.slice_mib) for card in self.cards}
 
-    def card(self, uuid: str) -> Card | None:
+    def card(self, uuid: CardUuid) -> Card | None:
         """Return the card with this UUID, or None."""
         return next((card for card in self.cards if card.uuid == uuid), None)

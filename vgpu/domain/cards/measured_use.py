@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from vgpu.domain.identifiers import CardUuid
+
 LEVEL_PERCENT: Final = 5
 LEVELS: Final = 100 // LEVEL_PERCENT + 1
 MAX_ENTRIES: Final = 512  # 8 cards with 32 containers each, in this hour and in the last one
@@ -36,7 +38,7 @@ class MeasuredUse:
 
     pod_uid: str
     container: str
-    gpu: str
+    gpu: CardUuid
     from_ms: int
     until_ms: int
     gpu_ms: int

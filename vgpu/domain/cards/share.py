@@ -7,6 +7,7 @@ from typing import Final, Self
 from vgpu.domain.cards import links
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.links import LinkWeights
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 
 
@@ -144,13 +145,13 @@ class NodeState:
     links: LinkWeights = links.DEFAULTS
 
     @classmethod
-    def of(cls, node: Node, taken: Mapping[str, Usage], devices: Mapping[str, int]) -> Self:
+    def of(cls, node: Node, taken: Mapping[CardUuid, Usage], devices: Mapping[str, int]) -> Self:
         """Return the state of a node whose cards have these usages, by UUID."""
         cards = (CardState(card, node.slice_mib, taken.get(card.uuid, NO_USAGE)) for card in node.cards)
         return cls(node.name, node.slice_mib, tuple(cards), devices)
 
     @property
-    def card_slices(self) -> dict[str, int]:
+    def card_slices(self) -> dict[CardUuid, int]:
         """How many slices each card is cut into, by UUID."""
         return {state.card.uuid: state.total_slices for state in self.cards}
 

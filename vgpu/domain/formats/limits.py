@@ -16,11 +16,12 @@ from typing import Final
 
 from vgpu.domain.asks.policy import MAX_PRIORITY, ComputePolicy, MemoryPolicy
 from vgpu.domain.errors import MalformedLimits
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 
 VERSION: Final = 1
 MAX_CARDS: Final = 32
-ANY_GPU: Final = "*"  # every card without an entry
+ANY_GPU: Final = CardUuid("*")  # every card without an entry
 
 _MAGIC: Final = b"VGPULIMS"
 _HEADER: Final = struct.Struct("<8sIII44x")
@@ -49,7 +50,7 @@ class CardLimit:
         cores: percent of the card's time, 0 to 100; the compute policy says how it is enforced.
     """
 
-    gpu: str
+    gpu: CardUuid
     memory_bytes: int | None
     cores: int = FULL_CORES
 
@@ -94,7 +95,7 @@ def rewrite(data: bytes, limits: Limits) -> list[tuple[int, bytes]]:
     return [(_offset(1 - active), slot), (_ACTIVE_OFFSET, _ACTIVE.pack(1 - active))]
 
 
-def uuid_bytes(gpu: str) -> bytes:
+def uuid_bytes(gpu: CardUuid) -> bytes:
     """Turn `GPU-...` into CUDA's 16 bytes, `ANY_GPU` into zeros. Raises ValueError."""
     if gpu == ANY_GPU:
         return _ANY_UUID
@@ -105,12 +106,12 @@ def uuid_bytes(gpu: str) -> bytes:
     return raw
 
 
-def uuid_text(raw: bytes) -> str:
+def uuid_text(raw: bytes) -> CardUuid:
     """Turn CUDA's 16 bytes into `GPU-...`, zeros into `ANY_GPU`."""
     if raw == _ANY_UUID:
         return ANY_GPU
     digits = raw.hex()
-    return "GPU-" + "-".join(digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
+    return CardUuid("GPU-" + "-".join(digits[a:b] for a, b in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))))
 
 
 def _offset(slot: int) -> int:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from vgpu.domain.errors import MalformedRegion
 from vgpu.domain.formats.limits import uuid_text
+from vgpu.domain.identifiers import CardUuid
 
 VERSION: Final = 2
 MAX_CARDS: Final = 32
@@ -136,7 +137,7 @@ class CardUse:
         activity: what the container's launches did.
     """
 
-    gpu: str
+    gpu: CardUuid
     used_bytes: int
     limit_bytes: int | None
     peak_bytes: int
@@ -170,8 +171,8 @@ class ProcessUse:
     pid: int
     start_time: int
     pid_namespace: int
-    used_bytes: tuple[tuple[str, int], ...]
-    managed_bytes: tuple[tuple[str, int], ...] = ()
+    used_bytes: tuple[tuple[CardUuid, int], ...]
+    managed_bytes: tuple[tuple[CardUuid, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +287,7 @@ def _card(row: tuple[Any, ...], activity: Activity) -> CardUse:
     return CardUse(uuid_text(uuid), used, limit_bytes, peak, refusals, *[*counters[:-8], second, ten_seconds, activity])
 
 
-def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
+def _processes(data: bytes, names: dict[int, CardUuid]) -> list[ProcessUse]:
     found = []
     for offset in range(SLOTS_AT, SLOTS_AT + MAX_PROCESSES * SLOT_SIZE, SLOT_SIZE):
         pid, _, start_time, namespace, _ = _SLOT.unpack_from(data, offset)
@@ -297,6 +298,6 @@ def _processes(data: bytes, names: dict[int, str]) -> list[ProcessUse]:
     return found
 
 
-def _by_card(data: bytes, offset: int, names: dict[int, str]) -> tuple[tuple[str, int], ...]:
+def _by_card(data: bytes, offset: int, names: dict[int, CardUuid]) -> tuple[tuple[CardUuid, int], ...]:
     amounts = _USED.unpack_from(data, offset)
     return tuple((name, amounts[index]) for index, name in names.items() if amounts[index])

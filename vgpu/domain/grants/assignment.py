@@ -14,6 +14,7 @@ from typing import Final, TypeGuard
 from vgpu.domain import quantity
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.errors import MalformedAssignment
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES
 
 VERSION: Final = 1
@@ -34,7 +35,7 @@ class Grant:
         whole: no other container may use the card.
     """
 
-    gpu: str
+    gpu: CardUuid
     memory_mib: int
     cores: int | None = None
     whole: bool = False
@@ -46,7 +47,7 @@ class Assignment:
 
     containers: Mapping[str, tuple[Grant, ...]]
 
-    def gpus(self) -> frozenset[str]:
+    def gpus(self) -> frozenset[CardUuid]:
         """Return the UUIDs of all cards in the assignment."""
         return frozenset(grant.gpu for grants in self.containers.values() for grant in grants)
 

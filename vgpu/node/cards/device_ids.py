@@ -4,17 +4,19 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from vgpu.domain.identifiers import CardUuid
+
 _SEPARATOR: Final = "::"
 
 
-def slice_id(gpu: str, number: int) -> str:
+def slice_id(gpu: CardUuid, number: int) -> str:
     """Return the ID of one slice of a card."""
     return f"{gpu}{_SEPARATOR}{number}"
 
 
-def gpu_of(device: str) -> str:
+def gpu_of(device: str) -> CardUuid:
     """Return the UUID of the card that an ID of either kind belongs to."""
-    return device.partition(_SEPARATOR)[0]
+    return CardUuid(device.partition(_SEPARATOR)[0])
 
 
 def order(device: str) -> tuple[str, int]:
@@ -23,6 +25,6 @@ def order(device: str) -> tuple[str, int]:
     return gpu, int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1  # noqa: PLR2004
 
 
-def by_gpu(ids: Iterable[str]) -> Counter[str]:
+def by_gpu(ids: Iterable[str]) -> Counter[CardUuid]:
     """Count the IDs on each card."""
     return Counter(map(gpu_of, ids))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from vgpu.adapters.nvml.records import Xid
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import xids
 from vgpu.node.cards.xids import Cause
 
@@ -22,10 +23,10 @@ class CardDiagnosis:
     def __init__(self, quarantine_s: float, recovery_polls: int = 1) -> None:
         self._quarantine_s = quarantine_s
         self._recovery_polls = recovery_polls
-        self._xids: dict[str, tuple[int, float]] = {}
-        self._polled: dict[str, str] = {}
+        self._xids: dict[CardUuid, tuple[int, float]] = {}
+        self._polled: dict[CardUuid, str] = {}
         self._good: dict[str, int] = {}
-        self._acknowledged: Mapping[str, str] = {}
+        self._acknowledged: Mapping[CardUuid, str] = {}
 
     def xid(self, xid: Xid, now: float) -> None:
         """Take an error. An error that names no card marks none: the next poll finds the card."""
@@ -33,7 +34,7 @@ class CardDiagnosis:
             self._xids[xid.gpu] = (xid.code, now)
             self._good[xid.gpu] = 0
 
-    def polled(self, faults: Mapping[str, str]) -> None:
+    def polled(self, faults: Mapping[CardUuid, str]) -> None:
         """Take the fault of every card: empty for healthy."""
         for gpu, fault in faults.items():
             self._good[gpu] = 0 if fault else self._good.get(gpu, 0) + 1
@@ -42,21 +43,21 @@ class CardDiagnosis:
             elif self._has_recovered(gpu):
                 self._polled.pop(gpu, None)
 
-    def acknowledge(self, faults: Mapping[str, str]) -> None:
+    def acknowledge(self, faults: Mapping[CardUuid, str]) -> None:
         """Take the faults that an administrator has dealt with, by card."""
         self._acknowledged = dict(faults)
 
-    def faults(self, now: float) -> dict[str, str]:
+    def faults(self, now: float) -> dict[CardUuid, str]:
         """Return each unhealthy card's fault: NVML's answer to the polls, else the XID that is in quarantine."""
         recent = {gpu: f"Xid{code}" for gpu, (code, at) in self._xids.items() if self._is_in_quarantine(gpu, at, now)}
         found = recent | self._polled
         return {gpu: fault for gpu, fault in found.items() if not self._is_acknowledged(gpu, fault)}
 
-    def _is_in_quarantine(self, gpu: str, at: float, now: float) -> bool:
+    def _is_in_quarantine(self, gpu: CardUuid, at: float, now: float) -> bool:
         return now - at < self._quarantine_s or not self._has_recovered(gpu)
 
-    def _has_recovered(self, gpu: str) -> bool:
+    def _has_recovered(self, gpu: CardUuid) -> bool:
         return self._good.get(gpu, 0) >= self._recovery_polls
 
-    def _is_acknowledged(self, gpu: str, fault: str) -> bool:
+    def _is_acknowledged(self, gpu: CardUuid, fault: str) -> bool:
         return self._acknowledged.get(gpu) == fault and fault.startswith(_ACKNOWLEDGEABLE)

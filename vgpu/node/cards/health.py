@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.domain.errors import NvmlError
+from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
 from vgpu.node.cards import other_plugins, xids
 from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.inventory import Inventory
@@ -32,10 +33,10 @@ class HealthDriver(Protocol):
     def gpus(self) -> tuple[Gpu, ...]:
         """Return every card that answers. Raises NvmlError."""
 
-    def fault(self, gpu: str) -> str:
+    def fault(self, gpu: CardUuid) -> str:
         """Return what is wrong with a card, empty for nothing."""
 
-    def subscribe(self, gpu: str) -> bool:
+    def subscribe(self, gpu: CardUuid) -> bool:
         """Subscribe to a card's errors; return whether the card reports them."""
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
@@ -68,7 +69,7 @@ class Health:
         self._offers = offers
         self._poll_s = poll_s
         self._clock = clock
-        self.xids: dict[str, dict[str, int]] = {}
+        self.xids: dict[CardUuid, dict[str, int]] = {}
 
     async def check(self) -> None:
         """Poll NVML once and update the inventory. Raises NvmlError."""
@@ -79,7 +80,7 @@ class Health:
         self._diagnosis.polled({gpu: fault or offered.get(gpu, "") for gpu, fault in found.items()})
         self._update(gpus)
 
-    def acknowledge(self, faults: Mapping[str, str]) -> None:
+    def acknowledge(self, faults: Mapping[CardUuid, str]) -> None:
         """Take the faults that an administrator has dealt with, by card."""
         self._diagnosis.acknowledge(faults)
         self._update(())
@@ -115,7 +116,7 @@ class Health:
                 self._update(())
 
     def _count(self, xid: Xid) -> None:
-        counts = self.xids.setdefault(xid.gpu or "", {})
+        counts = self.xids.setdefault(xid.gpu or UNNAMED_CARD, {})
         code = str(xid.code) if str(xid.code) in counts or len(counts) < _MAX_CODES else "other"
         counts[code] = counts.get(code, 0) + 1
 
@@ -131,7 +132,7 @@ class Health:
             return False
         return True
 
-    def _faults(self, gpus: list[str]) -> dict[str, str]:
+    def _faults(self, gpus: list[CardUuid]) -> dict[CardUuid, str]:
         node_fault = self._node_fault()
         found = {gpu: self._driver.fault(gpu) for gpu in gpus}
         for gpu in gpus:

@@ -10,6 +10,7 @@ from typing import Final
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain.cards.device import Node
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import device_ids
 
 MIG: Final = "MIGEnabled"
@@ -22,7 +23,7 @@ class HeldDevices:
     slices: frozenset[str] = frozenset()
     cards: frozenset[str] = frozenset()
 
-    def slices_of(self, gpu: str) -> int:
+    def slices_of(self, gpu: CardUuid) -> int:
         """Return how many slices of a card are held."""
         return sum(device_ids.gpu_of(slice_id) == gpu for slice_id in self.slices)
 
@@ -44,11 +45,11 @@ class InventoryState:
     """
 
     gpus: tuple[Gpu, ...] = ()
-    faults: Mapping[str, str] = field(default_factory=dict)
+    faults: Mapping[CardUuid, str] = field(default_factory=dict)
     held: HeldDevices = NOTHING_HELD
     cores: Mapping[str, int] = field(default_factory=dict)
-    named: frozenset[str] = frozenset()
-    cordoned: frozenset[str] = frozenset()
+    named: frozenset[CardUuid] = frozenset()
+    cordoned: frozenset[CardUuid] = frozenset()
 
     @property
     def unknown(self) -> list[str]:
@@ -64,7 +65,7 @@ class Inventory:
         self.state = InventoryState()
         self._changed = asyncio.Event()
 
-    def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[str, str]) -> None:
+    def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[CardUuid, str]) -> None:
         """Take NVML's cards and their faults. A card that no longer answers stays, with its last data."""
         known = {gpu.card.uuid: gpu for gpu in self.state.gpus} | {gpu.card.uuid: gpu for gpu in gpus}
         ordered = tuple(sorted(known.values(), key=lambda gpu: gpu.card.index))
@@ -79,7 +80,7 @@ class Inventory:
         """Take the percent of each card's time that is guaranteed to containers."""
         self._update(replace(self.state, cores=cores))
 
-    def set_spec(self, named: frozenset[str], cordoned: frozenset[str]) -> None:
+    def set_spec(self, named: frozenset[CardUuid], cordoned: frozenset[CardUuid]) -> None:
         """Take the cards that the spec of the GPUNode names, and those that it cordons."""
         self._update(replace(self.state, named=named, cordoned=cordoned))
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from vgpu.domain import names
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 
 FAULT: Final = "OfferedByAnotherPlugin"
 ADVICE: Final = (
@@ -24,7 +25,7 @@ _INDEX: Final = re.compile(r"(?:nvidia)?(\d{1,4})(?:$|::|/)")  # NVIDIA's IDs by
 Offers = Mapping[str, Collection[str]]  # device IDs by resource
 
 
-def faults(offers: Offers, cards: Iterable[Card]) -> dict[str, str]:
+def faults(offers: Offers, cards: Iterable[Card]) -> dict[CardUuid, str]:
     """Return the fault of each card that is offered by another plugin, by UUID."""
     known = tuple(cards)
     theirs = [(resource, ids) for resource, ids in offers.items() if resource not in names.KUBELET_RESOURCES]
@@ -32,7 +33,7 @@ def faults(offers: Offers, cards: Iterable[Card]) -> dict[str, str]:
     return dict.fromkeys(sorted(found), FAULT)
 
 
-def _cards_of(resource: str, device: str, cards: Collection[Card]) -> list[str]:
+def _cards_of(resource: str, device: str, cards: Collection[Card]) -> list[CardUuid]:
     """Return the cards that a device ID stands for; of NVIDIA's plugin, an ID that cannot be read stands for all."""
     named = [card.uuid for card in cards if card.uuid in device]
     if named or resource not in _WHOLE_CARDS or device.startswith((_MIG, "GPU-")):

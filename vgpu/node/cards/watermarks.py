@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from vgpu.domain.formats.limits import ANY_GPU, uuid_bytes
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import WHOLE_PERCENT
 
 log = logging.getLogger(__name__)
@@ -32,21 +33,21 @@ class Watermark:
             )
 
 
-def decode(raw: bytes) -> dict[str, Watermark]:
+def decode(raw: bytes) -> dict[CardUuid, Watermark]:
     """Read a GPUNode's watermarks by card UUID; a watermark that is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
-    found = {}
+    found: dict[CardUuid, Watermark] = {}
     for card in cards:
         if wanted := card.get("watermark"):
             try:
-                uuid_bytes(card["uuid"])
-                found[card["uuid"]] = Watermark(int(wanted["high"]), int(wanted["low"]))
+                uuid_bytes(uuid := CardUuid(card["uuid"]))
+                found[uuid] = Watermark(int(wanted["high"]), int(wanted["low"]))
             except (KeyError, TypeError, ValueError) as error:
                 log.warning("GPUNode: card %r: %s", card.get("uuid"), error)
     return found
 
 
-def encode(default: Watermark, cards: Mapping[str, Watermark]) -> str:
+def encode(default: Watermark, cards: Mapping[CardUuid, Watermark]) -> str:
     """Return the content of the arbiter's file."""
     lines = {ANY_GPU: default, **dict(sorted(cards.items()))}
     return "".join(f"{gpu} {line.high} {line.low}\n" for gpu, line in lines.items())
@@ -62,20 +63,20 @@ class Watermarks:
         if not path.exists():
             self._write({})
 
-    def replace(self, objects: list[dict[str, Watermark]], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
+    def replace(self, objects: list[dict[CardUuid, Watermark]], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take the list: one GPUNode, or none yet."""
         self._update(objects[0] if objects else {})
 
-    def upsert(self, obj: dict[str, Watermark]) -> None:
+    def upsert(self, obj: dict[CardUuid, Watermark]) -> None:
         """Take the GPUNode's change."""
         self._update(obj)
 
-    def delete(self, obj: dict[str, Watermark]) -> None:
+    def delete(self, obj: dict[CardUuid, Watermark]) -> None:
         """Take the GPUNode's deletion."""
         del obj
         self._update({})
 
-    def _update(self, cards: Mapping[str, Watermark]) -> None:
+    def _update(self, cards: Mapping[CardUuid, Watermark]) -> None:
         try:
             if self._path.read_text() != encode(self._default, cards):
                 self._write(cards)
@@ -83,7 +84,7 @@ class Watermarks:
         except OSError as error:
             log.warning("watermarks: %s", error)
 
-    def _write(self, cards: Mapping[str, Watermark]) -> None:
+    def _write(self, cards: Mapping[CardUuid, Watermark]) -> None:
         fresh = self._path.with_suffix(".new")
         fresh.write_text(encode(self._default, cards))
         fresh.replace(self._path)

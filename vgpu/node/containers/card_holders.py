@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from vgpu.domain.identifiers import CardUuid
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class CardHolder:
@@ -9,4 +11,4 @@ class CardHolder:
 
     pod_uid: str
     container: str
-    gpu: str
+    gpu: CardUuid

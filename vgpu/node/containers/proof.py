@@ -12,6 +12,7 @@ from vgpu.domain.formats.limits import CardLimit, Limits
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import FULL_CORES, MIB
 from vgpu.node.cards import device_ids
 from vgpu.node.containers.pods import BoundPod
@@ -74,5 +75,5 @@ def _card_limit(grant: Grant) -> CardLimit:
     return CardLimit(grant.gpu, grant.memory_mib * MIB, grant.cores or 0)
 
 
-def _listed(counts: Counter[str]) -> str:
+def _listed(counts: Counter[CardUuid]) -> str:
     return ", ".join(f"{count} of {gpu}" for gpu, count in sorted(counts.items())) or "nothing"

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import other_plugins, xids
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
@@ -15,11 +16,11 @@ _ADVICE: Final = "GPU calls of the pod may fail or hang; new containers do not g
 
 
 def reports(
-    faults: Mapping[str, str], gpus: Iterable[Gpu], held: Collection[CardHolder], pods: Iterable[BoundPod]
+    faults: Mapping[CardUuid, str], gpus: Iterable[Gpu], held: Collection[CardHolder], pods: Iterable[BoundPod]
 ) -> list[dict[str, Any]]:
     """Return an entry for each pod that holds a card with a fault; at most 16, in the order of the pods."""
     indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}
-    by_pod: dict[str, set[str]] = {}
+    by_pod: dict[str, set[CardUuid]] = {}
     for allocation in held:
         if allocation.gpu in faults:
             by_pod.setdefault(allocation.pod_uid, set()).add(allocation.gpu)
@@ -27,7 +28,9 @@ def reports(
     return [_report(pod, by_pod[pod.uid], faults, indexes) for pod in list(hit)[:MAX_REPORTED]]
 
 
-def _report(pod: BoundPod, lost: set[str], faults: Mapping[str, str], indexes: Mapping[str, int]) -> dict[str, Any]:
+def _report(
+    pod: BoundPod, lost: set[CardUuid], faults: Mapping[CardUuid, str], indexes: Mapping[CardUuid, int]
+) -> dict[str, Any]:
     cards = "; ".join(
         f"card {indexes.get(gpu, gpu)} ({gpu}) is unhealthy: {xids.describe(faults[gpu])}" for gpu in sorted(lost)
     )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import watermarks
 from vgpu.node.cards.watermarks import Watermark, Watermarks
 
@@ -24,10 +25,10 @@ class GpuNodeSpec:
         cordoned: cards that take no new containers.
     """
 
-    watermarks: dict[str, Watermark] = field(default_factory=dict)
-    acknowledged: Mapping[str, str] = field(default_factory=dict)
-    named: frozenset[str] = frozenset()
-    cordoned: frozenset[str] = frozenset()
+    watermarks: dict[CardUuid, Watermark] = field(default_factory=dict)
+    acknowledged: Mapping[CardUuid, str] = field(default_factory=dict)
+    named: frozenset[CardUuid] = frozenset()
+    cordoned: frozenset[CardUuid] = frozenset()
 
 
 _NOTHING: Final = GpuNodeSpec()
@@ -36,9 +37,9 @@ _NOTHING: Final = GpuNodeSpec()
 def decode(raw: bytes) -> GpuNodeSpec:
     """Read a GPUNode's spec; what is not valid is logged and ignored."""
     cards: list[dict[str, Any]] = (msgspec.json.decode(raw).get("spec") or {}).get("cards") or []
-    found = {str(card.get("uuid")): card.get("acknowledgedFault") for card in cards}
+    found = {CardUuid(str(card.get("uuid"))): card.get("acknowledgedFault") for card in cards}
     acknowledged = {gpu: fault for gpu, fault in found.items() if isinstance(fault, str) and fault}
-    cordoned = frozenset(str(card.get("uuid")) for card in cards if card.get("cordoned") is True)
+    cordoned = frozenset(CardUuid(str(card.get("uuid"))) for card in cards if card.get("cordoned") is True)
     return GpuNodeSpec(watermarks.decode(raw), acknowledged, frozenset(found), cordoned)
 
 
@@ -47,8 +48,8 @@ class SpecHandler:
 
     def __init__(
         self,
-        acknowledge: Callable[[Mapping[str, str]], None],
-        cards: Callable[[frozenset[str], frozenset[str]], None],
+        acknowledge: Callable[[Mapping[CardUuid, str]], None],
+        cards: Callable[[frozenset[CardUuid], frozenset[CardUuid]], None],
         marks: Watermarks | None,
     ) -> None:
         """`acknowledge` takes the faults that were dealt with, `cards` the cards that are named and cordoned."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.gpunode.gpunode_status import NodeCondition
@@ -22,7 +23,7 @@ _USE_THE_LIMITER: Final = (
     "/run/vgpu nor /usr/local/vgpu"
 )
 
-Index = Callable[[str], str]  # from a card's UUID to its index, for people
+Index = Callable[[CardUuid], str]  # from a card's UUID to its index, for people
 
 
 def reports(findings: Iterable[ProcessFinding], index: Index, *, evicts: Collection[str]) -> list[JsonObject]:

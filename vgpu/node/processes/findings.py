@@ -7,6 +7,7 @@ from typing import Final
 
 from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.pods import BoundPod
 
 
@@ -49,7 +50,7 @@ class ListedProcess:
             the process has ended.
     """
 
-    gpu: str
+    gpu: CardUuid
     pid: int
     process: HostProcess | None
     memory_bytes: int | None = None
@@ -73,7 +74,7 @@ class ProcessFinding:
     """
 
     kind: FindingKind
-    gpu: str
+    gpu: CardUuid
     pid: int
     command: str
     pod: BoundPod | None = None

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, HostProcess
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 class ProcessDriver(Protocol):
     """What is asked of NVML."""
 
-    def processes(self, gpus: Iterable[str]) -> dict[str, dict[int, int | None]]:
+    def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         """Return the processes of each card: pid, and bytes of memory; cards that do not answer are left out."""
 
 
@@ -99,7 +100,7 @@ class ProcessWatchSettings:
 class _Seen:
     """What one look has seen: the uses by card, for the cards that answered, and the shares."""
 
-    uses: Mapping[str, list[ListedProcess]] = field(default_factory=dict)
+    uses: Mapping[CardUuid, list[ListedProcess]] = field(default_factory=dict)
     shares: Mapping[Holder, Share] = field(default_factory=dict)
 
     @property
@@ -130,7 +131,7 @@ class ProcessWatch:
         self._rules = rules
         self._own_pid = own_pid
         self._uninvited, self._unlimited = Sightings(), Sightings()
-        self._silent: tuple[str, ...] | None = None
+        self._silent: tuple[CardUuid, ...] | None = None
         self._is_blind = False
         self.groups: tuple[ProcessGroup, ...] = ()
 
@@ -191,7 +192,7 @@ class ProcessWatch:
         _log_changes(known, sightings.confirmed)
         return is_open
 
-    def _see(self, cards: list[str], allocations: Collection[Allocation]) -> _Seen:
+    def _see(self, cards: list[CardUuid], allocations: Collection[Allocation]) -> _Seen:
         """Ask NVML and /proc, and read the regions; may block for the time that NVML has to answer."""
         listed, shares = share_files.read_around(allocations, self._files, lambda: self._driver.processes(cards))
         known = {pid: self._processes.process(pid) for pid in frozenset().union(*listed.values())}
@@ -216,7 +217,7 @@ class ProcessWatch:
         first = self._processes.process(1)
         return self._own_pid == 1 or (first is not None and bool(cgroup_path.owners_of(first.cgroups)))
 
-    def _index(self, gpu: str) -> str:
+    def _index(self, gpu: CardUuid) -> str:
         return next((str(known.card.index) for known in self._known.gpus() if known.card.uuid == gpu), gpu)
 
 

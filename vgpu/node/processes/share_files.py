@@ -18,6 +18,7 @@ from vgpu.domain.errors import MalformedLimits, MalformedRegion, StateUnusable
 from vgpu.domain.formats import container_paths, limits, region
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes.unlimited import Holder, Share
@@ -31,7 +32,7 @@ _UNDER_WAY: Final = 0xFFFFFFFF  # mask of `region.calls`
 class RegionAccount:
     """A region's account at one moment; `problem` says why the region could not be read."""
 
-    cards: Mapping[str, CardUse] = field(default_factory=dict)
+    cards: Mapping[CardUuid, CardUse] = field(default_factory=dict)
     calls: Sequence[int] = ()
     problem: str = ""
 
@@ -66,10 +67,10 @@ def read_account(path: Path) -> RegionAccount:
         return RegionAccount(problem=str(error))
 
 
-def charged(before: RegionAccount, after: RegionAccount) -> dict[str, int]:
+def charged(before: RegionAccount, after: RegionAccount) -> dict[CardUuid, int]:
     """Return the most that a region may have said of each card between two readings, in bytes."""
     is_quiet = before.calls == after.calls and not any(call & _UNDER_WAY for call in after.calls)
-    found: dict[str, int] = {}
+    found: dict[CardUuid, int] = {}
     for card in (*before.cards.values(), *after.cards.values()):
         said = card.used_bytes if is_quiet else max(card.used_bytes, card.peak_bytes)
         found[card.gpu] = max(found.get(card.gpu, 0), said)

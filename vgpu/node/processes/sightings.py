@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.processes.findings import FindingKind, Key, ProcessFinding
 
 MAX_FINDINGS: Final = 16
@@ -26,7 +27,7 @@ class Sightings:
         """The findings that count, oldest first."""
         return self._confirmed
 
-    def last_of(self, gpu: str) -> Mapping[Key, ProcessFinding]:
+    def last_of(self, gpu: CardUuid) -> Mapping[Key, ProcessFinding]:
         """Return what the last look has found on a card."""
         return {key: finding for key, finding in self._last.items() if finding.gpu == gpu}
 

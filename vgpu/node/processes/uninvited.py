@@ -9,6 +9,7 @@ devices of which card.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
@@ -60,7 +61,7 @@ class UseJudge:
         finding = ProcessFinding(FindingKind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
         return (FindingKind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
 
-    def _may_use(self, pod_uid: str, container: str, gpu: str) -> bool:
+    def _may_use(self, pod_uid: str, container: str, gpu: CardUuid) -> bool:
         """A container whose name the pod's status does not show yet may use what any container of its pod holds."""
         if container:
             return CardHolder(pod_uid, container, gpu) in self._held

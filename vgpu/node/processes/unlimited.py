@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vgpu.adapters.procfs import FileId
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
@@ -35,8 +36,8 @@ class Share:
 
     libraries: frozenset[FileId] = frozenset()
     files: Mapping[str, frozenset[FileId]] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
-    charged: Mapping[str, int] | None = None
+    limits: Mapping[CardUuid, int] = field(default_factory=dict)
+    charged: Mapping[CardUuid, int] | None = None
     problem: str = ""
     is_whole: bool = False
 
@@ -47,7 +48,7 @@ class ProcessGroup:
 
     pod: BoundPod
     container: str
-    gpu: str
+    gpu: CardUuid
     uses: tuple[ListedProcess, ...]
 
     def finding(
@@ -87,7 +88,7 @@ def findings(
 
 def groups(uses: Iterable[ListedProcess], pods: Mapping[str, BoundPod]) -> Iterator[ProcessGroup]:
     """Yield the processes whose container is known: the status of a pod shows its containers a little late."""
-    grouped: dict[tuple[str, str, str], list[ListedProcess]] = {}
+    grouped: dict[tuple[str, str, CardUuid], list[ListedProcess]] = {}
     for use in sorted(uses, key=lambda use: use.pid):
         for owner in cgroup_path.owners_of(use.process.cgroups) if use.process else ():
             pod = pods.get(owner.pod)

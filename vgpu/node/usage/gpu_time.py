@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from vgpu.adapters.nvml.records import BusySamples
+from vgpu.domain.identifiers import CardUuid
 
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6
@@ -24,7 +25,7 @@ _SAMPLED_STAY_US: Final = 5_000_000  # processes known by samples count as prese
 CREDIT_S: Final = 1.0  # busy time not yet accounted for: samples are up to a second later than turns
 DEBT_S: Final = 0.5  # samples of processes may be ahead of the card's; 0.5 s is less than 1 % of a minute
 
-Use = tuple[str, str, str]  # pod UID, container, card
+Use = tuple[str, str, CardUuid]  # pod UID, container, card
 _OTHERS: Final = None  # stands for the processes without a container
 _Key = TypeVar("_Key")
 
@@ -96,26 +97,26 @@ class GpuTime:
     """Sums in seconds, since the plugin started. Counters only grow."""
 
     def __init__(self) -> None:
-        self.card: dict[str, float] = {}
-        self.others: dict[str, float] = {}
+        self.card: dict[CardUuid, float] = {}
+        self.others: dict[CardUuid, float] = {}
         self.containers: dict[Use, float] = {}
         self.sampled: dict[Use, float] = {}
-        self._until: dict[str, int] = {}  # end of the card's last sample
-        self._asked: dict[str, int] = {}  # end of the last sample of any process
-        self._of_processes: dict[str, dict[int, int]] = {}
+        self._until: dict[CardUuid, int] = {}  # end of the card's last sample
+        self._asked: dict[CardUuid, int] = {}  # end of the last sample of any process
+        self._of_processes: dict[CardUuid, dict[int, int]] = {}
         self._turns: dict[Use, float] = {}
-        self._read_at: dict[str, int] = {}
-        self._balances: dict[str, Balance] = {}
+        self._read_at: dict[CardUuid, int] = {}
+        self._balances: dict[CardUuid, Balance] = {}
 
-    def since(self, gpus: Iterable[str]) -> dict[str, int]:
+    def since(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, int]:
         """Return for each card from when samples are needed, in microseconds since 1970; 0 at first."""
         known = ((gpu, [end for end in (self._until.get(gpu), self._asked.get(gpu)) if end]) for gpu in gpus)
         return {gpu: min(ends, default=0) for gpu, ends in known}
 
     def add(
         self,
-        samples: Mapping[str, BusySamples],
-        owners: Mapping[tuple[str, int], Use | None],
+        samples: Mapping[CardUuid, BusySamples],
+        owners: Mapping[tuple[CardUuid, int], Use | None],
         accounted: Mapping[Use, float],
         now_us: int,
     ) -> None:
@@ -147,11 +148,11 @@ class GpuTime:
             for use in [total for total in sums if total[:2] not in held]:
                 del sums[use]
 
-    def _has_samples_of_card(self, gpu: str, now_us: int) -> bool:
+    def _has_samples_of_card(self, gpu: CardUuid, now_us: int) -> bool:
         """Whether the card has had samples of its own lately: the next ones will contain the time since."""
         return abs(now_us - self._until.get(gpu, 0)) < _LONGEST_US
 
-    def _of_card(self, gpu: str, samples: BusySamples) -> float:
+    def _of_card(self, gpu: CardUuid, samples: BusySamples) -> float:
         """Sum the card's own samples."""
         total, before = 0.0, self._until.get(gpu, 0)
         for ended, share in sorted(samples.card):
@@ -161,7 +162,7 @@ class GpuTime:
         self._until[gpu] = before
         return total
 
-    def _by_pid(self, gpu: str, samples: BusySamples) -> dict[int, float]:
+    def _by_pid(self, gpu: CardUuid, samples: BusySamples) -> dict[int, float]:
         """Sum each process's samples. A process's first one begins after the last call, a second before its end."""
         ends, sums, last_call = self._of_processes.setdefault(gpu, {}), dict[int, float](), self._read_at.get(gpu)
         for pid, ended, share in sorted(samples.processes, key=lambda sample: sample[1]):
@@ -176,9 +177,9 @@ class GpuTime:
 
     def _times(
         self,
-        gpu: str,
+        gpu: CardUuid,
         by_pid: Mapping[int, float],
-        owners: Mapping[tuple[str, int], Use | None],
+        owners: Mapping[tuple[CardUuid, int], Use | None],
         accounted: Mapping[Use, float],
     ) -> GpuTimes:
         """Return the card's times since the last call: of turns, and of samples where a container had no turn."""
@@ -205,7 +206,7 @@ class GpuTime:
         before, self._turns[use] = self._turns.get(use, now_s), now_s
         return max(0.0, now_s - before)
 
-    def _count(self, gpu: str, times: GpuTimes) -> None:
+    def _count(self, gpu: CardUuid, times: GpuTimes) -> None:
         unknown = [(_OTHERS, times.unknown)] if times.unknown else []
         for use, seconds in chain(times.turns.items(), times.sampled.items(), unknown):
             if use is _OTHERS:

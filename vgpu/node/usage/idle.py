@@ -5,6 +5,7 @@ from typing import Final
 
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage import last_use
 from vgpu.node.usage.gpu_time import Use
@@ -27,8 +28,8 @@ class IdleTimes:
         self,
         held: Mapping[Use, CardUse | None],
         seconds: Mapping[Use, float],
-        samples: Mapping[str, BusySamples],
-        owners: Mapping[tuple[str, int], Use | None],
+        samples: Mapping[CardUuid, BusySamples],
+        owners: Mapping[tuple[CardUuid, int], Use | None],
         pods: Mapping[str, BoundPod],
     ) -> None:
         """Look for use, and update `ms`, which lacks containers of which it is unknown.

@@ -20,6 +20,7 @@ from typing import Final
 
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.usage.gpu_time import Use
 
 MAX_GAP_NS: Final = 15_000_000_000
@@ -27,7 +28,7 @@ UNCLASSIFIED_NS: Final = 60_000_000_000  # after it a process that belongs to no
 _REMEMBERED_US: Final = 60_000_000
 _NS_PER_MS: Final = 1_000_000
 
-Process = tuple[str, int]  # card, pid
+Process = tuple[CardUuid, int]  # card, pid
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class ActiveProcesses:
         self._ends_us: dict[Process, int] = {}
         self._first_ns: dict[Process, int] = {}
 
-    def take(self, samples: Mapping[str, BusySamples]) -> frozenset[Process]:
+    def take(self, samples: Mapping[CardUuid, BusySamples]) -> frozenset[Process]:
         """Return the processes with a sample that is later than their last one: drivers may return one twice."""
         ends = {(gpu, pid): end for gpu, sample in samples.items() for pid, end in sample.active.items()}
         found = frozenset(process for process, end in ends.items() if end > self._ends_us.get(process, 0))
@@ -101,7 +102,7 @@ class ActiveProcesses:
         self._ends_us = kept | ends
         return found
 
-    def young_on(self, active: Collection[Process], owned: Collection[Process], now_ns: int) -> frozenset[str]:
+    def young_on(self, active: Collection[Process], owned: Collection[Process], now_ns: int) -> frozenset[CardUuid]:
         """Return the cards on which a process of no container was first seen less than `UNCLASSIFIED_NS` ago."""
         strangers, known = set(active) - set(owned), self._first_ns
         recent = {
@@ -116,9 +117,9 @@ class ActiveProcesses:
 def evidence(
     accounts: Mapping[Use, CardUse | None],
     seconds: Mapping[Use, float],
-    samples: Mapping[str, BusySamples],
+    samples: Mapping[CardUuid, BusySamples],
     used: Collection[Use],
-    young_on: Collection[str],
+    young_on: Collection[CardUuid],
 ) -> dict[Use, Evidence]:
     """Return what one look has seen.
 

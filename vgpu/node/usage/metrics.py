@@ -15,6 +15,7 @@ from typing import Any, Final
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind
 from vgpu.adapters.nvml.records import Gpu, Reading
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.allocations import Holder
 
 _CARD_LABELS: Final = ("node", "gpu_uuid", "gpu_index", "model")
@@ -66,7 +67,7 @@ class ContainerState:
     """
 
     holder: Holder
-    gpu: str
+    gpu: CardUuid
     limit_bytes: int | None = None
     cores: int | None = None
     use: CardUse | None = None
@@ -311,6 +312,8 @@ def _labels(node: str, gpu: Gpu) -> tuple[str, ...]:
     return node, gpu.card.uuid, str(gpu.card.index), gpu.card.model
 
 
-def _container_labels(cards: Mapping[str, tuple[str, ...]], node: str, container: ContainerState) -> tuple[str, ...]:
+def _container_labels(
+    cards: Mapping[CardUuid, tuple[str, ...]], node: str, container: ContainerState
+) -> tuple[str, ...]:
     holder = container.holder
     return (*cards.get(container.gpu, (node, container.gpu, "", "")), holder.namespace, holder.name, holder.container)

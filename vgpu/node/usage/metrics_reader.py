@@ -17,6 +17,7 @@ from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
@@ -38,10 +39,10 @@ _NS: Final = 1e-9
 class MetricsDriver(Protocol):
     """What is asked of NVML."""
 
-    def readings(self, gpus: Collection[str]) -> dict[str, Reading]:
+    def readings(self, gpus: Collection[CardUuid]) -> dict[CardUuid, Reading]:
         """Return what each card's sensors say; cards that do not answer are left out."""
 
-    def busy_samples(self, since_us: Mapping[str, int]) -> dict[str, BusySamples]:
+    def busy_samples(self, since_us: Mapping[CardUuid, int]) -> dict[CardUuid, BusySamples]:
         """Return each card's samples after a time; cards that do not answer are left out."""
 
 
@@ -66,7 +67,7 @@ class NodeSources:
     groups: Callable[[], Collection[ProcessGroup]]
     pods: Callable[[], Iterable[BoundPod]]
     findings: Callable[[], Collection[ProcessFinding]]
-    xids: Callable[[], Mapping[str, Mapping[str, int]]]
+    xids: Callable[[], Mapping[CardUuid, Mapping[str, int]]]
     arbiter_runs: Callable[[], bool | None]
     is_registered: Callable[[], bool]
     refusals: Callable[[], int]
@@ -81,7 +82,7 @@ class _Known:
     groups: Mapping[Use, ProcessGroup]
     pods: Mapping[str, BoundPod]
     findings: Mapping[str, int]
-    xids: Mapping[str, Mapping[str, int]]
+    xids: Mapping[CardUuid, Mapping[str, int]]
     arbiter_runs: bool | None
     is_registered: bool
     refusals: int
@@ -185,7 +186,7 @@ class MetricsReader:
             self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
             return accounts
 
-    def _owners(self, known: _Known, samples: Mapping[str, BusySamples]) -> dict[tuple[str, int], Use | None]:
+    def _owners(self, known: _Known, samples: Mapping[CardUuid, BusySamples]) -> dict[tuple[CardUuid, int], Use | None]:
         """Return the containers of the processes that have samples; None for one without devices of the node.
 
         NVML lists fewer processes than it has samples of: not those that hold no memory, or began since the last look.
@@ -233,9 +234,9 @@ class MetricsReader:
     def _container(
         self,
         holder: Holder,
-        gpu: str,
+        gpu: CardUuid,
         granted: CardLimit | None,
-        used: Mapping[str, CardUse],
+        used: Mapping[CardUuid, CardUse],
         groups: Mapping[Use, ProcessGroup],
     ) -> ContainerState:
         key = (holder.uid, holder.container, gpu)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.hold import control
 from vgpu.workloads.hold.control import ControlState, HoldSettings, LoadMeasurement, Mode
 
@@ -37,7 +38,7 @@ class CardLoad(Protocol):
 class HoldReport:
     """A decision: what was measured and what follows. Percent, and loop iterations every 10 ms."""
 
-    gpu: str
+    gpu: CardUuid
     mode: Mode
     target: float
     load: float | None
@@ -50,7 +51,7 @@ class HoldSession:
 
     def __init__(
         self,
-        gpu: str,
+        gpu: CardUuid,
         settings: HoldSettings,
         sensors: Sensors,
         load: CardLoad,

@@ -14,6 +14,7 @@ from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import CardUuid
 
 POD = Path(__file__).parent / "pod.yaml"
 
@@ -21,7 +22,7 @@ POD = Path(__file__).parent / "pod.yaml"
 def node(name: str, cpu: str = "8") -> list[dict[str, Any]]:
     """A Node with its GPUNode: two cards of 2 GiB."""
     allocatable = {names.SLICE: "16", names.CARD: "2", "cpu": cpu, "memory": "8Gi"}
-    cards = [Card(f"GPU-{name}-{n}", n, "NVIDIA H100 80GB HBM3", 2048) for n in range(2)]
+    cards = [Card(CardUuid(f"GPU-{name}-{n}"), n, "NVIDIA H100 80GB HBM3", 2048) for n in range(2)]
     status = {"sliceMiB": 256, "cards": [card_status.card_status(card, mig_enabled=False) for card in cards]}
     return [
         {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}},
@@ -33,7 +34,7 @@ def pod(name: str, mib: int, node: str = "", card: str = "", phase: str = "Runni
     made = strategies.pod(strategies.container(gpu_mem=mib), uid=name, node=node, phase=phase)
     made["kind"], made["metadata"]["name"] = "Pod", name
     if card:
-        held = assignment.encode(Assignment({"main": (Grant(card, mib, None),)}))
+        held = assignment.encode(Assignment({"main": (Grant(CardUuid(card), mib, None),)}))
         made["metadata"]["annotations"] = {names.ASSIGNMENT: held}
     return made
 

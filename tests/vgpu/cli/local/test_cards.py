@@ -6,8 +6,9 @@ from vgpu.cli.local import cards
 from vgpu.cli.local.cards import LocalCards
 from vgpu.domain.cards.device import Card
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit
+from vgpu.domain.identifiers import CardUuid
 
-TWO = LocalCards((Card("GPU-a", 0, "L4", 23_034), Card("GPU-b", 1, "A100", 81_920)))
+TWO = LocalCards((Card(CardUuid("GPU-a"), 0, "L4", 23_034), Card(CardUuid("GPU-b"), 1, "A100", 81_920)))
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,8 @@ TWO = LocalCards((Card("GPU-a", 0, "L4", 23_034), Card("GPU-b", 1, "A100", 81_92
     ],
 )
 def test_a_limit_beyond_its_card(gpu: str, mib: int, problem: str) -> None:
-    assert cards.beyond(TWO, CardLimit(gpu, mib << 20, 0)) == problem
-    assert cards.warning(TWO, [CardLimit(gpu, mib << 20, 0)]) == problem
+    assert cards.beyond(TWO, CardLimit(CardUuid(gpu), mib << 20, 0)) == problem
+    assert cards.warning(TWO, [CardLimit(CardUuid(gpu), mib << 20, 0)]) == problem
 
 
 def test_time_alone_fits_every_card() -> None:

@@ -21,6 +21,7 @@ from simgpu import build, state_directory, usage
 from vgpu.cli import app
 from vgpu.cli.local import hold
 from vgpu.cli.local.top import Output
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.hold.control import Mode
 from vgpu.workloads.hold.session import HoldReport
 
@@ -113,7 +114,7 @@ def test_the_log_has_three_files_of_3_mb(tmp_path: Path) -> None:
 
 def test_a_line_of_the_log_has_the_time_and_the_card(tmp_path: Path) -> None:
     logger = hold._logger(tmp_path / "log")
-    made = HoldReport("GPU-a", Mode.RUN, 50, 47.4, 1200, "Run for 10s with load 47 and multiplier 1200")
+    made = HoldReport(CardUuid("GPU-a"), Mode.RUN, 50, 47.4, 1200, "Run for 10s with load 47 and multiplier 1200")
     hold._reporter(logger, Output.TABLE, lambda: NOW)(made)
     logger.handlers[0].close()
     expected = "2026-11-23T00:00:00+00:00 GPU-a Run for 10s with load 47 and multiplier 1200\n"

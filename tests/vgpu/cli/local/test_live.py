@@ -21,6 +21,7 @@ from vgpu.adapters.process_use import HostUse
 from vgpu.cli import app
 from vgpu.cli.local import live
 from vgpu.domain.formats.region import Activity
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.diagnose.period import CardSeen, Period
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -103,12 +104,12 @@ def test_what_a_card_does_is_the_programs_only_where_it_is_alone(
     busy: dict[int, float] | None, pids: set[int], expected: CardSeen | None
 ) -> None:
     driver: Any = Driver(busy, COUNTERS)
-    assert live._card_seen("GPU-a", pids, driver, looks=2) == expected
+    assert live._card_seen(CardUuid("GPU-a"), pids, driver, looks=2) == expected
 
 
 def test_without_counters_the_share_is_that_of_the_samples() -> None:
     driver: Any = Driver({7: 0.8}, CardActivity())
-    assert live._card_seen("GPU-a", {7}, driver, looks=2) == CardSeen(0.4)
+    assert live._card_seen(CardUuid("GPU-a"), {7}, driver, looks=2) == CardSeen(0.4)
 
 
 def test_what_the_host_does_is_a_rate() -> None:

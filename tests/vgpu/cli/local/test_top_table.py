@@ -11,12 +11,13 @@ from rich.console import Console
 from tests.vgpu.cli.conftest import GIB, GPU
 from vgpu.cli.local import top_table
 from vgpu.cli.local.top_rows import TopRow
+from vgpu.domain.formats.limits import ANY_GPU
 
 FULLEST = TopRow(
     "a1b2c3d4", "python -m train --very --long", GPU, 999 * GIB - 1, 999 * GIB, "best-effort", 100, 100, 1.0, 1.0, 1.0,
     2**32 - 1, 2**32 - 1, 2**64 - 1,
 )  # fmt: skip
-QUIET = TopRow("e5", "x", "*", 0, None, None, 0, 0, None, None, None, 0, 0, 0)
+QUIET = TopRow("e5", "x", ANY_GPU, 0, None, None, 0, 0, None, None, None, 0, 0, 0)
 
 
 def shown(*rows: TopRow, width: int = 80) -> list[str]:

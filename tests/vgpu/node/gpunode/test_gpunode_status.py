@@ -6,16 +6,17 @@ import pytest
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards.inventory import HeldDevices, Inventory
 from vgpu.node.gpunode import gpunode_spec, gpunode_status
 
-CARDS = tuple(Card(f"GPU-{index}", index, "NVIDIA H100", 81920) for index in range(3))
+CARDS = tuple(Card(CardUuid(f"GPU-{index}"), index, "NVIDIA H100", 81920) for index in range(3))
 
 
 @pytest.fixture
 def inventory() -> Inventory:
     made = Inventory(256)
-    made.set_gpus(tuple(Gpu(card, minor=card.index) for card in CARDS), {"GPU-2": "Xid79"})
+    made.set_gpus(tuple(Gpu(card, minor=card.index) for card in CARDS), {CardUuid("GPU-2"): "Xid79"})
     return made
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import HostProcess
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
@@ -21,7 +22,7 @@ HELD = frozenset({CardHolder(HOLDER.uid, "main", CARD)})
 
 
 def use(
-    pod: str = "", *, gpu: str = CARD, container: str = ID, pid: int = 7, command: str = "python3"
+    pod: str = "", *, gpu: CardUuid = CARD, container: str = ID, pid: int = 7, command: str = "python3"
 ) -> ListedProcess:
     """A use by a process of a pod, or of the host."""
     return ListedProcess(

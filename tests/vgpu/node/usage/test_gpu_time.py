@@ -5,25 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgpu.adapters.nvml.records import BusySamples
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.usage import gpu_time
 from vgpu.node.usage.gpu_time import Balance, GpuTime, GpuTimes, Use
 
-GPU = "GPU-0"
+GPU = CardUuid("GPU-0")
 A: Use = ("uid-a", "main", GPU)
 B: Use = ("uid-b", "main", GPU)
 OTHER = 9
 UNKNOWN = 7
-OWNERS: dict[tuple[str, int], Use | None] = {(GPU, 1): A, (GPU, 2): B, (GPU, OTHER): None}
+OWNERS: dict[tuple[CardUuid, int], Use | None] = {(GPU, 1): A, (GPU, 2): B, (GPU, OTHER): None}
 S = 1_000_000
 
 
-def samples(card: dict[int, float], processes: dict[int, dict[int, float]]) -> dict[str, BusySamples]:
+def samples(card: dict[int, float], processes: dict[int, dict[int, float]]) -> dict[CardUuid, BusySamples]:
     """Samples by second; `processes` by pid."""
     of_processes = tuple((pid, second * S, share) for pid, ends in processes.items() for second, share in ends.items())
     return {GPU: BusySamples(tuple((second * S, share) for second, share in card.items()), of_processes)}
 
 
-def add(time: GpuTime, found: dict[str, BusySamples], turns: dict[Use, float]) -> None:
+def add(time: GpuTime, found: dict[CardUuid, BusySamples], turns: dict[Use, float]) -> None:
     """Take samples at the time at which the last one ends."""
     ends = [ended for _, ended, _ in found[GPU].processes] + [ended for ended, _ in found[GPU].card]
     time.add(found, OWNERS, turns, max(ends, default=0))
@@ -73,7 +74,7 @@ def test_samples_are_asked_for_from_the_earlier_of_both_ends() -> None:
     time = GpuTime()
     assert time.since([GPU]) == {GPU: 0}
     add(time, samples({12: 1.0}, {1: {11: 0.5}}), {})
-    assert time.since([GPU, "GPU-1"]) == {GPU: 11 * S, "GPU-1": 0}
+    assert time.since([GPU, CardUuid("GPU-1")]) == {GPU: 11 * S, CardUuid("GPU-1"): 0}
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=6))

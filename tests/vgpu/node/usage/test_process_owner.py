@@ -1,6 +1,7 @@
 """Which container a process on a card belongs to."""
 
 from vgpu.adapters.procfs import HostProcess
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage import process_owner
 
@@ -15,5 +16,5 @@ PROCESSES = {
 
 
 def test_owners_host_processes_and_what_is_not_known_yet() -> None:
-    found = process_owner.owners([("GPU-0", pid) for pid in (1, 2, 3, 4, 5)], PROCESSES.get, PODS)
+    found = process_owner.owners([(CardUuid("GPU-0"), pid) for pid in (1, 2, 3, 4, 5)], PROCESSES.get, PODS)
     assert found == {("GPU-0", 1): ("uid-1", "main", "GPU-0"), ("GPU-0", 2): None}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from vgpu.domain.identifiers import CardUuid
 from vgpu.workloads.hold.control import HoldSettings, Mode
 from vgpu.workloads.hold.session import SAMPLE_S, HoldReport, HoldSession
 
@@ -35,7 +36,7 @@ class World:
     now: int = 0
 
     def __post_init__(self) -> None:
-        self.session = HoldSession("GPU-a", HoldSettings(50), self.card, self.card, self.reports.append, 0)
+        self.session = HoldSession(CardUuid("GPU-a"), HoldSettings(50), self.card, self.card, self.reports.append, 0)
 
     def run(self, seconds: float) -> None:
         until = self.now + int(seconds * S)
