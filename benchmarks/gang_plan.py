@@ -32,6 +32,7 @@ from extender.verbs.filter import Filter
 from vgpu.domain import names
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Card, Node
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 SHARE_MIB: Final = 8_192
@@ -84,10 +85,12 @@ def cluster_of(nodes: int, cards: int) -> Cluster:
             Card(populated.card_uuid(number, index), index, populated.MODEL, populated.MEMORY_MIB, numa_node=index // 4)
             for index in range(cards)
         )
-        found.updates.upsert_gpunodes(GpuNode(Node(name, populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z"))
+        found.updates.upsert_gpunodes(
+            GpuNode(Node(NodeName(name), populated.SLICE_MIB, known), name, "2026-01-01T00:00:00Z")
+        )
         slices = cards * populated.MEMORY_MIB // populated.SLICE_MIB
-        found.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: cards}))
-        found.leases.put(WatchedLease(names.node_lease(name), name, "x", 1 << 30))
+        found.updates.upsert_nodes(KubeNode(NodeName(name), {names.SLICE: slices, names.CARD: cards}))
+        found.leases.put(WatchedLease(names.node_lease(NodeName(name)), name, "x", 1 << 30))
     return found
 
 
@@ -113,7 +116,7 @@ def planned(cluster: Cluster, pods: int, policy: PackingPolicy, *, share: bool) 
     return asyncio.run(_asked(cluster, node_filter, made, named))
 
 
-async def _asked(cluster: Cluster, node_filter: Filter, pods: list[WatchedPod], named: list[str]) -> Slices:
+async def _asked(cluster: Cluster, node_filter: Filter, pods: list[WatchedPod], named: list[NodeName]) -> Slices:
     await cluster.index(_no_pause)
     slices = Slices()
     answer = await node_filter.judge(pods[0], named, slices.pause)

@@ -24,7 +24,7 @@ import httpx
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.cluster import InMemoryCluster
 
@@ -79,8 +79,8 @@ def put_node(cluster: InMemoryCluster, number: int, cards: int) -> None:
     cluster.store.put(resources.GPUNODES.name, ("", name), gpunode)
     renewed = (cluster.now() - timedelta(seconds=1)).isoformat()
     spec = {"holderIdentity": name, "leaseDurationSeconds": 86_400, "renewTime": renewed}
-    lease = {"metadata": {"name": names.node_lease(name), "namespace": names.NAMESPACE}, "spec": spec}
-    cluster.store.put(resources.LEASES.name, (names.NAMESPACE, names.node_lease(name)), lease)
+    lease = {"metadata": {"name": names.node_lease(NodeName(name)), "namespace": names.NAMESPACE}, "spec": spec}
+    cluster.store.put(resources.LEASES.name, (names.NAMESPACE, names.node_lease(NodeName(name))), lease)
 
 
 def card(node: int, index: int) -> Document:

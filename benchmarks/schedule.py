@@ -25,6 +25,7 @@ from benchmarks.record.recorder import ResultRecorder
 from cluster import progress, wait
 from cluster.cluster import GpuCluster
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 
 Document = dict[str, Any]
 CARD_MIB = 81920
@@ -108,7 +109,7 @@ def make_nodes(cluster: GpuCluster, count: int, cards: int) -> None:
         status = {"status": {"sliceMiB": SLICE_MIB, "pluginVersion": "0", "cards": seen}}
         cluster.api.patch(f"{names.GPUNODES_PATH}/{name}/status", status)
         spec = {"holderIdentity": name, "leaseDurationSeconds": FOR_EVER_S, "renewTime": stamp()}
-        lease = {"metadata": {"name": names.node_lease(name)}, "spec": spec}
+        lease = {"metadata": {"name": names.node_lease(NodeName(name))}, "spec": spec}
         cluster.api.create(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases", lease)
 
     with ThreadPoolExecutor(4) as pool:

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu.adapters.settings import Address
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.containers.libraries import LIBRARY
 
@@ -27,7 +28,7 @@ class PluginSettings(BaseSettings):
         populate_by_name=True,
     )
 
-    node_name: str = Field(
+    node_name: NodeName = Field(
         validation_alias=AliasChoices("node_name", "node-name", "NODE_NAME", "VGPU_PLUGIN_NODE_NAME"),
         description="name of this Node (also from NODE_NAME)",
     )

@@ -32,6 +32,7 @@ from extender.verbs.prioritize import prioritize
 from extender.watch.watches import Synced
 from vgpu.adapters import deep_json, http_body
 from vgpu.domain.cards.reasons import UNRESOLVABLE, Reason
+from vgpu.domain.identifiers import NO_NODE
 from vgpu.placement.policies import DefaultPolicies
 
 MAX_BODY: Final = 8 << 20  # a pod has at most 3 MiB, and 15,000 node names of 253 characters have 4 MiB
@@ -69,7 +70,7 @@ class SchedulerVerbs:
         self.history.filtered(pod, refused, fits=answer.fits)
         if refused and not answer.fits:
             self._unplaced(pod, answer)
-        awaited = self.preemption.awaited_node(pod) if refused else ""
+        awaited = self.preemption.awaited_node(pod) if refused else NO_NODE
         return wire.filter_result(answer.fitting(), answer.refused(), awaited, call.full)
 
     def _unplaced(self, pod: WatchedPod, answer: IndexAnswer) -> None:

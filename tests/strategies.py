@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from vgpu.domain import names
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState, NodeState
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 SLICE_MIB = 256
 
@@ -63,7 +63,7 @@ def card(index: int, memory_mib: int = 2048, **fields: Any) -> Card:
 
 
 def node_state(*cards: Card, name: str = "n1", slice_mib: int = SLICE_MIB) -> NodeState:
-    return NodeState(name, slice_mib, tuple(CardState(new_card, slice_mib) for new_card in cards))
+    return NodeState(NodeName(name), slice_mib, tuple(CardState(new_card, slice_mib) for new_card in cards))
 
 
 @st.composite

@@ -24,7 +24,7 @@ from extender.state.pod_reader import PodReader
 from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement.models import ALL
 from vgpu.placement.room import CARD, PodAsk
@@ -113,7 +113,9 @@ class VerbsFleet:
         watches, name = self._seen.watches, {"metadata": {"name": machine.name, "resourceVersion": "1"}}
         watches.by_name["nodes"].handler.upsert(objects.node(_bytes({**name, "status": {"allocatable": allocatable}})))
         watches.by_name["gpunodes"].handler.upsert(objects.gpunode(_bytes({**name, "status": status})))
-        self._seen.cluster.leases.put(WatchedLease(names.node_lease(machine.name), machine.name, "now", 1 << 20))
+        self._seen.cluster.leases.put(
+            WatchedLease(names.node_lease(NodeName(machine.name)), machine.name, "now", 1 << 20)
+        )
 
 
 def manifest(ask: PodAsk) -> JsonObject:

@@ -14,6 +14,7 @@ from benchmarks.placement.fleet import FleetArrays
 from benchmarks.placement.learned import Fragmentation
 from benchmarks.placement.traces import MIXES, Mix, Trace, TraceNode
 from benchmarks.placement.verbs import VerbsFleet
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank, weights
 from vgpu.placement.costs import fgd, fragmentation
 from vgpu.placement.question import Question
@@ -38,7 +39,7 @@ def test_the_arrays_choose_the_node_that_the_products_functions_choose() -> None
         chosen = policy.choose(ask)
         fitting = np.flatnonzero(fleet.fits(ask)).tolist()
         question = Question(ask, policy.demand)
-        costs = {trace.machines[k].name: fragmentation.cost(on_node(fleet, k), question) for k in fitting}
+        costs = {NodeName(trace.machines[k].name): fragmentation.cost(on_node(fleet, k), question) for k in fitting}
         if chosen is None:
             assert not costs
             continue

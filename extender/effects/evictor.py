@@ -14,6 +14,7 @@ from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 
 
 class Evictor:
@@ -24,7 +25,7 @@ class Evictor:
         self._recorder = recorder
         self._now = now
 
-    async def nominate(self, pod: WatchedPod, node: str) -> None:
+    async def nominate(self, pod: WatchedPod, node: NodeName) -> None:
         """Write the node on which room is made for a pod."""
         body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}
         await self._client.patch(f"{_path(pod)}/status", body)

@@ -23,6 +23,7 @@ from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 
@@ -58,8 +59,8 @@ class NodeRefusals:
         self._sleep = sleep
         self._evicts_uninvited = evicts_uninvited
         self._spared = spared
-        self._open: dict[str, dict[Key, RefusedPod]] = {}
-        self._done: dict[str, set[Key]] = {}
+        self._open: dict[NodeName, dict[Key, RefusedPod]] = {}
+        self._done: dict[NodeName, set[Key]] = {}
         self._is_open = asyncio.Event()
 
     @property
@@ -75,7 +76,7 @@ class NodeRefusals:
         if self._open[node]:
             self._is_open.set()
 
-    def forget(self, node: str) -> None:
+    def forget(self, node: NodeName) -> None:
         """Take a GPUNode's deletion."""
         self._open.pop(node, None)
         self._done.pop(node, None)
@@ -92,7 +93,7 @@ class NodeRefusals:
                 await self._sleep(PAUSE_S)
                 self._is_open.set()
 
-    async def _act(self, node: str, key: Key) -> None:
+    async def _act(self, node: NodeName, key: Key) -> None:
         refused = self._open.get(node, {}).get(key)
         if refused is None:
             return

@@ -30,6 +30,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 from vgpu.pacing.token_bucket import TokenBucket
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
@@ -84,7 +85,7 @@ class Waker:
         self._waiting: dict[str, None] = {}
         self._newly_waiting: dict[str, None] = {}  # of them, those that began to wait after a node had changed
         self._seeking: set[str] = set()  # of them, those that must be beside other pods
-        self._nodes: dict[str, None] = {}
+        self._nodes: dict[NodeName, None] = {}
         self._asked: dict[str, str] = {}
         self._is_changed = asyncio.Event()
 
@@ -106,12 +107,12 @@ class Waker:
         self._newly_waiting.pop(uid, None)
         self._seeking.discard(uid)
 
-    def joined(self, node: str) -> None:
+    def joined(self, node: NodeName) -> None:
         """Take a node to which a pod was bound: pods that must be beside it may fit now."""
         if self._seeking:
             self.changed(node)
 
-    def changed(self, node: str) -> None:
+    def changed(self, node: NodeName) -> None:
         """Take a node that can take more than before."""
         self._recent.add(node)
         if self._waiting:
@@ -152,7 +153,7 @@ class Waker:
                 self.wake(uid, why)
         return not self._asked
 
-    async def _wake_on(self, node: str, waiting: Collection[str], touched: set[str]) -> bool:
+    async def _wake_on(self, node: NodeName, waiting: Collection[str], touched: set[str]) -> bool:
         """Touch those pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
         for pod in await self._freed(node, waiting, touched):
             at = timestamps.micros(self._now())  # the second time within a second would be no change
@@ -161,7 +162,7 @@ class Waker:
             touched.add(pod.uid)
         return True
 
-    async def _freed(self, node: str, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
+    async def _freed(self, node: NodeName, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
         state, found = self._cluster.states.usable(node), []
         refused: set[PodRequest] = set()

@@ -12,6 +12,7 @@ from vgpu.domain.asks import request_text
 from vgpu.domain.cards import reasons as reasoning
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 
 MAX_LENGTH: Final = 900  # an Event's message holds 1,024 characters
@@ -19,7 +20,7 @@ MAX_NODES: Final = 40  # more do not fit in it
 
 
 def why_pending(
-    pod: WatchedPod, reasons: Mapping[Reason, int], details: Mapping[str, NodeRefusal], cluster: Cluster
+    pod: WatchedPod, reasons: Mapping[Reason, int], details: Mapping[NodeName, NodeRefusal], cluster: Cluster
 ) -> tuple[str, str]:
     """Return the reason code and the message for a pod that no node can take.
 
@@ -41,19 +42,19 @@ def why_pending(
     return str(code), "; ".join(parts)
 
 
-def first(answer: IndexAnswer) -> list[str]:
+def first(answer: IndexAnswer) -> list[NodeName]:
     """Return the nodes whose refusals a message may have: those with the first reason, then the others, by name."""
     code = reasoning.ordered(answer.reasons)[0][0]
     preferred = heapq.nsmallest(MAX_NODES, answer.refused_for((code,)))
     return preferred if len(preferred) == MAX_NODES else [*preferred, *_others(answer.names, preferred)]
 
 
-def _others(names: Sequence[str], preferred: Sequence[str]) -> list[str]:
+def _others(names: Sequence[NodeName], preferred: Sequence[NodeName]) -> list[NodeName]:
     known = set(preferred)
     return heapq.nsmallest(MAX_NODES - len(preferred), (name for name in names if name not in known))
 
 
-def _node(node: str, refusal: NodeRefusal, cluster: Cluster) -> Iterator[str]:
+def _node(node: NodeName, refusal: NodeRefusal, cluster: Cluster) -> Iterator[str]:
     if not refusal.cards or node not in cluster.objects.gpunodes:  # a node may be deleted while others are judged
         yield reasoning.text(refusal.reason)
         return

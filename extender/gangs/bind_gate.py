@@ -18,6 +18,7 @@ from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 
 WAIT_S: Final = 1.0  # with the 3 s of a Binding and the 1 s of a read below kube-scheduler's httpTimeout of 5 s
 
@@ -30,7 +31,7 @@ class BindGate:
         self._plans = tracker.plans
         self._leader = leader
 
-    async def admit(self, pod: WatchedPod, node: str) -> str:
+    async def admit(self, pod: WatchedPod, node: NodeName) -> str:
         """Return why a pod must not be bound to a node now; empty where it may, which is so until the next await."""
         key = key_of(pod)
         if key is None or pod.parsed.request is None or self._leader.refusal():
@@ -47,7 +48,7 @@ class BindGate:
             await _wait(plan.gate)
         return self._pass(key, plan, pod, node)
 
-    def _pass(self, key: GangKey, plan: GangPlan, pod: WatchedPod, node: str) -> str:
+    def _pass(self, key: GangKey, plan: GangPlan, pod: WatchedPod, node: NodeName) -> str:
         """Let a member through, in one step with bind's reservation."""
         progress = self._gangs.get(key)
         if progress.is_started:
@@ -61,7 +62,7 @@ class BindGate:
         plan.posted.add(pod.uid)
         return ""
 
-    def _is_place(self, plan: GangPlan, pod: WatchedPod, node: str) -> bool:
+    def _is_place(self, plan: GangPlan, pod: WatchedPod, node: NodeName) -> bool:
         place = plan.places.get(pod.uid)
         return place is not None and place.node == node
 

@@ -11,21 +11,22 @@ from extender.state.room import ClusterRoom
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
 
 MORE_LOOKS: Final = 256  # at nodes that must be placed exactly, beyond four for each member
 
-Judged = Callable[[WatchedPod, Sequence[str]], IndexAnswer]
+Judged = Callable[[WatchedPod, Sequence[NodeName]], IndexAnswer]
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateNodes:
     """The nodes to plan on, as the members see them, and the states that these views were made from."""
 
-    views: dict[str, NodeView] = field(default_factory=dict)
-    states: dict[str, NodeState] = field(default_factory=dict)
+    views: dict[NodeName, NodeView] = field(default_factory=dict)
+    states: dict[NodeName, NodeState] = field(default_factory=dict)
 
 
 class NodeSearch:
@@ -49,7 +50,7 @@ class NodeSearch:
             yield from self._of(pods[member.uid], member, len(members), judged, found)
         return found
 
-    def unchanged(self, nodes: CandidateNodes, names: Iterable[str]) -> set[str]:
+    def unchanged(self, nodes: CandidateNodes, names: Iterable[NodeName]) -> set[NodeName]:
         """Return which of these nodes are as they were when they were looked at."""
         nominated = set(self._cluster.objects.nominations.nodes())
         was_nominated = {name for name, view in nodes.views.items() if view.state is not nodes.states[name]}
@@ -75,8 +76,8 @@ class NodeSearch:
         self,
         pod: WatchedPod,
         member: Member,
-        ordered: Sequence[str],
-        undecided: set[str],
+        ordered: Sequence[NodeName],
+        undecided: set[NodeName],
         count: int,
         found: CandidateNodes,
     ) -> Steps[None]:
@@ -96,7 +97,7 @@ class NodeSearch:
         policy = self._defaults.gpu_policy_for(member.request.options)
         return isinstance(view.place(member.request, policy), Assignment)
 
-    def _view(self, pod: WatchedPod, name: str, found: CandidateNodes) -> NodeView | None:
+    def _view(self, pod: WatchedPod, name: NodeName, found: CandidateNodes) -> NodeView | None:
         state = self._cluster.states.usable(name)
         if not isinstance(state, NodeState):
             return None

@@ -19,6 +19,7 @@ from extender.lead.leader import Leader
 from extender.state.gang_members import key_of
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.gang_attempt import MemberPlace
 
 
@@ -42,7 +43,9 @@ class MemberFilter:
         self._judge = NodeJudge(tracker.cluster.rows.index)
         self._busy = asyncio.Lock()
 
-    async def answer(self, pod: WatchedPod, names: Sequence[str], judged: Judged, pause: Pause) -> IndexAnswer | None:
+    async def answer(
+        self, pod: WatchedPod, names: Sequence[NodeName], judged: Judged, pause: Pause
+    ) -> IndexAnswer | None:
         """Return the answer for a member of a gang; None for a pod that is placed alone.
 
         The index must be up to date, and is so when None is returned. `judged` judges a pod by itself on the nodes

@@ -7,6 +7,7 @@ from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import WatchedGang
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.gang_attempt import Member
 
 
@@ -38,7 +39,7 @@ def members(
     asker: WatchedPod,
     pods: Sequence[WatchedPod],
     requests: Mapping[str, PodRequest | None],
-    names: frozenset[str],
+    names: frozenset[NodeName],
     plan: GangPlan,
 ) -> Iterator[Member]:
     """Yield the members. What kube-scheduler offers for one of them it is taken to offer for its equals.

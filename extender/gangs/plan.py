@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.gang_attempt import MemberPlace
 
 
@@ -29,10 +30,10 @@ class GangPlan:
     answered: set[str] = field(default_factory=set)
     arrived: set[str] = field(default_factory=set)
     posted: set[str] = field(default_factory=set)
-    barred: dict[str, set[str]] = field(default_factory=dict)
+    barred: dict[str, set[NodeName]] = field(default_factory=dict)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def bar(self, uid: str, node: str) -> None:
+    def bar(self, uid: str, node: NodeName) -> None:
         """Take a node that kube-scheduler does not offer for a member."""
         self.barred.setdefault(uid, set()).add(node)
 
@@ -43,9 +44,9 @@ class GangPlan:
             known.discard(uid)
 
     @property
-    def nodes(self) -> dict[str, int]:
+    def nodes(self) -> dict[NodeName, int]:
         """How many members are planned on each node."""
-        found: dict[str, int] = {}
+        found: dict[NodeName, int] = {}
         for place in self.places.values():
             found[place.node] = found.get(place.node, 0) + 1
         return dict(sorted(found.items()))

@@ -21,6 +21,7 @@ from extender.state.objects import WatchedPod
 from extender.state.reservations import Reservation
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import MemberPlace, Steps
@@ -38,7 +39,7 @@ class MemberCall:
 
     key: GangKey
     uid: str
-    names: Sequence[str]
+    names: Sequence[NodeName]
     judged: Judged
     pause: Pause
 

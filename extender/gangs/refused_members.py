@@ -5,6 +5,7 @@ from typing import Final, Protocol
 
 from extender.gangs.known_gangs import KnownGangs
 from extender.state.gang_members import GangKey
+from vgpu.domain.identifiers import NodeName
 
 MAX_REFUSED: Final = 10_000
 
@@ -15,7 +16,7 @@ class Waking(Protocol):
     def wake(self, uid: str, why: str) -> None:
         """Take a pod that is worth another attempt."""
 
-    def changed(self, node: str) -> None:
+    def changed(self, node: NodeName) -> None:
         """Take a node that can take more than before."""
 
 

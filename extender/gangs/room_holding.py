@@ -20,6 +20,7 @@ from extender.state.gang_members import GangKey
 from extender.state.held_room import HeldRoom, Usages
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.pacing.back_off import BackOff
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, Steps
@@ -145,7 +146,7 @@ class RoomHolding:
             progress.held = waiting_text.kept_room(self._cluster.holds.now, self._times.after_s, self._times.hold_s)
             log.info("%s/%s: %s", key[0], key[2], progress.held)
 
-    def _choose(self, pods: Sequence[WatchedPod], progress: GangProgress) -> Steps[Mapping[str, Usages] | None]:
+    def _choose(self, pods: Sequence[WatchedPod], progress: GangProgress) -> Steps[Mapping[NodeName, Usages] | None]:
         """Return the room; empty where the gang has room now, and None where it never has."""
         defaults = self._cluster.demand.policies(self._defaults)
         views: list[NodeView] = []
@@ -163,7 +164,7 @@ class RoomHolding:
             chosen = yield from room_to_hold.target(members, views, defaults)
         return chosen
 
-    def _view(self, name: str) -> NodeView | None:
+    def _view(self, name: NodeName) -> NodeView | None:
         state = self._cluster.states.usable(name)
         if not isinstance(state, NodeState):
             return None

@@ -10,6 +10,7 @@ from extender.state.held_room import Usages
 from vgpu.domain import names
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, NodeState
 from vgpu.domain.grants import usage
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, MemberPlace, Steps
 from vgpu.placement.policies import DefaultPolicies
@@ -18,7 +19,7 @@ from vgpu.placement.snapshot import NodeView
 
 def target(
     members: Sequence[Member], views: Iterable[NodeView], defaults: DefaultPolicies
-) -> Steps[Mapping[str, Usages] | None]:
+) -> Steps[Mapping[NodeName, Usages] | None]:
     """Return what the members take of each card, by node, if no pod held cards; None where even so they do not fit."""
     ordered = sorted(views, key=lambda view: (_taken(view.state), view.name))
     count = 1
@@ -50,9 +51,9 @@ def _empty(state: CardState) -> CardState:
 
 
 def _usages(
-    members: Sequence[Member], places: Mapping[str, MemberPlace], states: Mapping[str, NodeState]
-) -> Mapping[str, Usages]:
-    found: dict[str, Usages] = {}
+    members: Sequence[Member], places: Mapping[str, MemberPlace], states: Mapping[NodeName, NodeState]
+) -> Mapping[NodeName, Usages]:
+    found: dict[NodeName, Usages] = {}
     for member in members:
         place = places[member.uid]
         state = states[place.node]

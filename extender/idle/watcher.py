@@ -21,6 +21,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 
 IDLE: Final = "Idle"
 WARNED: Final = "IdleWarning"
@@ -177,7 +178,7 @@ class IdleWatcher:
         await pod_conditions.write(self._client, pod, names.IDLE_CONDITION, status, reason, message, self._now())
 
 
-def _is_running(pod: WatchedPod, node: str) -> bool:
+def _is_running(pod: WatchedPod, node: NodeName) -> bool:
     return pod.node == node and not pod.is_terminal and not pod.scheduling.is_terminating
 
 

@@ -7,12 +7,13 @@ import numpy as np
 from extender.index.codes import CODES, FITS, REASONS, UNDECIDED, membership
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 
 
 class IndexAnswer:
     """The judgement of one pod. It stays as it is when the index changes."""
 
-    def __init__(self, index: NodeIndex, names: Sequence[str], places: Places, codes: Codes) -> None:
+    def __init__(self, index: NodeIndex, names: Sequence[NodeName], places: Places, codes: Codes) -> None:
         self.names = names
         self._encoded = index.encode(names, places)
         self._codes = codes
@@ -40,7 +41,7 @@ class IndexAnswer:
         counts = np.bincount(self._codes, minlength=len(REASONS)).tolist()
         return {reason: count for reason, count in zip(REASONS, counts, strict=False) if reason and count}
 
-    def open(self) -> list[str]:
+    def open(self) -> list[NodeName]:
         """Return the names of the nodes that fit, or that must be placed exactly."""
         is_open = (self._codes == FITS) | (self._codes == UNDECIDED)
         return [self.names[position] for position in np.flatnonzero(is_open).tolist()]
@@ -53,7 +54,7 @@ class IndexAnswer:
         """Return the names of the nodes that were refused, as JSON, by reason."""
         return {reason: self._json(CODES[reason]) for reason in self.reasons}
 
-    def refused_for(self, reasons: Collection[Reason]) -> list[str]:
+    def refused_for(self, reasons: Collection[Reason]) -> list[NodeName]:
         """Return the names of the nodes that were refused for any of these reasons."""
         is_one = membership(reasons)[self._codes]
         return [self.names[position] for position in is_one.nonzero()[0].tolist()]

@@ -20,6 +20,7 @@ from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import packed, room
 from vgpu.placement.demand import Demand
 from vgpu.placement.models import Models
@@ -41,7 +42,7 @@ class JudgedNodes:
 class NodeChoice:
     """Chooses among the nodes named, which all have a row. `state` returns a node's state."""
 
-    def __init__(self, index: NodeIndex, names: Sequence[str], state: Callable[[str], NodeState]) -> None:
+    def __init__(self, index: NodeIndex, names: Sequence[NodeName], state: Callable[[NodeName], NodeState]) -> None:
         self._index = index
         self._state = state
         self._places = index.places(names)
@@ -52,8 +53,8 @@ class NodeChoice:
         self,
         asks: Sequence[ContainerAsk],
         host: HostRequest,
-        exact: Iterable[str],
-        place: Callable[[str], Reason | None],
+        exact: Iterable[NodeName],
+        place: Callable[[NodeName], Reason | None],
     ) -> JudgedNodes:
         """Judge a pod on every node.
 
@@ -69,21 +70,21 @@ class NodeChoice:
             codes[position] = CODES[reason] if reason else FITS
         return JudgedNodes(places[codes == FITS], _counts(codes))
 
-    def best(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> str:
+    def best(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> NodeName:
         """Return the node that the policy prefers of those that fit; there must be one."""
         return self._index.name(self._ranking.best(judged.fitting, policy, question))
 
-    def ordered(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> list[str]:
+    def ordered(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> list[NodeName]:
         """Return the nodes that fit, those that the policy prefers first."""
         named = [self._index.name(place) for place in judged.fitting.tolist()]
         return self._ranking.ordered(named, policy, question)
 
-    def nearest(self, ask: ContainerAsk, host: HostRequest) -> list[str]:
+    def nearest(self, ask: ContainerAsk, host: HostRequest) -> list[NodeName]:
         """Return the nodes that lack the least for a container, all equally little, without those in `wide`."""
         is_open = (self._index.blocked[self._places] == FITS) & (self._lacking(host) == FITS)
         return nearest.nearest(self._index, ask, self._places[is_open])
 
-    def wide(self) -> list[str]:
+    def wide(self) -> list[NodeName]:
         """Return the nodes that have more cards than the index has columns."""
         is_wide = self._index.blocked[self._places] == UNDECIDED
         return [self._index.name(place) for place in self._places[is_wide].tolist()]

@@ -16,6 +16,7 @@ from extender.index.ask import ContainerAsk
 from extender.index.codes import CODES, FITS, UNDECIDED, membership
 from extender.index.nodes import Codes, NodeIndex, Places
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 
 MAX_ASKS: Final = 256  # of 5,000 bytes each in a cluster of 5,000 nodes
 _IS_PLACED: Final = membership((None, Reason.KUBELET_OFFERS_LESS))
@@ -35,7 +36,7 @@ class NodeJudge:
         self._max_asks = max_asks
         self._known: OrderedDict[ContainerAsk, _KeptJudgement] = OrderedDict()
 
-    def alike(self, names: Sequence[str], reason: Reason | None) -> IndexAnswer:
+    def alike(self, names: Sequence[NodeName], reason: Reason | None) -> IndexAnswer:
         """Return one judgement for all nodes: a refusal, or None where the pod fits everywhere."""
         codes = np.full(len(names), CODES[reason] if reason else FITS, np.uint8)
         return IndexAnswer(self._index, names, self._index.places(names), codes)
@@ -43,10 +44,10 @@ class NodeJudge:
     def judge(
         self,
         asks: Sequence[ContainerAsk],
-        names: Sequence[str],
+        names: Sequence[NodeName],
         now: float,
-        exact: Iterable[str],
-        reserved: Iterable[str],
+        exact: Iterable[NodeName],
+        reserved: Iterable[NodeName],
     ) -> IndexAnswer:
         """Return the judgement of a request on the nodes named.
 
@@ -65,7 +66,7 @@ class NodeJudge:
         for ask in asks:
             self._codes(ask)
 
-    def codes(self, asks: Sequence[ContainerAsk], exact: Iterable[str], reserved: Iterable[str]) -> Codes:
+    def codes(self, asks: Sequence[ContainerAsk], exact: Iterable[NodeName], reserved: Iterable[NodeName]) -> Codes:
         """Return the code of each row, whatever its Lease. Do not change the array."""
         codes = self._codes(asks[0])
         if len(asks) > 1:
@@ -93,6 +94,6 @@ class NodeJudge:
             self._known.popitem(last=False)
         return known.codes
 
-    def _places(self, names: Iterable[str]) -> Places:
+    def _places(self, names: Iterable[NodeName]) -> Places:
         found = [place for name in names if (place := self._index.row_of(name)) is not None]
         return np.array(found, np.intp)

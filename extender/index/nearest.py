@@ -9,13 +9,14 @@ from extender.index.ask import ContainerAsk
 from extender.index.codes import FIRST_LASTING
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row import FIELDS
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.quantity import FULL_CORES
 
 _NEVER: Final = 1e9  # what a card lacks that ended pods would not free
 _FIELD: Final = {name: number for number, name in enumerate(FIELDS)}
 
 
-def nearest(index: NodeIndex, ask: ContainerAsk, places: Places) -> list[str]:
+def nearest(index: NodeIndex, ask: ContainerAsk, places: Places) -> list[NodeName]:
     """Return those of the nodes in `places` that lack the least for a container, all equally little.
 
     `ask.card_mib` and `ask.cores` are what the container itself asks for; UUIDs that it names are not looked at.

@@ -9,6 +9,7 @@ from extender.index.codes import FITS
 from extender.index.nodes import Ints, NodeIndex, Places
 from extender.index.row_cache import RowCache
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement.question import Question
 
 MAX_ASKS: Final = 32  # of 40,000 bytes each in a cluster of 5,000 nodes
@@ -19,7 +20,7 @@ Cost = Callable[[NodeState, Question], int]
 class NodeCosts:
     """The costs of one policy for the pod classes asked about last. `state` returns a node's state by name."""
 
-    def __init__(self, index: NodeIndex, state: Callable[[str], NodeState], cost: Cost) -> None:
+    def __init__(self, index: NodeIndex, state: Callable[[NodeName], NodeState], cost: Cost) -> None:
         self._index = index
         self._state = state
         self._cost = cost
@@ -32,5 +33,5 @@ class NodeCosts:
 
     def _costs(self, places: Places, question: Question) -> Ints:
         index = self._index
-        names = [index.name(place) if index.blocked[place] == FITS else "" for place in places.tolist()]
+        names = [index.name(place) if index.blocked[place] == FITS else NO_NODE for place in places.tolist()]
         return np.array([self._cost(self._state(name), question) if name else 0 for name in names], np.int64)

@@ -17,6 +17,7 @@ from extender.index import row as rows
 from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
 from extender.index.row import FIELDS, IndexRow, ModelNames
 from vgpu.domain.cards.share import CardState, HostRoom
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement import rank
 from vgpu.placement.models import Models
 from vgpu.placement.room import CardRoom, NodeRoom
@@ -40,9 +41,9 @@ class NodeIndex:
         self.models = ModelNames()
         self._bits = models
         self.version = 0
-        self._rows: dict[str, int] = {}
+        self._rows: dict[NodeName, int] = {}
         self._free: list[int] = []
-        self._names: list[str] = []
+        self._names: list[NodeName] = []
         self._columns = 1
         self._known: dict[int, Sequence[CardState]] = {}  # by row: the cards that its columns have
         self._allocate(_FIRST_ROWS)
@@ -82,35 +83,35 @@ class NodeIndex:
         self.put_lease(row.name, row.renewed, row.duration_s)
         self._touch(place)
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: NodeName) -> None:
         """Free a node's row."""
         place = self._rows.pop(name, None)
         if place is not None:
-            self._names[place] = ""
+            self._names[place] = NO_NODE
             self._known.pop(place, None)
             self._duration[place] = _NEVER
             self._free.append(place)
 
-    def put_lease(self, name: str, renewed: float, duration_s: float | None) -> None:
+    def put_lease(self, name: NodeName, renewed: float, duration_s: float | None) -> None:
         """Take the Lease of a node's device plugin: when it changed last; None where it has no holder."""
         place = self._rows.get(name)
         if place is not None:
             self._renewed[place] = renewed
             self._duration[place] = _NEVER if duration_s is None else duration_s
 
-    def known(self) -> list[str]:
+    def known(self) -> list[NodeName]:
         """Return the names of all nodes that have cards."""
         return list(self._rows)
 
-    def row_of(self, name: str) -> int | None:
+    def row_of(self, name: NodeName) -> int | None:
         """Return a node's row, or None where the node has no cards."""
         return self._rows.get(name)
 
-    def name(self, place: int) -> str:
+    def name(self, place: int) -> NodeName:
         """Return the name of a row's node."""
         return self._names[place]
 
-    def places(self, names: Sequence[str]) -> Places:
+    def places(self, names: Sequence[NodeName]) -> Places:
         """Return the row of each node named; -1 for a node that has none."""
         return np.fromiter(map(self._rows.get, names, itertools.repeat(-1)), np.intp, len(names))
 
@@ -124,7 +125,7 @@ class NodeIndex:
         """Return what is free on the cards of these rows, as arrays of the shape (columns, 1, rows)."""
         return CardRoom(*(self.amounts[field][:, None, places] for field in _ROOM))
 
-    def encode(self, names: Sequence[str], places: Places) -> Names:
+    def encode(self, names: Sequence[NodeName], places: Places) -> Names:
         """Return the names as JSON; `places` are their rows."""
         encoded = self.encoded[places]
         for position in np.flatnonzero(places < 0).tolist():
@@ -154,7 +155,7 @@ class NodeIndex:
                 self.amounts[:, column, place] = rows.card(state, self.models, self._bits)
         self._known[place] = states
 
-    def _place(self, name: str) -> int:
+    def _place(self, name: NodeName) -> int:
         place = self._rows.get(name)
         if place is None:
             place = self._free.pop() if self._free else len(self._names)

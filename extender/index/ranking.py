@@ -15,6 +15,7 @@ from extender.index.node_costs import NodeCosts
 from extender.index.nodes import Ints, Names, NodeIndex, Places
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES
 from vgpu.placement.question import Question
@@ -26,7 +27,7 @@ Scores = dict[int, list[bytes]]  # by score, the names of the nodes as JSON
 class Ranking:
     """Ranks the nodes of an index, which must be up to date. `state` returns a node's state by name."""
 
-    def __init__(self, index: NodeIndex, room_for: Copies, state: Callable[[str], NodeState]) -> None:
+    def __init__(self, index: NodeIndex, room_for: Copies, state: Callable[[NodeName], NodeState]) -> None:
         self._index = index
         self._state = state
         self._kept: dict[PackingPolicy, Callable[[Question], Ints]] = {
@@ -39,11 +40,11 @@ class Ranking:
 
     def score(
         self,
-        names: Sequence[str],
+        names: Sequence[NodeName],
         policy: PackingPolicy,
         question: Question,
         now: float,
-        tiers: Mapping[str, int] = rank.NO_TIERS,
+        tiers: Mapping[NodeName, int] = rank.NO_TIERS,
     ) -> Scores:
         """Score the nodes named: those that can be used at a monotonic time by rank, the others 0.
 
@@ -68,7 +69,7 @@ class Ranking:
         if policy in self._node_costs:
             self._node_costs[policy].of(question)
 
-    def ordered(self, names: Sequence[str], policy: PackingPolicy, question: Question) -> list[str]:
+    def ordered(self, names: Sequence[NodeName], policy: PackingPolicy, question: Question) -> list[NodeName]:
         """Return nodes that can be used, best first."""
         places = self._index.places(names)
         if not len(places):

@@ -9,6 +9,7 @@ from extender.index.codes import CODES, FITS
 from vgpu.domain.cards.device import CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import room
 from vgpu.placement.models import Models
 
@@ -39,7 +40,7 @@ class IndexRow(msgspec.Struct, frozen=True, gc=False):
         duration_s: the Lease's duration; None where it has no holder.
     """
 
-    name: str
+    name: NodeName
     blocked: Reason | None = None
     state: NodeState | None = None
     left: tuple[int, int] = (0, 0)

@@ -9,6 +9,7 @@ from extender.index.codes import UNDECIDED
 from extender.index.copies import Copies
 from extender.index.nodes import NodeIndex
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.models import Models
@@ -33,7 +34,9 @@ class Supply:
 class Supplies:
     """Adds up the rows of an index, which must be up to date. `state` returns a node's state by name."""
 
-    def __init__(self, index: NodeIndex, room_for: Copies, state: Callable[[str], NodeState], models: Models) -> None:
+    def __init__(
+        self, index: NodeIndex, room_for: Copies, state: Callable[[NodeName], NodeState], models: Models
+    ) -> None:
         self._index = index
         self._room_for = room_for
         self._state = state

@@ -14,6 +14,7 @@ from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.errors import MalformedError
+from vgpu.domain.identifiers import NO_NODE, NodeName
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ class _Args(msgspec.Struct, forbid_unknown_fields=True):
     """`ExtenderArgs` as kube-scheduler writes it for an extender with `nodeCacheCapable: true`."""
 
     pod: pod_json.PlacedPod = msgspec.field(name="Pod")
-    names: list[str] = msgspec.field(name="NodeNames")
+    names: list[NodeName] = msgspec.field(name="NodeNames")
     nodes: None = msgspec.field(name="Nodes", default=None)
 
 
@@ -31,7 +32,7 @@ class _Nodes(msgspec.Struct):
 
 
 class _NodeMetadata(msgspec.Struct):
-    name: str
+    name: NodeName
     labels: dict[str, str] | None = None
 
 
@@ -48,10 +49,11 @@ _NULL: Final = b"null"
 _TEXTS: Final = {reason: msgspec.json.encode(reasons.text(reason)) for reason in Reason}
 _decode_args = msgspec.json.Decoder(_Args).decode
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_names = msgspec.json.Decoder(list[str]).decode
+_decode_names = msgspec.json.Decoder(list[NodeName]).decode
 _decode_nodes = msgspec.json.Decoder(_Nodes).decode
 _decode_node = msgspec.json.Decoder(_Node).decode
 _decode_text = msgspec.json.Decoder(str).decode
+_decode_name = msgspec.json.Decoder(NodeName).decode
 _decode_victims = msgspec.json.Decoder(dict[str, dict[str, Any]] | None).decode
 
 
@@ -79,8 +81,8 @@ class Call:
     """
 
     pod: Mapping[str, Any]
-    nodes: list[str]
-    full: Mapping[str, FullNode] | None = None
+    nodes: list[NodeName]
+    full: Mapping[NodeName, FullNode] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class BindArgs:
     pod_name: str
     pod_namespace: str
     pod_uid: str
-    node: str
+    node: NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class PreemptionArgs:
     """`ExtenderPreemptionArgs`: a pod, and the victims that kube-scheduler has chosen, by node."""
 
     pod: Mapping[str, Any]
-    victims: Mapping[str, MetaVictims]
+    victims: Mapping[NodeName, MetaVictims]
 
 
 def call(body: bytes) -> Call:
@@ -146,7 +148,8 @@ def bind_args(body: bytes) -> BindArgs:
     for name, value in zip(names, values, strict=True):
         if not value:
             raise MalformedCall(f"{name}: must be a non-empty string")
-    return BindArgs(*values)
+    name, namespace, uid, node = values
+    return BindArgs(name, namespace, uid, NodeName(node))
 
 
 def preemption_args(body: bytes) -> PreemptionArgs:
@@ -162,7 +165,7 @@ def preemption_args(body: bytes) -> PreemptionArgs:
     return PreemptionArgs(pod, {node: _victims(node, victim) for node, victim in (victims or {}).items()})
 
 
-def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
+def preemption_result(victims: Mapping[NodeName, MetaVictims]) -> bytes:
     """Write `ExtenderPreemptionResult`."""
     result = {
         node: {"Pods": [{"UID": uid} for uid in victim.uids], "NumPDBViolations": victim.violations}
@@ -174,8 +177,8 @@ def preemption_result(victims: Mapping[str, MetaVictims]) -> bytes:
 def filter_result(
     fitting: Sequence[bytes],
     refused: Mapping[Reason, Sequence[bytes]],
-    awaited_node: str = "",
-    full: Mapping[str, FullNode] | None = None,
+    awaited_node: NodeName = NO_NODE,
+    full: Mapping[NodeName, FullNode] | None = None,
 ) -> bytes:
     """Write `ExtenderFilterResult`, from names that are JSON already; kube-scheduler counts nodes with equal texts.
 
@@ -193,8 +196,8 @@ def filter_result(
     return b'{%b,"FailedNodes":{%b},"FailedAndUnresolvableNodes":{%b},"Error":""}' % (named, waiting, lasting)
 
 
-def _whole(fitting: Sequence[bytes], full: Mapping[str, FullNode]) -> bytes:
-    items = b",".join(full[_decode_text(name)].raw for name in fitting)
+def _whole(fitting: Sequence[bytes], full: Mapping[NodeName, FullNode]) -> bytes:
+    items = b",".join(full[_decode_name(name)].raw for name in fitting)
     return b'"Nodes":{"metadata":{},"items":[%b]},"NodeNames":null' % items
 
 
@@ -241,7 +244,7 @@ def _field(name: str, fields: Mapping[str, bytes], decode: Callable[[bytes], T])
         raise MalformedCall(f"{name}: {failure}") from None
 
 
-def _full_node(raw: bytes) -> tuple[str, FullNode]:
+def _full_node(raw: bytes) -> tuple[NodeName, FullNode]:
     node = _field("Nodes.items", {"nodes.items": raw}, _decode_node)
     return node.metadata.name, FullNode(node.metadata.labels or {}, node.status.allocatable or {}, raw)
 
@@ -256,7 +259,7 @@ def _whole_pod(pod: pod_json.PlacedPod) -> pod_json.PlacedPod:
     return pod
 
 
-def _victims(node: str, value: Mapping[str, Any]) -> MetaVictims:
+def _victims(node: NodeName, value: Mapping[str, Any]) -> MetaVictims:
     fields = _lower(value)
     pods, violations = fields.get("pods") or [], fields.get("numpdbviolations") or 0
     if not isinstance(pods, list) or not isinstance(violations, int):
@@ -264,7 +267,7 @@ def _victims(node: str, value: Mapping[str, Any]) -> MetaVictims:
     return MetaVictims(tuple(_uid(node, pod) for pod in pods), violations)
 
 
-def _uid(node: str, pod: object) -> str:
+def _uid(node: NodeName, pod: object) -> str:
     uid = _lower(pod).get("uid") if isinstance(pod, dict) else None
     if not isinstance(uid, str):
         raise MalformedCall(f"NodeNameToMetaVictims[{node}].Pods: must be objects with a UID")

@@ -13,7 +13,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import NO_USAGE, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class BoundUsage:
     """The figures of all nodes that were asked for."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeUsage] = {}
+        self._nodes: dict[NodeName, NodeUsage] = {}
 
     def on(self, node: Node, pods: Iterable[WatchedPod]) -> NodeUsage:
         """Return a node's figures; `pods` are the running pods that are bound to it. Do not change what is returned."""
@@ -80,7 +80,7 @@ class BoundUsage:
         if after is not None and (known := self._holding(after)) is not None:
             known.add(after)
 
-    def forget(self, node: str) -> None:
+    def forget(self, node: NodeName) -> None:
         """Forget a node."""
         self._nodes.pop(node, None)
 

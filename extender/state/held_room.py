@@ -11,12 +11,12 @@ from typing import Final
 from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState, Usage
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import preempt
 
 Usages = Mapping[CardUuid, Usage]  # by the card's UUID
 
-_NOTHING: Final[Mapping[str, Usages]] = {}
+_NOTHING: Final[Mapping[NodeName, Usages]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class HeldRoom:
 
     key: GangKey
     priority: int
-    usages: Mapping[str, Usages] = field(default_factory=dict)
+    usages: Mapping[NodeName, Usages] = field(default_factory=dict)
 
     @property
     def cards(self) -> int:
@@ -45,7 +45,7 @@ class Holds:
     def __init__(self) -> None:
         self.now: HeldRoom | None = None
 
-    def against(self, pod: WatchedPod) -> Mapping[str, Usages]:
+    def against(self, pod: WatchedPod) -> Mapping[NodeName, Usages]:
         """Return what is kept free against a pod, by node."""
         held = self.now
         if held is None or key_of(pod) == held.key or pod.scheduling.priority > held.priority:

@@ -7,13 +7,14 @@ import msgspec
 from vgpu.domain.asks import host_request
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.cards.share import HostRoom
+from vgpu.domain.identifiers import NodeName
 
 
 class HostPod(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a pod that has nothing to do with GPUs: `node` is empty where it holds nothing."""
 
     uid: str
-    node: str
+    node: NodeName
     request: HostRequest
 
 
@@ -22,9 +23,9 @@ class HostUsage:
 
     def __init__(self) -> None:
         self._pods: dict[str, HostPod] = {}
-        self._nodes: dict[str, HostRequest] = {}
+        self._nodes: dict[NodeName, HostRequest] = {}
 
-    def put(self, pod: HostPod) -> list[str]:
+    def put(self, pod: HostPod) -> list[NodeName]:
         """Take a pod that is new or changed; return the nodes whose sums change."""
         before = self._pods.get(pod.uid)
         if before == pod:
@@ -36,7 +37,7 @@ class HostUsage:
             changed.append(pod.node)
         return changed
 
-    def remove(self, uid: str) -> list[str]:
+    def remove(self, uid: str) -> list[NodeName]:
         """Take the deletion of a pod; return its node."""
         known = self._pods.pop(uid, None)
         if known is None:
@@ -46,12 +47,12 @@ class HostUsage:
             self._nodes[known.node] = left
         return [known.node]
 
-    def retain(self, uids: Iterable[str]) -> Iterator[str]:
+    def retain(self, uids: Iterable[str]) -> Iterator[NodeName]:
         """Remove every pod that a list of all pods does not show; yields the nodes whose sums change."""
         for uid in self._pods.keys() - set(uids):
             yield from self.remove(uid)
 
-    def room(self, node: str, allocatable: HostRequest) -> HostRoom:
+    def room(self, node: NodeName, allocatable: HostRequest) -> HostRoom:
         """Return what is free on a node; plenty where the node does not say what it has."""
         if allocatable == host_request.NOTHING:
             return HostRoom()

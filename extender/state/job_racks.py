@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
+from vgpu.domain.identifiers import NodeName
 
 JobKey = tuple[object, ...]
 
@@ -24,7 +25,7 @@ class JobPods:
     """The bound pods of each job."""
 
     def __init__(self) -> None:
-        self._nodes: dict[JobKey, dict[str, str]] = {}
+        self._nodes: dict[JobKey, dict[str, NodeName]] = {}
         self._keys: dict[str, JobKey] = {}
 
     def put(self, pod: WatchedPod) -> None:
@@ -44,7 +45,7 @@ class JobPods:
             if not self._nodes[key]:
                 del self._nodes[key]
 
-    def nodes(self, pod: WatchedPod, binding: Iterable[tuple[WatchedPod, str]]) -> list[str]:
+    def nodes(self, pod: WatchedPod, binding: Iterable[tuple[WatchedPod, NodeName]]) -> list[NodeName]:
         """Return the nodes of the other pods of a pod's job; `binding` are pods that are being bound, with nodes."""
         key = key_of(pod)
         if key is None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from extender.index.nodes import NodeIndex
 from extender.index.row import IndexRow
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.models import Models
 
 BATCH: Final = 16  # rows that are written between two looks at the clock; a row takes 0.1 ms
@@ -38,12 +39,12 @@ class NodeRows:
     `run` has written all rows once.
     """
 
-    def __init__(self, row: Callable[[str], IndexRow | None], clock: Callable[[], float], models: Models) -> None:
+    def __init__(self, row: Callable[[NodeName], IndexRow | None], clock: Callable[[], float], models: Models) -> None:
         self.index = NodeIndex(models)
         self.is_written = False
         self._row = row
         self._clock = clock
-        self._old: dict[str, None] = {}
+        self._old: dict[NodeName, None] = {}
         self._is_old = asyncio.Event()
         self._questions: dict[str, _LastQuestion] = {}
 
@@ -59,7 +60,7 @@ class NodeRows:
         """
         self._questions[verb] = _LastQuestion(answer)
 
-    def mark(self, node: str) -> None:
+    def mark(self, node: NodeName) -> None:
         """Take a node that has changed."""
         self._old[node] = None
         self._is_old.set()
@@ -92,7 +93,7 @@ class NodeRows:
             for question in () if self._old else self._questions.values():
                 question.answer_again()
 
-    def _write(self, name: str) -> None:
+    def _write(self, name: NodeName) -> None:
         del self._old[name]
         row = self._row(name)
         if row is None:

@@ -24,7 +24,7 @@ from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, HostRoom, NodeState, Usage
 from vgpu.domain.grants import usage
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 _held_slices: Final = attrgetter("held_slices")
 
@@ -66,15 +66,15 @@ class NodeStates:
         self._owners = owners
         self._reservations = reservations
         self._links = links
-        self._states: dict[str, NodeState] = {}
-        self._old: set[str] = set()  # nodes that have changed since their state was derived
-        self._changed: Callable[[str], None] = lambda _: None
+        self._states: dict[NodeName, NodeState] = {}
+        self._old: set[NodeName] = set()  # nodes that have changed since their state was derived
+        self._changed: Callable[[NodeName], None] = lambda _: None
 
-    def listen(self, changed: Callable[[str], None]) -> None:
+    def listen(self, changed: Callable[[NodeName], None]) -> None:
         """Call `changed` with the name of each node whose state has changed."""
         self._changed = changed
 
-    def of(self, node: str) -> NodeState:
+    def of(self, node: NodeName) -> NodeState:
         """Return what is taken of a node's cards now; the node must have a GPUNode."""
         if self._releases.expire(node, self._clock()):
             self.invalidate(node)
@@ -84,7 +84,7 @@ class NodeStates:
             self._old.discard(node)
         return state
 
-    def usable(self, node: str) -> NodeState | Reason:
+    def usable(self, node: NodeName) -> NodeState | Reason:
         """Return what is taken of a node's cards now, or why the node cannot be used."""
         gpunode = self._objects.gpunodes.get(node)
         if gpunode is None or not gpunode.node.cards:
@@ -95,12 +95,12 @@ class NodeStates:
             return Reason.SLICE_SIZE_MISMATCH
         return self.of(node)
 
-    def is_plugin_away(self, node: str) -> bool:
+    def is_plugin_away(self, node: NodeName) -> bool:
         """Whether a node's device plugin does not serve: the kubelet offers nothing, or the plugin's Lease is old."""
         kubelet = self._objects.nodes.get(node)
         return kubelet is None or kubelet.offers_nothing or not self._leases.is_fresh(names.node_lease(node))
 
-    def row(self, node: str) -> IndexRow | None:
+    def row(self, node: NodeName) -> IndexRow | None:
         """Return a node's row in the index: the parts of `usable`, without what time changes."""
         gpunode, kubelet = self._objects.gpunodes.get(node), self._objects.nodes.get(node)
         if gpunode is None or not gpunode.node.cards:
@@ -114,7 +114,7 @@ class NodeStates:
         left = kubelet.left(state.devices, names.SLICE), kubelet.left(state.devices, names.CARD)
         return IndexRow(node, None, state, left, renewed, duration_s)
 
-    def invalidate(self, *nodes: str) -> None:
+    def invalidate(self, *nodes: NodeName) -> None:
         """Take nodes whose states have changed; an empty name is no node."""
         for node in nodes:
             if node in self._states:
@@ -126,7 +126,7 @@ class NodeStates:
         """Invalidate the nodes with releases that a report of held slices must show by now."""
         self.invalidate(*self._releases.due(self._clock()))
 
-    def forget(self, node: str) -> None:
+    def forget(self, node: NodeName) -> None:
         """Take the deletion of a node's GPUNode."""
         self._releases.forget(node)
         self.accounts.bound.forget(node)
@@ -149,7 +149,7 @@ class NodeStates:
         cards = card_states.of_cards(self._cards(gpunode, more), node.slice_mib, taken, before)
         return NodeState(node.name, node.slice_mib, cards, devices, self._host_room(node.name), self._links)
 
-    def _host_room(self, node: str) -> HostRoom:
+    def _host_room(self, node: NodeName) -> HostRoom:
         kubelet = self._objects.nodes.get(node)
         return self.accounts.hosts.room(node, kubelet.host) if kubelet else UNKNOWN_HOST
 
@@ -172,7 +172,7 @@ class NodeStates:
         held = [granted for pod in since if (granted := bound_usage.granted(pod)) is not None]
         return usage.total([usage.on_node(node, held), reserved]) if held else reserved
 
-    def _owned(self, card: Card, node: str) -> Card:
+    def _owned(self, card: Card, node: NodeName) -> Card:
         is_owned = self._owners.owns(node, card.uuid)
         return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
 

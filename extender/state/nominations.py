@@ -7,14 +7,15 @@ reserves what it counts itself.
 from collections import defaultdict
 
 from extender.state.objects import WatchedPod
+from vgpu.domain.identifiers import NodeName
 
 
 class Nominations:
     """Pending pods by the node that they are nominated for."""
 
     def __init__(self) -> None:
-        self._by_node: defaultdict[str, dict[str, WatchedPod]] = defaultdict(dict)
-        self._nodes: dict[str, str] = {}
+        self._by_node: defaultdict[NodeName, dict[str, WatchedPod]] = defaultdict(dict)
+        self._nodes: dict[str, NodeName] = {}
 
     def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
@@ -33,11 +34,11 @@ class Nominations:
             if not self._by_node[node]:
                 del self._by_node[node]
 
-    def nodes(self) -> list[str]:
+    def nodes(self) -> list[NodeName]:
         """Return the nodes that pods are nominated for."""
         return list(self._by_node)
 
-    def before(self, pod: WatchedPod, node: str) -> list[WatchedPod]:
+    def before(self, pod: WatchedPod, node: NodeName) -> list[WatchedPod]:
         """Return the other pods whose cards on a node are reserved against a pod, the highest priority first."""
         if node not in self._by_node:
             return []

@@ -24,6 +24,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import fit
 
@@ -54,7 +55,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     uid: str
     namespace: str
     name: str
-    node: str
+    node: NodeName
     is_terminal: bool
     asked: SharedRequest
     assignment: Assignment | Distrust = assignment_trust.NOTHING_ASSIGNED
@@ -80,7 +81,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     @property
     def on_host(self) -> HostPod:
         """What the pod takes of its node's CPU and memory."""
-        return HostPod(self.uid, "" if self.is_terminal else self.node, self.host)
+        return HostPod(self.uid, NO_NODE if self.is_terminal else self.node, self.host)
 
     @property
     def reference(self) -> dict[str, str]:
@@ -110,7 +111,7 @@ class KubeNode:
         rack: in which the node is; empty where no label says it.
     """
 
-    name: str
+    name: NodeName
     allocatable: Mapping[str, int]
     host: HostRequest = host_request.NOTHING
     rack: str = ""

@@ -20,6 +20,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import host_request, idle
 from vgpu.domain.asks.request import Parsed
 from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
+from vgpu.domain.identifiers import NO_NODE
 from vgpu.domain.problem import Problem
 
 _OURS: Final = f"{names.DOMAIN}/".encode()
@@ -69,7 +70,7 @@ class PodReader:
             uid=metadata.get("uid", ""),
             namespace=metadata.get("namespace", ""),
             name=metadata.get("name", ""),
-            node=(obj.get("spec") or {}).get("nodeName") or "",
+            node=(obj.get("spec") or {}).get("nodeName") or NO_NODE,
             is_terminal=status.get("phase") in _TERMINAL,
             asked=asked,
             assignment=self._equal.assignment(asked, annotations.get(names.ASSIGNMENT, "")),
@@ -96,7 +97,7 @@ def host_pod(data: bytes) -> HostPod | None:
     try:
         obj = pod_json.decode_host(data)
         spec, is_terminal = obj.get("spec") or {}, (obj.get("status") or {}).get("phase") in _TERMINAL
-        node = "" if is_terminal else spec.get("nodeName") or ""
+        node = NO_NODE if is_terminal else spec.get("nodeName") or NO_NODE
         return HostPod(obj["metadata"]["uid"], node, host_request.of_pod(spec))
     except UNREADABLE:
         return None

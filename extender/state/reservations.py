@@ -14,7 +14,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Reservation:
     """
 
     uid: str
-    node: str
+    node: NodeName
     request: PodRequest
     assignment: Assignment
     version: int
@@ -36,11 +36,11 @@ class Reservations:
 
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
-        self._changed: Callable[[str], None] = lambda _: None
-        self._by_node: dict[str, dict[str, Reservation]] = {}
-        self._nodes: dict[str, set[str]] = {}
+        self._changed: Callable[[NodeName], None] = lambda _: None
+        self._by_node: dict[NodeName, dict[str, Reservation]] = {}
+        self._nodes: dict[str, set[NodeName]] = {}
 
-    def listen(self, changed: Callable[[str], None]) -> None:
+    def listen(self, changed: Callable[[NodeName], None]) -> None:
         """Call `changed` with the name of each node on which a reservation is new or gone."""
         self._changed = changed
 
@@ -50,7 +50,7 @@ class Reservations:
         self._nodes.setdefault(reservation.uid, set()).add(reservation.node)
         self._changed(reservation.node)
 
-    def remove(self, uid: str, node: str) -> None:
+    def remove(self, uid: str, node: NodeName) -> None:
         """End a reservation: its Binding was refused, or a watch shows its pod bound."""
         if self.get(uid, node) is None:
             return
@@ -60,7 +60,7 @@ class Reservations:
             del self._nodes[uid]
         self._changed(node)
 
-    def remove_when_seen(self, uid: str, node: str) -> None:
+    def remove_when_seen(self, uid: str, node: NodeName) -> None:
         """Keep the reservation of a bound pod until the watch shows the pod bound; end it where that has happened."""
         pod = self._objects.pods.get(uid)
         if self._objects.was_deleted(uid) or (pod is not None and pod.node):
@@ -71,15 +71,15 @@ class Reservations:
         for node in self.nodes_of(uid):
             self.remove(uid, node)
 
-    def get(self, uid: str, node: str) -> Reservation | None:
+    def get(self, uid: str, node: NodeName) -> Reservation | None:
         """Return a pod's reservation on a node."""
         return self._by_node.get(node, {}).get(uid)
 
-    def on(self, node: str) -> list[Reservation]:
+    def on(self, node: NodeName) -> list[Reservation]:
         """Return all reservations on a node."""
         return list(self._by_node.get(node, {}).values())
 
-    def nodes_of(self, uid: str) -> list[str]:
+    def nodes_of(self, uid: str) -> list[NodeName]:
         """Return the nodes where a pod has a reservation."""
         return list(self._nodes.get(uid, ()))
 
@@ -88,7 +88,7 @@ class Reservations:
         pods = self._objects.pods
         return [(pods[found.uid], found.assignment) for found in self if found.uid in pods]
 
-    def binding(self) -> list[tuple[WatchedPod, str]]:
+    def binding(self) -> list[tuple[WatchedPod, NodeName]]:
         """Return the pods that are being bound, with their nodes."""
         pods = self._objects.pods
         return [(pods[found.uid], found.node) for found in self if found.uid in pods]
@@ -115,22 +115,22 @@ class RecentReleases:
     """What pods of each node released lately."""
 
     def __init__(self) -> None:
-        self._by_node: dict[str, deque[Release]] = {}
-        self._ends: deque[tuple[float, str]] = deque()
+        self._by_node: dict[NodeName, deque[Release]] = {}
+        self._ends: deque[tuple[float, NodeName]] = deque()
 
-    def add(self, node: str, release: Release) -> None:
+    def add(self, node: NodeName, release: Release) -> None:
         """Remember a release; its time is not before the last release's."""
         self._by_node.setdefault(node, deque()).append(release)
         self._ends.append((release.until, node))
 
-    def due(self, now: float) -> list[str]:
+    def due(self, now: float) -> list[NodeName]:
         """Return the nodes with releases whose time has passed since the last call."""
         found = []
         while self._ends and self._ends[0][0] <= now:
             found.append(self._ends.popleft()[1])
         return found
 
-    def expire(self, node: str, now: float) -> bool:
+    def expire(self, node: NodeName, now: float) -> bool:
         """Forget the releases whose time has passed; return whether there were any."""
         releases = self._by_node.get(node)
         if releases is None:
@@ -142,15 +142,15 @@ class RecentReleases:
             self.forget(node)
         return len(releases) < before
 
-    def forget(self, node: str) -> None:
+    def forget(self, node: NodeName) -> None:
         """Forget a node's releases."""
         self._by_node.pop(node, None)
 
-    def on(self, node: str) -> bool:
+    def on(self, node: NodeName) -> bool:
         """Whether a node has releases."""
         return node in self._by_node
 
-    def adjust(self, node: str, card: Card, reported: int) -> Card:
+    def adjust(self, node: NodeName, card: Card, reported: int) -> Card:
         """Return a card with its reported held slices less those that were released since the report.
 
         `reported` is the resourceVersion of the report: only a pod that was bound before and ended later is in it.
@@ -167,7 +167,7 @@ class RecentReleases:
         return replace(card, held_slices=slices, held_whole=is_whole)
 
 
-def _remove(by_node: dict[str, dict[str, Reservation]], node: str, uid: str) -> None:
+def _remove(by_node: dict[NodeName, dict[str, Reservation]], node: NodeName, uid: str) -> None:
     del by_node[node][uid]
     if not by_node[node]:
         del by_node[node]

@@ -8,6 +8,7 @@ from extender.state.gang_members import GangMembers
 from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
 from extender.state.objects import GpuNode, KubeNode, WatchedPod
+from vgpu.domain.identifiers import NodeName
 
 MAX_DELETED: Final = 10_000
 
@@ -17,12 +18,12 @@ class ObjectStore:
 
     def __init__(self) -> None:
         self.pods: dict[str, WatchedPod] = {}
-        self.nodes: dict[str, KubeNode] = {}
-        self.gpunodes: dict[str, GpuNode] = {}
+        self.nodes: dict[NodeName, KubeNode] = {}
+        self.gpunodes: dict[NodeName, GpuNode] = {}
         self.nominations = Nominations()
         self.gangs = GangMembers()
         self.jobs = JobPods()
-        self._running: dict[str, dict[str, WatchedPod]] = {}
+        self._running: dict[NodeName, dict[str, WatchedPod]] = {}
         self._bound_at: dict[str, int] = {}
         self._deleted: OrderedDict[str, None] = OrderedDict()
 
@@ -61,7 +62,7 @@ class ObjectStore:
         """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
         return self._bound_at.get(uid, 0)
 
-    def pods_on(self, node: str) -> Mapping[str, WatchedPod]:
+    def pods_on(self, node: NodeName) -> Mapping[str, WatchedPod]:
         """Return the pods that are bound to a node and not terminal, by UID."""
         return self._running.get(node, {})
 

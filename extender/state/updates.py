@@ -13,6 +13,7 @@ from extender.state.objects import GpuNode, KubeNode, WatchedPod
 from extender.state.reservations import Release, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain.grants import usage
+from vgpu.domain.identifiers import NO_NODE, NodeName
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -97,7 +98,7 @@ class StateUpdates:
         self._objects.nodes.update({node.name: node for node in changed})
         self._states.invalidate(*(node.name for node in changed))
 
-    def delete_nodes(self, *nodes: str) -> None:
+    def delete_nodes(self, *nodes: NodeName) -> None:
         """Take the deletion of Nodes."""
         for node in nodes:
             self._objects.nodes.pop(node, None)
@@ -119,7 +120,7 @@ class StateUpdates:
             if before is None or before.version != gpunode.version or gpunode.version < 0:
                 self._states.invalidate(gpunode.node.name, *self._owners.put(gpunode))
 
-    def delete_gpunodes(self, *nodes: str) -> None:
+    def delete_gpunodes(self, *nodes: NodeName) -> None:
         """Take the deletion of GPUNodes."""
         for node in nodes:
             self._objects.gpunodes.pop(node, None)
@@ -134,7 +135,7 @@ class StateUpdates:
             self._reservations.end(pod.uid)
         if not bound_usage.holds_alike(before, pod):
             self._accounts.bound.change(before, pod)
-            self._states.invalidate(before.node if before else "", pod.node)
+            self._states.invalidate(before.node if before else NO_NODE, pod.node)
 
     def _remove_pod(self, uid: str) -> None:
         pod = self._objects.pods.get(uid)
@@ -142,7 +143,7 @@ class StateUpdates:
         self._neighbours.remove(uid)
         self._reservations.end(uid)
         self._accounts.bound.change(pod, None)
-        self._states.invalidate(pod.node if pod else "")
+        self._states.invalidate(pod.node if pod else NO_NODE)
 
     def _note_release(self, last: WatchedPod) -> None:
         """Remember what an ending pod held: the device plugin's last report may be older than the end.

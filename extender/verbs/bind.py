@@ -27,6 +27,7 @@ from vgpu.domain.cards import reasons
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 
 GET_TIMEOUT_S: Final = 1.0
@@ -94,7 +95,7 @@ class Binder:
         chosen = self._reserve(pod, args.node)
         return chosen if isinstance(chosen, str) else await self._post(args, chosen, is_repeated=is_repeated)
 
-    def _reserve(self, pod: WatchedPod, node: str) -> Assignment | str:
+    def _reserve(self, pod: WatchedPod, node: NodeName) -> Assignment | str:
         """Place and reserve in one step without awaiting. Returns a refusal as text."""
         refusal = self._leader.refusal()
         if refusal:

@@ -25,6 +25,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import choose
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
@@ -69,7 +70,7 @@ class Filter:
         self._room = ClusterRoom(cluster, defaults)
         self._judge = NodeJudge(cluster.rows.index)
 
-    def nodes(self, pod: WatchedPod, names: Sequence[str]) -> FilterVerdict:
+    def nodes(self, pod: WatchedPod, names: Sequence[NodeName]) -> FilterVerdict:
         """Return the verdict on every node named, with the details; each node is placed exactly."""
         verdict = FilterVerdict()
         placement_on = self.placement(pod)
@@ -80,9 +81,9 @@ class Filter:
     async def judge(
         self,
         pod: WatchedPod,
-        names: Sequence[str],
+        names: Sequence[NodeName],
         pause: Callable[[float], Awaitable[None]],
-        full: Mapping[str, FullNode] | None = None,
+        full: Mapping[NodeName, FullNode] | None = None,
     ) -> IndexAnswer:
         """Return the judgement of every node named, in slices of time with a pause after each.
 
@@ -107,7 +108,7 @@ class Filter:
             self._judge_templates(answer, asked.request, full)
         return answer
 
-    def _judge_templates(self, answer: IndexAnswer, request: PodRequest, full: Mapping[str, FullNode]) -> None:
+    def _judge_templates(self, answer: IndexAnswer, request: PodRequest, full: Mapping[NodeName, FullNode]) -> None:
         known, request = self._cluster.objects, templates.in_labels(request)
         policy = self._defaults.gpu_policy_for(request.options)
         for position, name in enumerate(answer.names):
@@ -119,7 +120,7 @@ class Filter:
         self,
         answer: IndexAnswer,
         undecided: Sequence[int],
-        placement_on: Callable[[str], Placement],
+        placement_on: Callable[[NodeName], Placement],
         begun: float,
         pause: Callable[[float], Awaitable[None]],
     ) -> None:
@@ -135,11 +136,11 @@ class Filter:
             placement = placement_on(answer.names[position]) if in_time else NodeRefusal(Reason.NOT_JUDGED)
             answer.decide(position, placement.reason if isinstance(placement, NodeRefusal) else None)
 
-    def _judged_alone(self, pod: WatchedPod, names: Sequence[str]) -> IndexAnswer:
+    def _judged_alone(self, pod: WatchedPod, names: Sequence[NodeName]) -> IndexAnswer:
         """Return the judgement of a pod on the index as if it were in no gang."""
         return self._judged(self._asked(pod), names)
 
-    def _judged(self, asked: FilteredPod, names: Sequence[str]) -> IndexAnswer:
+    def _judged(self, asked: FilteredPod, names: Sequence[NodeName]) -> IndexAnswer:
         request, pod = asked.request, asked.pod
         if asked.refusal is not None or request is None:
             return self._judge.alike(names, asked.refusal)
@@ -166,15 +167,15 @@ class Filter:
             return Reason.NOT_ADMITTED
         return None
 
-    def node(self, pod: WatchedPod, name: str) -> Placement:
+    def node(self, pod: WatchedPod, name: NodeName) -> Placement:
         """Return where a pod is placed on one node, or why it cannot be. A pod that asks for no GPU gets no grants."""
         return self.placement(pod)(name)
 
-    def placement(self, pod: WatchedPod) -> Callable[[str], Placement]:
+    def placement(self, pod: WatchedPod) -> Callable[[NodeName], Placement]:
         """Return the function that places a pod on a node; what is the same for all nodes is decided once, here."""
         return self._placement(self._asked(pod))
 
-    def _placement(self, asked: FilteredPod) -> Callable[[str], Placement]:
+    def _placement(self, asked: FilteredPod) -> Callable[[NodeName], Placement]:
         pod, request, refusal = asked.pod, asked.request, asked.refusal
         if refusal is not None:
             return lambda _: NodeRefusal(refusal)
@@ -183,13 +184,13 @@ class Filter:
         placement_on, preferred = self._placing(pod, request), self._cluster.neighbours.preferred(pod, request)
         return placement_on if preferred is None else _first(self._placing(pod, preferred), placement_on)
 
-    def _placing(self, pod: WatchedPod, request: PodRequest) -> Callable[[str], Placement]:
+    def _placing(self, pod: WatchedPod, request: PodRequest) -> Callable[[NodeName], Placement]:
         policy = self._defaults.gpu_policy_for(request.options)
         placements = self._cache.for_request(request, policy)
         devices = request.devices(self._cluster.slice_mib)
         usable, kubelets, holds = self._cluster.states.usable, self._cluster.objects.nodes, self._cluster.holds
 
-        def placement_on(name: str) -> Placement:
+        def placement_on(name: NodeName) -> Placement:
             state = usable(name)
             if not isinstance(state, NodeState):
                 return NodeRefusal(state)
@@ -211,11 +212,11 @@ class Filter:
 
 
 def _first(
-    preferred: Callable[[str], Placement], placement_on: Callable[[str], Placement]
-) -> Callable[[str], Placement]:
+    preferred: Callable[[NodeName], Placement], placement_on: Callable[[NodeName], Placement]
+) -> Callable[[NodeName], Placement]:
     """Return the function that places a pod as it prefers, and on a node where that fails, as it must be."""
 
-    def either(name: str) -> Placement:
+    def either(name: NodeName) -> Placement:
         found = preferred(name)
         return found if isinstance(found, Assignment) else placement_on(name)
 

@@ -24,6 +24,7 @@ from extender.state.budgets import Budgets
 from extender.state.objects import WatchedPod
 from extender.state.room import ClusterRoom
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement import rank
 from vgpu.placement.preempt import Eviction
 
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 class PreemptionEvictor(Protocol):
     """The requests of a preemption, which raise KubernetesError."""
 
-    async def nominate(self, pod: WatchedPod, node: str) -> None:
+    async def nominate(self, pod: WatchedPod, node: NodeName) -> None:
         """Write the node on which room is made for a pod."""
 
     async def evict(self, victim: WatchedPod, preemptor: WatchedPod) -> None:
@@ -48,7 +49,7 @@ class PreemptionEvictor(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Noted:
     pod: WatchedPod
-    nodes: Sequence[str]
+    nodes: Sequence[NodeName]
     at: float
 
 
@@ -77,25 +78,25 @@ class Preemption:
         self._sleep = sleep
         self._noted: dict[str, _Noted] = {}
         self._is_noted = asyncio.Event()
-        self._acted: tuple[str, str, float] = ("", "", 0.0)
+        self._acted: tuple[str, NodeName, float] = ("", NO_NODE, 0.0)
 
-    def note(self, pod: WatchedPod, nodes: Sequence[str]) -> None:
+    def note(self, pod: WatchedPod, nodes: Sequence[NodeName]) -> None:
         """Take a pod that filter refused on every node that has what kube-scheduler counts."""
         if pod.scheduling.may_preempt and nodes and len(self._noted) < MAX_NOTED:
             self._noted[pod.uid] = _Noted(pod, nodes, self._clock())
             self._is_noted.set()
 
-    def awaited_node(self, pod: WatchedPod) -> str:
+    def awaited_node(self, pod: WatchedPod) -> NodeName:
         """Return the node on which pods are leaving for this pod, empty where there is none."""
         node, (uid, acted_on, at) = pod.scheduling.nominated_node, self._acted
         if node and (uid, acted_on) == (pod.uid, node) and self._clock() - at < SEEN_S:
             return node
         if not node or not self._room.leaving(node):
-            return ""
+            return NO_NODE
         eviction = self._room.eviction(pod, node, (), self._budgets)
-        return node if eviction is not None and not eviction.victims else ""
+        return node if eviction is not None and not eviction.victims else NO_NODE
 
-    async def verb(self, pod: WatchedPod, victims: Mapping[str, MetaVictims]) -> dict[str, MetaVictims]:
+    async def verb(self, pod: WatchedPod, victims: Mapping[NodeName, MetaVictims]) -> dict[NodeName, MetaVictims]:
         """Answer `preempt`: the nodes where the pod fits after the evictions, with all their victims."""
         noted = self._noted.pop(pod.uid, None)
         if self._leader.refusal() or pod.parsed.problems:
@@ -126,7 +127,7 @@ class Preemption:
                 await self._preempt(noted)
                 await self._sleep((self._clock() - started) * PAUSE_FACTOR)
 
-    def _helped(self, pod: WatchedPod, node: str, given: MetaVictims) -> MetaVictims | None:
+    def _helped(self, pod: WatchedPod, node: NodeName, given: MetaVictims) -> MetaVictims | None:
         """Return all victims of a node; None where they do not help, or where nothing must leave."""
         eviction = self._room.eviction(pod, node, given.uids, self._budgets)
         if eviction is None:
@@ -148,17 +149,17 @@ class Preemption:
         except KubernetesError as error:
             log.warning("preemption for pod %s/%s on %s: %s", pod.namespace, pod.name, node, error)
 
-    async def _best_node(self, pod: WatchedPod, nodes: Sequence[str]) -> str:
+    async def _best_node(self, pod: WatchedPod, nodes: Sequence[NodeName]) -> NodeName:
         """Return the node with the cheapest eviction, empty where no eviction helps."""
-        best: tuple[Eviction, str] | None = None
+        best: tuple[Eviction, NodeName] | None = None
         for node in nodes:
             eviction = self._room.eviction(pod, node, (), self._budgets)
             if eviction is not None and (best is None or _order(eviction, node) < _order(*best)):
                 best = (eviction, node)
             await asyncio.sleep(0)
-        return best[1] if best else ""
+        return best[1] if best else NO_NODE
 
-    async def _act(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> None:
+    async def _act(self, pod: WatchedPod, node: NodeName, victims: Sequence[WatchedPod]) -> None:
         """Nominate first: the watch then shows the nomination before the cards are free."""
         names = ", ".join(f"{victim.namespace}/{victim.name}" for victim in victims)
         log.info("pod %s/%s preempts on %s: %s", pod.namespace, pod.name, node, names or "nobody else")
@@ -169,7 +170,7 @@ class Preemption:
         while not self._is_seen(pod, node, victims) and self._clock() < deadline:
             await self._sleep(0.02)
 
-    def _is_seen(self, pod: WatchedPod, node: str, victims: Sequence[WatchedPod]) -> bool:
+    def _is_seen(self, pod: WatchedPod, node: NodeName, victims: Sequence[WatchedPod]) -> bool:
         known = self._pods
         current = known.get(pod.uid)
         is_nominated = current is None or current.node or current.scheduling.nominated_node == node
@@ -178,5 +179,5 @@ class Preemption:
         )
 
 
-def _order(eviction: Eviction, node: str) -> tuple[object, ...]:
+def _order(eviction: Eviction, node: NodeName) -> tuple[object, ...]:
     return (*eviction.cost, rank.fixed_order(node))

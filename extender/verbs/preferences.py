@@ -12,13 +12,16 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import choose, racks
 from vgpu.placement.policies import DefaultPolicies
 
 MAX_LOOKED: Final = 256  # nodes with such pods on which the pod is placed for one question, 20 ms at most
 
 
-def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> Mapping[str, int]:
+def tiers(
+    cluster: Cluster, pod: WatchedPod, asked: Sequence[NodeName], defaults: DefaultPolicies
+) -> Mapping[NodeName, int]:
     """Return the tier of each node, 0 the best; empty where the pod has no preference. Racks come before cards."""
     by_rack, by_cards = rack_tiers(cluster, pod, asked), _by_cards(cluster, pod, asked, defaults)
     if not by_cards:
@@ -26,20 +29,22 @@ def tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: Def
     return {name: 2 * by_rack.get(name, 0) + by_cards[name] for name in asked}
 
 
-def rack_tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[str]) -> Mapping[str, int]:
+def rack_tiers(cluster: Cluster, pod: WatchedPod, asked: Sequence[NodeName]) -> Mapping[NodeName, int]:
     """Return the tier of each node by its rack, for a pod with a policy for racks; else empty."""
     request, nodes = pod.parsed.request, cluster.objects.nodes
     if request is None or request.options.rack_policy is None:
         return {}
 
-    def rack(node: str) -> str:
+    def rack(node: NodeName) -> str:
         return nodes[node].rack if node in nodes else ""
 
     used = [rack(node) for node in cluster.objects.jobs.nodes(pod, cluster.reservations.binding())]
     return racks.tiers(request.options.rack_policy, {name: rack(name) for name in asked}, used)
 
 
-def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults: DefaultPolicies) -> dict[str, int]:
+def _by_cards(
+    cluster: Cluster, pod: WatchedPod, asked: Sequence[NodeName], defaults: DefaultPolicies
+) -> dict[NodeName, int]:
     if pod.parsed.request is None or not pod.parsed.request.options.prefers_neighbours:
         return {}
     request = cluster.neighbours.request(pod)
@@ -54,6 +59,6 @@ def _by_cards(cluster: Cluster, pod: WatchedPod, asked: Sequence[str], defaults:
     return {name: int(name in worse) for name in asked}
 
 
-def _fits(cluster: Cluster, wanted: PodRequest, name: str, policy: PackingPolicy) -> bool:
+def _fits(cluster: Cluster, wanted: PodRequest, name: NodeName, policy: PackingPolicy) -> bool:
     state = cluster.states.usable(name)
     return isinstance(state, NodeState) and isinstance(choose.place(wanted, state, policy), Assignment)

@@ -8,12 +8,13 @@ from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from extender.verbs import preferences
 from vgpu.domain.asks.policy import PodOptions
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 
 async def prioritize(
     pod: WatchedPod,
-    names: Sequence[str],
+    names: Sequence[NodeName],
     cluster: Cluster,
     defaults: DefaultPolicies,
     pause: Callable[[float], Awaitable[None]],

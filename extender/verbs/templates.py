@@ -15,7 +15,7 @@ from vgpu.domain.asks.request import MAX_GPUS, PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.snapshot import NodeView
 
 PRODUCT: Final = "nvidia.com/gpu.product"
@@ -23,7 +23,7 @@ MEMORY: Final = "nvidia.com/gpu.memory"
 COUNT: Final = "nvidia.com/gpu.count"
 
 
-def view(name: str, node: FullNode, slice_mib: int) -> NodeView:
+def view(name: NodeName, node: FullNode, slice_mib: int) -> NodeView:
     """Return a node with nothing taken; one that would offer no cards of ours is blocked.
 
     Memory and number of cards without a label follow from the slices and cards that the node would offer.

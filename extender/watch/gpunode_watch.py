@@ -13,6 +13,7 @@ from extender.state.objects import GpuNode
 from extender.watch.watches import WatchedKind
 from vgpu.domain import names
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 
 
 class GpuNodeWatch:
@@ -51,10 +52,10 @@ class GpuNodeWatch:
         """Take a GPUNode's deletion."""
         self._delete(obj.node.name)
 
-    def _state(self, node: str) -> NodeState | None:
+    def _state(self, node: NodeName) -> NodeState | None:
         return self._cluster.states.of(node) if node in self._cluster.objects.gpunodes else None
 
-    def _delete(self, *nodes: str) -> None:
+    def _delete(self, *nodes: NodeName) -> None:
         were_duplicates = list(self._cluster.owners.duplicates)
         for gone in (self._cluster.objects.gpunodes[node] for node in nodes if node in self._cluster.objects.gpunodes):
             self._history.gpunode_deleted(gone)

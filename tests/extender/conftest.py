@@ -28,6 +28,7 @@ from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 from vgpu.simulator.api import server
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -183,7 +184,7 @@ class World:
         return found
 
     def used_slices(self, node: str = "n1") -> list[int]:
-        return [state.usage.slices for state in self.cluster.states.of(node).cards]
+        return [state.usage.slices for state in self.cluster.states.of(NodeName(node)).cards]
 
 
 def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:
@@ -209,7 +210,7 @@ async def add_node(client: KubernetesClient, name: str) -> None:
     await client.post("/api/v1/nodes", node)
     await client.post(names.GPUNODES_PATH, gpu_node(name))
     await client.patch(f"{names.GPUNODES_PATH}/{name}/status", {"status": gpu_node(name)["status"]})
-    await lease.renew(client, names.NAMESPACE, names.node_lease(name), name, 3, datetime.now(UTC))
+    await lease.renew(client, names.NAMESPACE, names.node_lease(NodeName(name)), name, 3, datetime.now(UTC))
 
 
 @asynccontextmanager

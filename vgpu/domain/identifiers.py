@@ -11,3 +11,9 @@ CardUuid = NewType("CardUuid", str)
 
 UNNAMED_CARD: Final = CardUuid("")
 """Where no card is meant, or its identity does not matter."""
+
+NodeName = NewType("NodeName", str)
+"""The name of a node, and of its GPUNode."""
+
+NO_NODE: Final = NodeName("")
+"""Where an object is on no node, or no node is meant."""

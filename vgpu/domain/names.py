@@ -5,6 +5,8 @@ All of them contain one domain. To install under another domain, change `DOMAIN`
 
 from typing import Final
 
+from vgpu.domain.identifiers import NO_NODE, NodeName
+
 DOMAIN: Final = "vgpu.io"
 
 GPU_MEM: Final = f"{DOMAIN}/gpu-mem"  # MiB, the container's total over its GPUs
@@ -101,15 +103,15 @@ def pod_path(namespace: str, name: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
 
 
-def node_lease(node: str) -> str:
+def node_lease(node: NodeName) -> str:
     """Return the name of the Lease that the device plugin of `node` renews."""
     return f"vgpu-node-{node}"
 
 
-def node_of_lease(lease: str) -> str:
+def node_of_lease(lease: str) -> NodeName:
     """Return the node whose device plugin renews a Lease, empty for another Lease."""
-    prefix = node_lease("")
-    return lease.removeprefix(prefix) if lease.startswith(prefix) else ""
+    prefix = node_lease(NO_NODE)
+    return NodeName(lease.removeprefix(prefix)) if lease.startswith(prefix) else NO_NODE
 
 
 MEMORY_ENV: Final = "VGPU_MEMORY_LIMIT"

@@ -15,7 +15,7 @@ from vgpu.domain.cards.device import Card, CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
 from vgpu.placement.snapshot import NodeView
 
 MAX_TRIED: Final = 50  # nodes for each rule
@@ -37,7 +37,7 @@ class Advice:
 
     code: str
     text: str
-    node: str = ""
+    node: NodeName = NO_NODE
     cards: tuple[CardUuid, ...] = ()
     by: str = "owner"
 

@@ -19,6 +19,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import UNKNOWN_HOST, HostRoom, NodeState
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.domain.json_types import Json
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
@@ -53,7 +54,7 @@ class ClusterObjects:
         skipped: the objects that cannot be read, each with the reason.
     """
 
-    views: Mapping[str, NodeView]
+    views: Mapping[NodeName, NodeView]
     waiting: tuple[Waiting, ...]
     seen: tuple[Wanted, ...]
     skipped: tuple[str, ...]
@@ -88,11 +89,11 @@ class _ObjectReader:
     """Collects the objects; what pods hold is added up by node."""
 
     def __init__(self) -> None:
-        self._gpunodes: dict[str, Node] = {}
-        self._allocatable: dict[str, dict[str, int]] = {}
-        self._hosts: dict[str, HostRequest] = {}
-        self._taken = defaultdict[str, HostRequest](lambda: NOTHING)
-        self._held = defaultdict[str, list[tuple[PodRequest, Assignment]]](list)
+        self._gpunodes: dict[NodeName, Node] = {}
+        self._allocatable: dict[NodeName, dict[str, int]] = {}
+        self._hosts: dict[NodeName, HostRequest] = {}
+        self._taken = defaultdict[NodeName, HostRequest](lambda: NOTHING)
+        self._held = defaultdict[NodeName, list[tuple[PodRequest, Assignment]]](list)
         self._waiting: list[Waiting] = []
         self._seen: list[Wanted] = []
         self._bound = Counter[str]()
@@ -138,7 +139,7 @@ class _ObjectReader:
 
     def _pod(self, obj: Json) -> None:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
-        node, host = spec.get("nodeName") or "", host_request.of_pod(spec)
+        node, host = spec.get("nodeName") or NO_NODE, host_request.of_pod(spec)
         if (obj.get("status") or {}).get("phase") in ENDED:
             return
         parsed = request.parse(obj)
@@ -149,7 +150,7 @@ class _ObjectReader:
             gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
             self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
 
-    def _asking(self, metadata: Json, node: str, parsed: request.Parsed, wanted: Wanted) -> None:
+    def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
         self._seen.append(wanted)
         if not node:
             self._waiting.append(Waiting(metadata.get("namespace") or "default", metadata["name"], wanted))
@@ -179,7 +180,7 @@ class _ObjectReader:
             return Reason.PLUGIN_AWAY
         return None if node.slice_mib == slice_mib else Reason.SLICE_SIZE_MISMATCH
 
-    def _host(self, name: str) -> HostRoom:
+    def _host(self, name: NodeName) -> HostRoom:
         allocatable = self._hosts.get(name, NOTHING)
         if allocatable == NOTHING:
             return UNKNOWN_HOST

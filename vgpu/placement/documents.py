@@ -7,7 +7,7 @@ from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.demand import Demand
@@ -16,7 +16,7 @@ from vgpu.placement.packed import Packed
 from vgpu.placement.simulate import Landing
 from vgpu.placement.snapshot import NodeView
 
-Views = Mapping[str, NodeView]
+Views = Mapping[NodeName, NodeView]
 
 
 def explanation(found: Explanation, views: Views, most: int) -> JsonObject:
@@ -117,7 +117,7 @@ def _card(verdict: CardVerdict) -> JsonObject:
     }
 
 
-def _grants(node: str, assignment: Assignment | None, views: Views) -> list[JsonObject]:
+def _grants(node: NodeName, assignment: Assignment | None, views: Views) -> list[JsonObject]:
     if assignment is None:
         return []
     return [
@@ -134,6 +134,6 @@ def _grants(node: str, assignment: Assignment | None, views: Views) -> list[Json
     ]
 
 
-def _index(node: str, uuid: CardUuid, views: Views) -> int:
+def _index(node: NodeName, uuid: CardUuid, views: Views) -> int:
     cards = views[node].state.cards if node in views else ()
     return next((card.card.index for card in cards if card.card.uuid == uuid), -1)

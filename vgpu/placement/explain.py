@@ -15,7 +15,7 @@ from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import advice
 from vgpu.placement.advice import Advice
@@ -41,7 +41,7 @@ class CardVerdict:
 class NodeVerdict:
     """One node: the assignment that the pod would get, or the reason why it gets none, with every card's."""
 
-    node: str
+    node: NodeName
     reason: Reason | None
     detail: str
     assignment: Assignment | None
@@ -52,7 +52,7 @@ class NodeVerdict:
 class NearestFit:
     """The node that lacks the least: its cards that lack something, by UUID, and what they lack together."""
 
-    node: str
+    node: NodeName
     cards: tuple[CardUuid, ...]
     lacking_mib: int
     lacking_cores: int
@@ -69,7 +69,7 @@ class Explanation:
     advice: tuple[Advice, ...] = ()
 
     @property
-    def fitting(self) -> list[str]:
+    def fitting(self) -> list[NodeName]:
         """The nodes that can take the pod now."""
         return [node.node for node in self.nodes if node.assignment is not None]
 
@@ -80,7 +80,7 @@ def explain(
     policy: PackingPolicy,
     *,
     host: HostRequest = NOTHING,
-    overrides: Mapping[str, NodeRefusal] | None = None,
+    overrides: Mapping[NodeName, NodeRefusal] | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Explain one request on all nodes.

@@ -12,6 +12,7 @@ from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
@@ -38,10 +39,10 @@ class Member:
     uid: str
     request: PodRequest
     host: HostRequest = host_request.NOTHING
-    nodes: frozenset[str] | None = None
-    avoided: frozenset[str] = frozenset()
+    nodes: frozenset[NodeName] | None = None
+    avoided: frozenset[NodeName] = frozenset()
 
-    def may_use(self, node: str) -> bool:
+    def may_use(self, node: NodeName) -> bool:
         """Whether the member may be placed on a node."""
         return node not in self.avoided and (self.nodes is None or node in self.nodes)
 
@@ -50,7 +51,7 @@ class Member:
 class MemberPlace:
     """A member's node and cards."""
 
-    node: str
+    node: NodeName
     assignment: Assignment
 
 
@@ -68,19 +69,19 @@ class _Kind:
     """Equal members: one of them, the nodes on which it fits, and for how many of them a node has room."""
 
     member: Member
-    fits: dict[str, _MemberFit] = field(default_factory=dict)
-    copies: dict[str, tuple[NodeView, int]] = field(default_factory=dict)
+    fits: dict[NodeName, _MemberFit] = field(default_factory=dict)
+    copies: dict[NodeName, tuple[NodeView, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Attempt:
     """One order of the members. `cards` replaces their policies for cards where it is not None."""
 
-    fleet: dict[str, NodeView]
+    fleet: dict[NodeName, NodeView]
     defaults: DefaultPolicies
     cards: PackingPolicy | None
     kinds: dict[Member, _Kind] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
+    used: set[NodeName] = field(default_factory=set)
 
     def place(self, members: Sequence[Member]) -> Steps[dict[str, MemberPlace]]:
         """Return the places of the members before the first one that fits nowhere."""
@@ -105,26 +106,26 @@ class Attempt:
                 yield
         return known
 
-    def _best(self, kind: _Kind, rest: int) -> Steps[str]:
+    def _best(self, kind: _Kind, rest: int) -> Steps[NodeName]:
         policy, names = self.defaults.node_policy_for(kind.member.request.options), set(kind.fits)
         if policy is PackingPolicy.TOPOLOGY:
             names = yield from self._near(kind, rest)
         costs = {name: kind.fits[name].cost for name in names}
         return rank.first(costs, POLICIES[policy].tolerance(self.defaults.demand.weights))
 
-    def _near(self, kind: _Kind, rest: int) -> Steps[set[str]]:
+    def _near(self, kind: _Kind, rest: int) -> Steps[set[NodeName]]:
         """Return the nodes that keep the gang on few nodes: those in use, else those with room for the most members."""
         used = kind.fits.keys() & self.used
         if used:
             return used
-        copies: dict[str, int] = {}
+        copies: dict[NodeName, int] = {}
         for name, fit in kind.fits.items():
             count = yield from self._copies(kind, name, fit)
             copies[name] = min(rest, count)
         most = max(copies.values())
         return {name for name, count in copies.items() if count == most}
 
-    def _copies(self, kind: _Kind, name: str, fit: _MemberFit) -> Steps[int]:
+    def _copies(self, kind: _Kind, name: NodeName, fit: _MemberFit) -> Steps[int]:
         """Return for how many equal members a node has room, at most `MAX_COUNTED`."""
         known = kind.copies.get(name)
         if known is not None and known[0] is fit.view:
@@ -138,7 +139,7 @@ class Attempt:
         kind.copies[name] = fit.view, count
         return count
 
-    def _judge(self, kind: _Kind, name: str) -> None:
+    def _judge(self, kind: _Kind, name: NodeName) -> None:
         fit = self._fit(self.fleet[name], kind.member) if kind.member.may_use(name) else None
         if fit is None:
             kind.fits.pop(name, None)

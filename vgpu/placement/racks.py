@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from vgpu.domain.asks.policy import RackPolicy
+from vgpu.domain.identifiers import NodeName
 
 
-def tiers(policy: RackPolicy | None, racks: Mapping[str, str], used: Iterable[str]) -> dict[str, int]:
+def tiers(policy: RackPolicy | None, racks: Mapping[NodeName, str], used: Iterable[str]) -> dict[NodeName, int]:
     """Return the tier of each node, 0 the best; empty where racks do not matter.
 
     Args:

@@ -14,6 +14,7 @@ from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement import explain, rank, room, simulated_gangs
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
@@ -37,7 +38,7 @@ class Wanted:
 class Landing:
     """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit."""
 
-    node: str = ""
+    node: NodeName = NO_NODE
     assignment: Assignment | None = None
     counts: Mapping[Reason, int] = field(default_factory=dict)
     nearest: NearestFit | None = None
@@ -49,7 +50,7 @@ class SimulationOutcome:
     """Where each pod would be placed, in their order, and the nodes with these pods."""
 
     landings: Sequence[Landing]
-    views: Mapping[str, NodeView]
+    views: Mapping[NodeName, NodeView]
 
 
 def simulate(
@@ -116,7 +117,7 @@ def _missed(group: Together, fit: int, alone: Landing) -> Landing:
 class _PlainTrial:
     """Nodes that are judged one by one."""
 
-    def __init__(self, fleet: dict[str, NodeView], defaults: DefaultPolicies, pause: Callable[[], None]) -> None:
+    def __init__(self, fleet: dict[NodeName, NodeView], defaults: DefaultPolicies, pause: Callable[[], None]) -> None:
         self.fleet = fleet
         self._defaults = defaults
         self._pause = pause
@@ -151,10 +152,10 @@ class _JudgedKind:
         self._gpu_policy = defaults.gpu_policy_for(pod.request.options)
         self._policy = POLICIES[defaults.node_policy_for(pod.request.options)]
         self._tolerance = self._policy.tolerance(defaults.demand.weights)
-        self._seen: dict[str, tuple[NodeView, _NodeFit | Reason]] = {}
+        self._seen: dict[NodeName, tuple[NodeView, _NodeFit | Reason]] = {}
 
-    def land(self, fleet: Mapping[str, NodeView], pause: Callable[[], None]) -> Landing:
-        fitting: dict[str, _NodeFit] = {}
+    def land(self, fleet: Mapping[NodeName, NodeView], pause: Callable[[], None]) -> Landing:
+        fitting: dict[NodeName, _NodeFit] = {}
         counts: dict[Reason, int] = {}
         for view in fleet.values():
             outcome = self._on(view, pause)

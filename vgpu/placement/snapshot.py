@@ -10,6 +10,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import HostRoom, NodeState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import choose, fit, preempt
 from vgpu.placement.choose import NodeRefusal
 
@@ -25,7 +26,7 @@ class NodeView:
         allocatable: devices that the kubelet would allocate in total, by resource.
     """
 
-    name: str
+    name: NodeName
     state: NodeState
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from vgpu.domain.cards import summary
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
 
@@ -22,7 +22,7 @@ _UUIDS: Final = uuid.UUID("6f3c1a52-8a0e-4c39-b6d0-5c7f0f2f9a11")  # a card has 
 
 def fleet(nodes: int, cards: int, memory_mib: int, slice_mib: int) -> tuple[Node, ...]:
     """Return nodes `node-1`, `node-2`, ... with equal cards."""
-    return tuple(_node(f"node-{n + 1}", cards, memory_mib, slice_mib) for n in range(nodes))
+    return tuple(_node(NodeName(f"node-{n + 1}"), cards, memory_mib, slice_mib) for n in range(nodes))
 
 
 def node_object(node: Node) -> JsonObject:
@@ -78,7 +78,7 @@ def _amounts(slices: int, cards: int) -> dict[str, str]:
     return {names.SLICE: pods.canonical(slices), names.CARD: pods.canonical(cards)}
 
 
-def _node(name: str, cards: int, memory_mib: int, slice_mib: int) -> Node:
+def _node(name: NodeName, cards: int, memory_mib: int, slice_mib: int) -> Node:
     made = (Card(_uuid(name, index), index, MODEL, memory_mib, numa_node=index * 2 // cards) for index in range(cards))
     return Node(name, slice_mib, tuple(made), vgpu.__version__)
 

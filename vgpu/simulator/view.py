@@ -8,6 +8,7 @@ from vgpu.domain import quantity
 from vgpu.domain.asks import request
 from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.cards.device import Node
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import card_usage, scheduling_status
 from vgpu.simulator.api.pods import TERMINAL
@@ -75,7 +76,7 @@ def _container(asked: ContainerRequest) -> str:
     return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
 
 
-def _pod(pod: JsonObject, nodes: Mapping[str, Node], details: Mapping[str, str]) -> PodLine:
+def _pod(pod: JsonObject, nodes: Mapping[NodeName, Node], details: Mapping[str, str]) -> PodLine:
     phase = "Ending" if "deletionTimestamp" in pod["metadata"] else pod["status"]["phase"]
     waits = phase == "Pending" and not pod["spec"].get("nodeName")
     note = (
@@ -86,8 +87,8 @@ def _pod(pod: JsonObject, nodes: Mapping[str, Node], details: Mapping[str, str])
     return PodLine(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
 
 
-def _where(pod: JsonObject, nodes: Mapping[str, Node]) -> str:
-    name, gpus = str(pod["spec"].get("nodeName", "")), card_usage.gpus(pod)
+def _where(pod: JsonObject, nodes: Mapping[NodeName, Node]) -> str:
+    name, gpus = NodeName(str(pod["spec"].get("nodeName", ""))), card_usage.gpus(pod)
     if name not in nodes or not gpus:
         return name
     indexes = sorted(card.index for card in nodes[name].cards if card.uuid in gpus)

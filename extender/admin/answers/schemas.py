@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from vgpu.domain import object_names
-from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
+from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -93,7 +93,7 @@ class GpuSchema(AnswerSchema):
     """A card."""
 
     uuid: CardUuid = Field(UNNAMED_CARD, examples=[UUID])
-    node: str = Field("", examples=["node-1"])
+    node: NodeName = Field(NO_NODE, examples=["node-1"])
     index: int = Field(0, examples=[0])
     model: str = Field("", examples=["NVIDIA H100 80GB HBM3"])
     memoryMiB: int = Field(0, examples=[81_538])
@@ -126,7 +126,7 @@ class PodSchema(AnswerSchema):
     name: str = Field("", examples=["train"])
     uid: str = Field("", examples=["0b8a1c9e-0000-4000-8000-000000000001"])
     status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
-    node: str = Field("", examples=["node-1"])
+    node: NodeName = Field(NO_NODE, examples=["node-1"])
     requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])
     memoryMiB: int = Field(0, description="asked for over all cards", examples=[8192])
     cores: int = Field(0, description="percent asked for over all cards", examples=[30])
@@ -158,7 +158,7 @@ class CardNameSchema(AnswerSchema):
 class NearestSchema(AnswerSchema):
     """The node that lacks the least for a pod."""
 
-    node: str = Field(examples=["node-2"])
+    node: NodeName = Field(examples=["node-2"])
     gpus: list[CardNameSchema]
     lackingMiB: int = Field(examples=[2560])
     lackingCores: int = Field(examples=[0])
@@ -197,7 +197,7 @@ class AdviceSchema(AnswerSchema):
 
     code: str = Field(examples=["ask-for-less-memory"])
     text: str = Field(examples=["ask for 5.5 GiB or less (vgpu.io/gpu-mem: 5632)"])
-    node: str = Field(description="where the pod would be placed then", examples=["node-2"])
+    node: NodeName = Field(description="where the pod would be placed then", examples=["node-2"])
     gpus: list[CardUuid] = Field(description="UUIDs of the cards to change")
     by: str = Field(description="owner or administrator", examples=["owner"])
 
@@ -218,7 +218,7 @@ class CardVerdictSchema(AnswerSchema):
 class NodeVerdictSchema(AnswerSchema):
     """A node: what the pod would get there, or why it gets nothing."""
 
-    node: str
+    node: NodeName
     fits: bool
     reason: str
     detail: str
@@ -298,7 +298,7 @@ class LandingSchema(AnswerSchema):
     name: str = Field(examples=["train"])
     number: int = Field(description="which of equal pods, from 1", examples=[1])
     requested: str = Field(examples=["8 GiB"])
-    node: str = Field(examples=["node-1"])
+    node: NodeName = Field(examples=["node-1"])
     gpus: list[GrantSchema]
     reasons: list[ReasonCountSchema]
     nearest: NearestSchema | None

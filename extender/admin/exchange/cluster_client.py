@@ -15,6 +15,7 @@ from extender.admin.security.audit import AuditedAction
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 
 FRAME_S: Final = READY_S + 5.0  # the longest wait for the next frame
@@ -50,9 +51,9 @@ class ClusterClient:
         """Return a new snapshot. Raises SnapshotNotReady; AdminProblem: 503, the extender does not answer."""
         return await self._undisturbed(self._take)
 
-    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods."""
-        found: dict[str, NodeRefusal] = await self._ask(AskReserved(pod))
+        found: dict[NodeName, NodeRefusal] = await self._ask(AskReserved(pod))
         return found
 
     async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:

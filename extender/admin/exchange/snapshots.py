@@ -20,7 +20,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -51,8 +51,8 @@ class ClusterSnapshot:
 
     number: int
     pods: Mapping[str, WatchedPod] = field(default_factory=dict)
-    gpunodes: Mapping[str, GpuNode] = field(default_factory=dict)
-    views: Mapping[str, NodeView] = field(default_factory=dict)
+    gpunodes: Mapping[NodeName, GpuNode] = field(default_factory=dict)
+    views: Mapping[NodeName, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
     decisions: Mapping[str, LastDecision] = field(default_factory=dict)
     why_not_leader: str = ""
@@ -69,14 +69,14 @@ class ClusterSnapshot:
         return frozenset(pod.namespace for pod in self.pods.values())
 
     @cached_property
-    def node_of_card(self) -> Mapping[CardUuid, str]:
+    def node_of_card(self) -> Mapping[CardUuid, NodeName]:
         """The node of each card, by the card's UUID."""
         return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
 
     @cached_property
-    def holders(self) -> Mapping[str, list[WatchedPod]]:
+    def holders(self) -> Mapping[CardUuid, list[WatchedPod]]:
         """The pods that hold each card, by the card's UUID, ordered by name."""
-        found: dict[str, list[WatchedPod]] = {}
+        found: dict[CardUuid, list[WatchedPod]] = {}
         for pod in self.pods.values():
             if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
                 for uuid in pod.assignment.gpus():
@@ -96,7 +96,7 @@ class ClusterSource(Protocol):
     async def take(self) -> ClusterSnapshot:
         """Return a new snapshot. Raises SnapshotNotReady."""
 
-    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
 
     async def why_gangs_wait(self, keys: Collection[GangKey]) -> WaitingGangs:
@@ -147,7 +147,7 @@ class Snapshots:
             raise SnapshotNotReady("the first lists of the cluster are not complete") from None
         return await self._make()
 
-    async def reserved(self, pod: WatchedPod) -> dict[str, NodeRefusal]:
+    async def reserved(self, pod: WatchedPod) -> dict[NodeName, NodeRefusal]:
         """Return the refusals of nodes where cards are reserved for other pods, which no node view shows."""
         found = {}
         for node in {*self._cluster.objects.nominations.nodes(), *self._cluster.holds.against(pod)}:
@@ -192,7 +192,7 @@ class Snapshots:
             replace(policies, models=policies.models.copy()),
         )  # fmt: skip
 
-    def _view(self, name: str) -> NodeView:
+    def _view(self, name: NodeName) -> NodeView:
         usable = self._cluster.states.usable(name)
         kubelet = self._cluster.objects.nodes.get(name)
         allocatable = kubelet.allocatable if kubelet is not None else {}

@@ -14,7 +14,7 @@ from extender.admin.routes.inventory_routes import Uuid
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest, Caller
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NO_NODE, CardUuid
 
 router = APIRouter(tags=["administration"])
 
@@ -41,7 +41,7 @@ async def _set(context: Context, caller: Caller, uuid: CardUuid, *, cordoned: bo
     """Change the card's setting and return the card. The action is recorded with its caller, also if it is refused."""
     action = "cordon" if cordoned else "uncordon"
     snapshot = await context.snapshot()
-    node = snapshot.node_of_card.get(uuid, "")
+    node = snapshot.node_of_card.get(uuid, NO_NODE)
     try:
         await visibility.require(context.access, caller, replace(PATCH_NODE, name=node))
         if not node:

@@ -9,7 +9,7 @@ import msgspec
 from extender.admin.problems import AdminProblem
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.json_types import JsonObject
 
 ATTEMPTS: Final = 5
@@ -33,7 +33,7 @@ class CardSettings:
     def __init__(self, client: GpuNodeClient) -> None:
         self._client = client
 
-    async def cordon(self, node: str, uuid: CardUuid, *, cordoned: bool) -> bool:
+    async def cordon(self, node: NodeName, uuid: CardUuid, *, cordoned: bool) -> bool:
         """Cordon or uncordon a card; return whether that changed anything.
 
         The whole list is written with the resourceVersion that was read: where another client has changed the object
@@ -65,7 +65,7 @@ def with_cordon(cards: list[JsonObject], uuid: CardUuid, *, cordoned: bool) -> l
     return [*(card for card in cards if card is not known), changed]
 
 
-def _problem(node: str, error: KubernetesError) -> AdminProblem:
+def _problem(node: NodeName, error: KubernetesError) -> AdminProblem:
     if error.status == HTTPStatus.NOT_FOUND:
         return AdminProblem(HTTPStatus.NOT_FOUND, f"GPUNode {node} does not exist any more")
     detail = f"the API server did not change GPUNode {node}: {error.message or error.reason}"

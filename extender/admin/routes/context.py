@@ -23,6 +23,7 @@ from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 
 HISTORY_AT_ONCE: Final = 4
@@ -52,7 +53,7 @@ class Context:
     """
 
     snapshot: Callable[[], Awaitable[ClusterSnapshot]]
-    reserved: Callable[[WatchedPod], Awaitable[dict[str, NodeRefusal]]]
+    reserved: Callable[[WatchedPod], Awaitable[dict[NodeName, NodeRefusal]]]
     why_gangs_wait: Callable[[Collection[GangKey]], Awaitable[WaitingGangs]]
     requests: Callable[[Sequence[WatchedPod]], Awaitable[list[PodRequest | None]]]
     access: Access

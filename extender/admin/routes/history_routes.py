@@ -28,7 +28,7 @@ from extender.history.reporting.reports import (
 )
 from vgpu.domain.asks import right_size
 from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 router = APIRouter(tags=["history"])
 
@@ -50,7 +50,7 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
     filters = UsageFilters(
         namespaces=await _namespaces(context, caller, query.namespace),
         owner=query.owner or None,
-        nodes=frozenset(query.node) or None,
+        nodes=frozenset(map(NodeName, query.node)) or None,
         cards=frozenset(map(CardUuid, query.gpu)) or None,
         models=frozenset(query.model) or None,
         labels=_labels(query.label),

@@ -10,11 +10,11 @@ from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
 from extender.admin.problems import not_found
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
 
 router = APIRouter(tags=["inventory"])
 
-NodeName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of the node")]
+NodeInPath = Annotated[NodeName, Path(pattern=NAME, max_length=253, description="name of the node")]
 Uuid = Annotated[CardUuid, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
 
 
@@ -32,7 +32,7 @@ async def list_nodes(
 
 @router.get("/nodes/{name}", response_model=schemas.NodeSchema)
 async def get_node(
-    request: Request, context: Using, caller: Called, name: NodeName, query: Annotated[NoQuery, Query()]  # noqa: ARG001
+    request: Request, context: Using, caller: Called, name: NodeInPath, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
     """Show one node. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
@@ -63,7 +63,7 @@ async def get_gpu(
     sees = await visibility.namespaces(
         context.access, caller, {pod.namespace for pod in snapshot.holders.get(uuid, ())}
     )
-    view = snapshot.views.get(snapshot.node_of_card.get(uuid, ""))
+    view = snapshot.views.get(snapshot.node_of_card.get(uuid, NO_NODE))
     if view is None:
         raise not_found(f"card {uuid}")
     state = next(card for card in view.state.cards if card.card.uuid == uuid)

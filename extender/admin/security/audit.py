@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from extender.admin.security.access import Caller
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 log = logging.getLogger("extender.audit")
 PREFIX: Final = "admin action "
@@ -33,7 +33,7 @@ class AuditedAction:
     groups: tuple[str, ...]
     action: str
     gpu: CardUuid
-    node: str
+    node: NodeName
     outcome: str
 
 
@@ -44,7 +44,7 @@ class Audit:
         self._now = now
         self._also = also
 
-    def record(self, caller: Caller, action: str, gpu: CardUuid, node: str, outcome: str) -> None:
+    def record(self, caller: Caller, action: str, gpu: CardUuid, node: NodeName, outcome: str) -> None:
         """Record an action, whether it was done or refused."""
         at = self._now().astimezone(UTC).isoformat(timespec="milliseconds")
         made = AuditedAction(at, caller.name, caller.groups, action, gpu, node, outcome)

@@ -9,7 +9,7 @@ from extender.index.choice import NodeChoice
 from extender.index.nodes import NodeIndex
 from extender.index.row import IndexRow
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.models import Models
 from vgpu.placement.snapshot import NodeView
 
@@ -19,17 +19,17 @@ class Update:
     """Node views that are new or changed, and the names of nodes that are gone. It has no answer."""
 
     changed: Sequence[NodeView]
-    gone: Sequence[str] = ()
+    gone: Sequence[NodeName] = ()
 
 
 class Fleet:
     """The node views by name."""
 
     def __init__(self) -> None:
-        self.views: dict[str, NodeView] = {}
+        self.views: dict[NodeName, NodeView] = {}
         self._models = Models()
         self._index = NodeIndex(self._models)
-        self._old: dict[str, None] = {}
+        self._old: dict[NodeName, None] = {}
         self._choice: NodeChoice | None = None
 
     @property
@@ -37,7 +37,7 @@ class Fleet:
         """MiB of a slice; nodes whose slices differ from the cluster's are blocked."""
         return next((view.state.slice_mib for view in self.views.values() if view.blocked is None), 1)
 
-    def nodes_with(self, uuids: Collection[CardUuid]) -> list[str]:
+    def nodes_with(self, uuids: Collection[CardUuid]) -> list[NodeName]:
         """Return the nodes that have any of these cards."""
         if not uuids:
             return []
@@ -80,7 +80,7 @@ class Fleet:
                 if self.views[name] is not view:
                     self.put(view)
 
-    def _write(self, name: str) -> None:
+    def _write(self, name: NodeName) -> None:
         view = self.views.get(name)
         if view is None:
             self._index.remove(name)

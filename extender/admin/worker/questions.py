@@ -7,6 +7,7 @@ import msgspec
 
 from extender.admin.worker.fleet import Fleet
 from extender.admin.worker.simulation import FleetSimulation
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import documents, explain
 from vgpu.placement.choose import NodeRefusal
@@ -23,7 +24,7 @@ class Explain:
     pod: Wanted
     defaults: DefaultPolicies
     most: int
-    reserved: Mapping[str, NodeRefusal] = field(default_factory=dict)
+    reserved: Mapping[NodeName, NodeRefusal] = field(default_factory=dict)
 
     def answer(self, fleet: Fleet, pause: Pause) -> JsonObject:
         """Explain."""

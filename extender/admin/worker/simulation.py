@@ -9,6 +9,7 @@ from extender.index.choice import JudgedNodes, NodeChoice
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import explain, simulate, simulated_gangs
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.explain import NearestFit
@@ -47,7 +48,7 @@ class FleetSimulation:
         views = (self._fleet.views[name] for name in best)
         return simulated_gangs.plan(group, amounts, views, self._defaults, pause)
 
-    def _best(self, pod: Wanted, count: int) -> list[str]:
+    def _best(self, pod: Wanted, count: int) -> list[NodeName]:
         """Return the nodes that are best for a pod, as many as can be best for one of its equals; see `gang`."""
         choice, policy = self._fleet.choice(self._defaults.models), self._defaults.node_policy_for(pod.request.options)
         judged, question = self._judged(pod, choice), self._question(pod)
@@ -87,7 +88,7 @@ class FleetSimulation:
     def _nearest(self, pod: Wanted, choice: NodeChoice) -> NearestFit | None:
         """Compare the few best nodes exactly; all of them where the pod names UUIDs, which the index does not know."""
         views, largest = self._fleet.views, explain.largest(pod.request)
-        named: Iterable[str] = views
+        named: Iterable[NodeName] = views
         selector = pod.request.options.selector
         if not selector.named_uuids and selector.beside is None:
             asked = ask.of(pod.request, largest, self._fleet.slice_mib)
@@ -95,11 +96,11 @@ class FleetSimulation:
             named = [*choice.nearest(own, pod.host), *choice.wide()]
         return explain.nearest(pod.request, (views[name].for_pod(pod.host) for name in named))
 
-    def _reason(self, pod: Wanted, node: str) -> Reason | None:
+    def _reason(self, pod: Wanted, node: NodeName) -> Reason | None:
         placed = self._place(pod, node)
         return None if isinstance(placed, Assignment) else placed.reason
 
-    def _place(self, pod: Wanted, node: str) -> Assignment | NodeRefusal:
+    def _place(self, pod: Wanted, node: NodeName) -> Assignment | NodeRefusal:
         return self._fleet.views[node].place(pod.request, self._defaults.gpu_policy_for(pod.request.options), pod.host)
 
 

@@ -10,7 +10,7 @@ from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
+from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
 
 MAX_LABELS: Final = 32
@@ -40,7 +40,7 @@ def decision(
     request: PodRequest,
     chosen: Assignment,
     *,
-    node_name: str,
+    node_name: NodeName,
     at_ms: int,
     refused: Mapping[str, int],
     source: DecisionSource,

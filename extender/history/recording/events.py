@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from vgpu.domain.identifiers import UNNAMED_CARD, CardUuid
+from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName
 
 
 class DecisionSource(StrEnum):
@@ -111,7 +111,7 @@ class Decision:
     """
 
     pod: PodName
-    node: str
+    node: NodeName
     at_ms: int
     created_ms: int
     owner: PodOwner
@@ -159,7 +159,7 @@ class Start(Unranked):
     """A container was started for the first time."""
 
     pod: PodName
-    node: str
+    node: NodeName
     container: str
     at_ms: int
 
@@ -176,7 +176,7 @@ class Restart(Unranked):
     """
 
     pod: PodName
-    node: str
+    node: NodeName
     container: str
     at_ms: int
     count: int
@@ -204,7 +204,7 @@ class End:
     """
 
     pod: PodName
-    node: str
+    node: NodeName
     container: str
     after_ms: int
     at_ms: int
@@ -230,7 +230,7 @@ class Resize(Unranked):
     """A running container's share of one card was changed; the figures are those after the change."""
 
     pod: PodName
-    node: str
+    node: NodeName
     at_ms: int
     share: ContainerShare
     card: CardShare
@@ -259,7 +259,7 @@ class Used:
     """
 
     pod_uid: str
-    node: str
+    node: NodeName
     container: str
     gpu: CardUuid
     from_ms: int
@@ -282,7 +282,7 @@ class Used:
 class CardEvent(Unranked):
     """Something changed about a card; `version` is the resourceVersion of the GPUNode that showed the change."""
 
-    node: str
+    node: NodeName
     gpu: CardUuid
     index: int
     model: str
@@ -315,7 +315,7 @@ class AdminAction(Unranked):
     at_ms: int
     user: str
     verb: str
-    node: str = ""
+    node: NodeName = NO_NODE
     gpu: CardUuid = UNNAMED_CARD
     outcome: str = "done"
     detail: str = ""

@@ -15,6 +15,7 @@ from extender.history.recording.refusals import RefusalPeriods, Refused
 from extender.state.fields import container_use
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 
 MARK_S: Final = 5.0
 MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds
@@ -25,7 +26,7 @@ class Feed:
     """Feeds `recorder`. `gpunodes` are the cluster's, `now_ms` is the wall clock, `replica` names this process."""
 
     def __init__(
-        self, recorder: HistoryRecorder, gpunodes: Mapping[str, GpuNode], now_ms: Callable[[], int], replica: str
+        self, recorder: HistoryRecorder, gpunodes: Mapping[NodeName, GpuNode], now_ms: Callable[[], int], replica: str
     ) -> None:
         self._recorder = recorder
         self._gpunodes = gpunodes
@@ -60,7 +61,7 @@ class Feed:
         if len(self._verdicts) > MAX_VERDICTS:
             self._verdicts.popitem(last=False)
 
-    def bound(self, pod: WatchedPod, node: str, chosen: Assignment) -> None:
+    def bound(self, pod: WatchedPod, node: NodeName, chosen: Assignment) -> None:
         """Take a Binding that was carried out."""
         self._all(self._waiting.end(pod.uid))
         refused = refusals.count(self._verdicts.pop(pod.uid, {}))
@@ -124,7 +125,7 @@ class Feed:
     def _decide(
         self,
         pod: WatchedPod,
-        node: str,
+        node: NodeName,
         chosen: Assignment,
         at_ms: int,
         refused: Mapping[str, int],

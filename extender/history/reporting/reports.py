@@ -12,7 +12,7 @@ from typing import Protocol
 from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare, RightSize
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 class Dimension(StrEnum):
@@ -50,7 +50,7 @@ class UsageFilters:
 
     namespaces: frozenset[str] | None = None
     owner: str | None = None
-    nodes: frozenset[str] | None = None
+    nodes: frozenset[NodeName] | None = None
     cards: frozenset[CardUuid] | None = None
     models: frozenset[str] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class HistoryFilters:
     namespaces: frozenset[str] | None = None
     pod: str | None = None  # name
     pod_uid: str | None = None
-    node: str | None = None
+    node: NodeName | None = None
     gpu: CardUuid | None = None  # UUID
     since_ms: int | None = None
     until_ms: int | None = None

@@ -11,7 +11,7 @@ from extender.history.recording.events import CardShare, Decision
 from extender.history.storage import statements
 from extender.history.storage.journal import KEY_BYTES
 from extender.history.storage.tables import CardRow, WorkloadRow
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 CardKey = tuple[CardUuid, str, str]  # UUID, node, model
 
@@ -32,12 +32,12 @@ def workload_ids(connection: Connection, decisions: Iterable[Decision]) -> Mappi
     return _workloads(connection, wanted) if new else found
 
 
-def card_key(node: str, card: CardShare) -> CardKey:
+def card_key(node: NodeName, card: CardShare) -> CardKey:
     """Return what identifies a card on a node."""
     return card.gpu, node, card.model
 
 
-def card_ids(connection: Connection, wanted: Iterable[tuple[str, CardShare]]) -> Mapping[CardKey, int]:
+def card_ids(connection: Connection, wanted: Iterable[tuple[NodeName, CardShare]]) -> Mapping[CardKey, int]:
     """Return the ID of each node's card; insert those that are new."""
     cards = {card_key(node, card): card for node, card in wanted}
     found = _cards(connection, cards)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, LargeBinary, MetaData, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 OPEN: Final = 1 << 62  # `until_ms` of what still runs
 BIG: Final = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER key is SQLite's row number
@@ -48,7 +48,7 @@ class EventRow(Base):
     namespace: Mapped[str] = mapped_column(String(63))
     pod_uid: Mapped[str] = mapped_column(String(64))
     pod: Mapped[str] = mapped_column(String(253))
-    node: Mapped[str] = mapped_column(String(253))
+    node: Mapped[NodeName] = mapped_column(String(253))
     gpu: Mapped[CardUuid] = mapped_column(String(64))
     payload: Mapped[str]
 
@@ -73,7 +73,7 @@ class CardRow(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     gpu: Mapped[CardUuid] = mapped_column(String(64))
-    node: Mapped[str] = mapped_column(String(253))
+    node: Mapped[NodeName] = mapped_column(String(253))
     model: Mapped[str] = mapped_column(String(96))
     index: Mapped[int]
     card_mib: Mapped[int]
@@ -88,7 +88,7 @@ class PodRow(Base):
     uid: Mapped[str] = mapped_column(String(64), primary_key=True)
     namespace: Mapped[str] = mapped_column(String(63))
     name: Mapped[str] = mapped_column(String(253))
-    node: Mapped[str] = mapped_column(String(253))
+    node: Mapped[NodeName] = mapped_column(String(253))
     workload_id: Mapped[int]
     bound_ms: Mapped[int] = mapped_column(BigInteger)
     ended_after_ms: Mapped[int | None] = mapped_column(BigInteger)
@@ -130,7 +130,7 @@ class UsedRow(Base):
     from_ms: Mapped[int] = mapped_column(BigInteger)
     until_ms: Mapped[int] = mapped_column(BigInteger)
     pod_uid: Mapped[str] = mapped_column(String(64))
-    node: Mapped[str] = mapped_column(String(253))
+    node: Mapped[NodeName] = mapped_column(String(253))
     gpu: Mapped[CardUuid] = mapped_column(String(64))
     gpu_ms: Mapped[int] = mapped_column(BigInteger)
     container: Mapped[str] = mapped_column(String(80))

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from extender.state.fields import api_times
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.domain.json_types import Json
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -26,7 +27,7 @@ class Scheduling(msgspec.Struct, frozen=True, gc=False):  # made in a tenth of a
 
     priority: int = 0
     may_preempt: bool = True
-    nominated_node: str = ""
+    nominated_node: NodeName = NO_NODE
     is_terminating: bool = False
     started: float = 0.0
     labels: Mapping[str, str] = msgspec.field(default_factory=lambda: _NO_LABELS)
@@ -43,7 +44,7 @@ def decode(pod: Json) -> Scheduling:
     return Scheduling(
         priority=priority if isinstance(priority, int) and not isinstance(priority, bool) else 0,
         may_preempt=spec.get("preemptionPolicy") != "Never",
-        nominated_node=node if isinstance(node, str) else "",
+        nominated_node=NodeName(node) if isinstance(node, str) else NO_NODE,
         is_terminating=bool(metadata.get("deletionTimestamp")),
         started=api_times.milliseconds(status.get("startTime")) / 1000,
         labels={key: value for key, value in _object(metadata.get("labels")).items() if isinstance(value, str)},

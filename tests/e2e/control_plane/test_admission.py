@@ -13,6 +13,7 @@ from cluster.cluster import GpuCluster
 from cluster.programs import binaries
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 
 pytestmark = pytest.mark.e2e
 
@@ -288,7 +289,11 @@ def test_a_plugin_writes_only_its_own_node(cluster: GpuCluster) -> None:
     with pytest.raises(api.RequestRefused, match="its own node"):
         plugin.patch(f"{names.GPUNODES_PATH}/{other}/status", status_patch)
     with pytest.raises(api.RequestRefused, match="its own node"):
-        plugin.request("PUT", f"{lease}/{names.node_lease(other)}", plugin.get(f"{lease}/{names.node_lease(other)}"))
+        plugin.request(
+            "PUT",
+            f"{lease}/{names.node_lease(NodeName(other))}",
+            plugin.get(f"{lease}/{names.node_lease(NodeName(other))}"),
+        )
     with pytest.raises(api.RequestRefused, match="forbidden"):
         plugin.patch(f"{names.GPUNODES_PATH}/{own}", {"spec": {"cards": []}})
     with pytest.raises(api.RequestRefused, match="forbidden"):

@@ -25,7 +25,7 @@ from tests.extender.conftest import World
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -72,8 +72,8 @@ async def test_snapshots_are_those_of_the_extender_after_every_change(world: Wor
         second = await client.take()
         assert second == replace(await source.take(), number=second.number, policies=second.policies)
         assert gone.uid in first.pods, "a snapshot stays as it is"
-        assert second.views["n2"] is first.views["n2"], "an unchanged node is not sent again"
-        assert second.views["n1"] != first.views["n1"]
+        assert second.views[NodeName("n2")] is first.views[NodeName("n2")], "an unchanged node is not sent again"
+        assert second.views[NodeName("n1")] != first.views[NodeName("n1")]
 
 
 async def test_questions(world: World) -> None:
@@ -88,7 +88,7 @@ async def test_questions(world: World) -> None:
         asked = await asyncio.gather(client.requests(pods), client.reserved(pods[0]), client.why_gangs_wait([]))
         assert asked[0] == [pod.parsed.request for pod in pods]
         assert (dict(asked[1]), dict(asked[2])) == ({}, {})
-        action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", CardUuid("GPU-1"), "n1", "done")
+        action = AuditedAction("2026-01-01T00:00:00Z", "ann", (), "cordon", CardUuid("GPU-1"), NodeName("n1"), "done")
         client.acted(action)
         await client.take()
         assert actions == [action]
@@ -144,8 +144,8 @@ async def test_that_the_lists_are_not_complete_is_passed_on() -> None:
         assert await client.reserved("pod") == RESERVED  # type: ignore[arg-type]
 
 
-STATES = [NodeState.of(Node(f"n{n}", 256, ()), {}, {}) for n in range(3)]
-VIEWS = [NodeView("n", state, None, {"slices": n}) for n in range(2) for state in STATES]
+STATES = [NodeState.of(Node(NodeName(f"n{n}"), 256, ()), {}, {}) for n in range(3)]
+VIEWS = [NodeView(NodeName("n"), state, None, {"slices": n}) for n in range(2) for state in STATES]
 DECISIONS = [LastDecision(n, 1, {}) for n in range(3)]
 KEYS = st.sampled_from("abcdefgh")
 SNAPSHOTS = st.builds(

@@ -12,7 +12,9 @@ from extender.admin.routes.card_settings import CardSettings
 from tests.extender.admin.conftest import Admin
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
+
+N1 = NodeName("n1")
 
 
 async def spec_of(admin: Admin, node: str) -> Any:
@@ -27,7 +29,7 @@ async def test_a_cordoned_card_gets_no_new_container(admin: Admin, caplog: pytes
     row = await admin.post("/gpus/GPU-n1-0/cordon")
     assert row["cordoned"] is True
     assert await spec_of(admin, "n1") == {"cards": [other, {"uuid": "GPU-n1-0", "cordoned": True}]}
-    await admin.world.until(lambda: admin.world.cluster.states.of("n1").cards[0].card.cordoned)
+    await admin.world.until(lambda: admin.world.cluster.states.of(N1).cards[0].card.cordoned)
     pod = await admin.world.create_pod(gpu_mem=256)
     assert "CardCordoned" in json.dumps(await admin.world.filter(pod, "n1"))
     await admin.fresh()
@@ -72,10 +74,10 @@ class Contested:
 
 async def test_a_concurrent_change_of_another_card_is_not_lost() -> None:
     node = Contested(2)
-    assert await CardSettings(node).cordon("n1", CardUuid("mine"), cordoned=True)
+    assert await CardSettings(node).cordon(N1, CardUuid("mine"), cordoned=True)
     assert [card["uuid"] for card in node.cards] == ["other-2", "other-3", "mine"]
 
 
 async def test_a_node_that_changes_all_the_time_is_a_conflict() -> None:
     with pytest.raises(AdminProblem, match="changes all the time"):
-        await CardSettings(Contested(99)).cordon("n1", CardUuid("mine"), cordoned=True)
+        await CardSettings(Contested(99)).cordon(N1, CardUuid("mine"), cordoned=True)

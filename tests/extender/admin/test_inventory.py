@@ -6,6 +6,7 @@ from tests.extender.admin.conftest import Admin
 from vgpu.domain import names
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.identifiers import NodeName
 
 
 async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) -> None:
@@ -114,8 +115,8 @@ async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     await admin.world.client.patch(f"{names.GPUNODES_PATH}/n1/status", status)
     await admin.world.client.delete(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-node-n2")
     await admin.world.create_pod(admitted=False, gpu_mem=256)
-    await admin.world.until(lambda: admin.world.cluster.states.is_plugin_away("n2"))
-    await admin.world.until(lambda: not admin.world.cluster.states.of("n1").cards[0].card.healthy)
+    await admin.world.until(lambda: admin.world.cluster.states.is_plugin_away(NodeName("n2")))
+    await admin.world.until(lambda: not admin.world.cluster.states.of(NodeName("n1")).cards[0].card.healthy)
     await admin.fresh()
     found = (await admin.get("/summary"))["findings"]
     assert [finding["reason"] for finding in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]

@@ -17,7 +17,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, HostRoom, NodeState, Usage
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import room
 from vgpu.placement.demand import TypicalPods
 from vgpu.placement.models import Models
@@ -25,6 +25,8 @@ from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
 from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
+
+N0 = NodeName("n0")
 
 
 @st.composite
@@ -40,7 +42,7 @@ def views(draw: st.DrawFn, name: str) -> NodeView:
     blocked = blocked if found else Reason.NO_INVENTORY
     slices = draw(st.sampled_from([4, 32, 400]))
     allocatable = {names.SLICE: slices, names.CARD: slices // 8}
-    return NodeView(name, NodeState(name, 256, states, {}, host), blocked, allocatable)
+    return NodeView(NodeName(name), NodeState(NodeName(name), 256, states, {}, host), blocked, allocatable)
 
 
 usages = st.sampled_from([Usage(), Usage(), Usage(2, 512, 30, 1), Usage(4, 1024, 100, 1), Usage(3, 700, 0, 2)])
@@ -104,7 +106,7 @@ def wanted(**amounts: Any) -> Wanted:
 
 def test_the_index_is_made_once_for_a_question_that_does_not_know_the_models_of_cards() -> None:
     fleet, states = Fleet(), [CardState(Card(CardUuid("GPU-0"), 0, "a new model", 2048), 256)]
-    fleet.apply(Update([NodeView("n0", NodeState("n0", 256, tuple(states)), None, {names.SLICE: 8})]))
+    fleet.apply(Update([NodeView(N0, NodeState(N0, 256, tuple(states)), None, {names.SLICE: 8})]))
     models = Models()
     models.bit("another model")
     assert fleet.choice(models) is fleet.choice(models)
@@ -113,8 +115,8 @@ def test_the_index_is_made_once_for_a_question_that_does_not_know_the_models_of_
 def test_an_answer_has_the_packing_before_and_after_and_changes_nothing() -> None:
     fleet, small = Fleet(), wanted(gpu_mem=512)
     states = [CardState(Card(CardUuid(f"GPU-{n}"), n, MODELS[0], 2048), 256) for n in range(2)]
-    state = NodeState("n0", 256, tuple(states))
-    fleet.apply(Update([NodeView("n0", state, None, {names.SLICE: 16, names.CARD: 2})]))
+    state = NodeState(N0, 256, tuple(states))
+    fleet.apply(Update([NodeView(N0, state, None, {names.SLICE: 16, names.CARD: 2})]))
     question = Simulate([wanted(gpu_mem=1536), small], learned([wanted(gpu_mem=1024)]))
     for _ in range(2):
         found = question.answer(fleet, lambda: None)

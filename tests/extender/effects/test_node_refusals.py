@@ -10,6 +10,7 @@ from extender.state.fields import refused
 from extender.state.fields.refused import RefusedPod
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 
 
@@ -22,7 +23,7 @@ def entry(pod: JsonObject, /, **fields: Any) -> JsonObject:
 
 async def report(world: World, node: str, *entries: JsonObject) -> None:
     await world.client.patch(f"{names.GPUNODES_PATH}/{node}/status", {"status": {"refusals": list(entries)}})
-    await world.until(lambda: len(world.cluster.objects.gpunodes[node].refusals) == len(entries))
+    await world.until(lambda: len(world.cluster.objects.gpunodes[NodeName(node)].refusals) == len(entries))
     for _ in range(20):
         world.clock.seconds += 0.2
         await asyncio.sleep(0.006)

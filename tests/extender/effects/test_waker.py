@@ -12,6 +12,7 @@ from tests.extender.conftest import PODS, World, gpu_node
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 
 
@@ -27,13 +28,13 @@ async def renewing(world: World, seconds: float) -> None:
     end = world.clock.seconds + seconds
     while world.clock.seconds <= end:
         world.clock.seconds += 2
-        for node in ("n1", "n2", "n3"):
+        for node in map(NodeName, ("n1", "n2", "n3")):
             await renew(world, node)
             await world.until(lambda: world.cluster.leases.term(names.node_lease(node))[0] == world.clock.seconds)  # noqa: B023 - at once
 
 
 async def renew(world: World, node: str) -> None:
-    await lease.renew(world.client, names.NAMESPACE, names.node_lease(node), node, 3, datetime.now(UTC))
+    await lease.renew(world.client, names.NAMESPACE, names.node_lease(NodeName(node)), node, 3, datetime.now(UTC))
 
 
 async def waiting(world: World, *, gpu_mem: int = 2048) -> JsonObject:
@@ -66,7 +67,7 @@ async def cordon(world: World, *, cordoned: bool) -> None:
     cards = [{"uuid": f"GPU-n1-{n}", "cordoned": cordoned} for n in range(2)]
     await world.client.patch(f"{names.GPUNODES_PATH}/n1", {"spec": {"cards": cards}})
     await world.until(
-        lambda: all(card.cordoned is cordoned for card in world.cluster.objects.gpunodes["n1"].node.cards)
+        lambda: all(card.cordoned is cordoned for card in world.cluster.objects.gpunodes[NodeName("n1")].node.cards)
     )
 
 
@@ -118,13 +119,13 @@ async def test_a_pod_that_is_seen_to_wait_long_after_a_node_has_changed_is_not_w
 async def test_a_node_whose_kubelet_offers_devices_again_wakes_pods(world: World) -> None:
     """Its Lease and its GPUNode may be seen earlier."""
     await waiting(world)
-    offers = world.cluster.objects.nodes["n1"].allocatable
+    offers = world.cluster.objects.nodes[NodeName("n1")].allocatable
     for amount in (0, 0), (16, 2):
         devices = dict(zip((names.SLICE, names.CARD), map(str, amount), strict=True))
         await world.client.patch("/api/v1/nodes/n1/status", {"status": {"allocatable": devices}})
-        await world.until(lambda: sum(world.cluster.objects.nodes["n1"].allocatable.values()) == sum(amount))  # noqa: B023 - at once
+        await world.until(lambda: sum(world.cluster.objects.nodes[NodeName("n1")].allocatable.values()) == sum(amount))  # noqa: B023 - at once
         assert len(await woken(world)) == (amount != (0, 0))
-    assert world.cluster.objects.nodes["n1"].allocatable == offers
+    assert world.cluster.objects.nodes[NodeName("n1")].allocatable == offers
 
 
 async def test_a_gpunode_that_comes_back_wakes_pods(world: World) -> None:

@@ -22,8 +22,11 @@ from tests.extender.gangs import gangs
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
+
+N00 = NodeName("n00")
 
 NODES = 40
 STEP_S = 0.001  # what judging one node costs
@@ -44,7 +47,7 @@ class SlowFilter(Filter):
         def slow(name: str) -> Placement:
             self._clock.seconds += STEP_S
             self.judged += 1
-            return on(name)
+            return on(NodeName(name))
 
         return slow
 
@@ -78,10 +81,10 @@ class Site:
         self._woke = self.clock()
 
     def add_node(self, name: str, index: int, *, cordoned: bool = False) -> None:
-        node = Node(name, 256, (strategies.card(index, 1024, cordoned=cordoned),))
+        node = Node(NodeName(name), 256, (strategies.card(index, 1024, cordoned=cordoned),))
         self.cluster.updates.upsert_gpunodes(GpuNode(node, name, "2026-01-01T00:00:00Z"))
-        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: 4}))
-        self.cluster.leases.put(WatchedLease(names.node_lease(name), name, "x", 3600))
+        self.cluster.updates.upsert_nodes(KubeNode(NodeName(name), {names.SLICE: 4}))
+        self.cluster.leases.put(WatchedLease(names.node_lease(NodeName(name)), name, "x", 3600))
 
     async def sleep(self, seconds: float) -> None:
         if seconds == unschedulable.AGAIN_S:
@@ -167,10 +170,10 @@ async def test_what_can_be_cured_comes_first_also_where_other_nodes_are_many() -
 def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
     """`(76 GiB, 100 % free)` read as if a card in use were free."""
     site = Site()
-    node = Node("n00", 256, (strategies.card(0, 1024, held_slices=1),))
+    node = Node(N00, 256, (strategies.card(0, 1024, held_slices=1),))
     site.cluster.updates.upsert_gpunodes(GpuNode(node, "n00", "2026-01-01T00:00:00Z"))
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu=1))))
-    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
+    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, [N00])
     _, message = pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)
     assert message == "needs 1 card whole; n00: card 0 CardInUse (768 MiB and 100 % of compute free)"
 
@@ -178,8 +181,8 @@ def test_what_is_free_of_a_card_in_use_says_what_it_counts() -> None:
 def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
     site = Site()
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
-    refused = {f"n{n:04}": NodeRefusal(Reason.PLUGIN_AWAY) for n in range(3000)}
-    refused |= {f"m{n}": NodeRefusal(Reason.NO_INVENTORY) for n in range(2999)}
+    refused = {NodeName(f"n{n:04}"): NodeRefusal(Reason.PLUGIN_AWAY) for n in range(3000)}
+    refused |= {NodeName(f"m{n}"): NodeRefusal(Reason.NO_INVENTORY) for n in range(2999)}
     code, message = pending_text.why_pending(pod, FilterVerdict([], refused).reasons, refused, site.cluster)
     assert code == "PluginAway"
     assert message.startswith("needs 2 GiB on 1 card; n0000: PluginAway")
@@ -190,8 +193,8 @@ def test_the_most_frequent_reason_comes_first_and_few_nodes_are_named() -> None:
 def test_a_node_that_is_deleted_while_others_are_judged_is_named_without_its_cards() -> None:
     site = Site()
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=2048))))
-    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, ["n00"])
-    site.cluster.updates.delete_gpunodes("n00")
+    verdict = Filter(site.cluster, DefaultPolicies()).nodes(pod, [N00])
+    site.cluster.updates.delete_gpunodes(N00)
     assert "n00: CardTooSmall" in pending_text.why_pending(pod, verdict.reasons, verdict.refused, site.cluster)[1]
 
 
@@ -206,5 +209,5 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
     assert len(cached) == 2
     for n in range(NODES, 3 * NODES):
         site.add_node(f"n{n:02}", n)
-        node_filter.node(pod, f"n{n:02}")
+        node_filter.node(pod, NodeName(f"n{n:02}"))
     assert max(verdict.most_grants for verdict in cached.values()) <= NODES + 1

@@ -24,12 +24,13 @@ from tests import strategies
 from tests.extender.conftest import Clock, Leader
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 DEADLINE_S = 30.0
 HOLD_AFTER_S = 60.0
 HOLD_S = 120.0
-NODES = ("n1", "n2")
+NODES = (NodeName("n1"), NodeName("n2"))
 SLICES = 4
 
 
@@ -52,8 +53,8 @@ def tracker(cluster: Cluster, waker: WakeList | None = None) -> GangTracker:
 
 
 def node(name: str) -> Node:
-    cards = (replace(strategies.card(n, SLICES * 256), uuid=f"GPU-{name}-{n}") for n in range(2))
-    return Node(name, 256, tuple(cards))
+    cards = (replace(strategies.card(n, SLICES * 256), uuid=CardUuid(f"GPU-{name}-{n}")) for n in range(2))
+    return Node(NodeName(name), 256, tuple(cards))
 
 
 @dataclass

@@ -20,7 +20,7 @@ from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import Usage
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 LONGEST_LIFE_S = 40
@@ -68,7 +68,7 @@ class Stream:
         return bytes(answer.fitting()[0]).decode().strip('"')
 
     def bind(self, pod: WatchedPod, node: str) -> WatchedPod:
-        chosen = self.extender.binder._reserve(pod, node)
+        chosen = self.extender.binder._reserve(pod, NodeName(node))
         assert not isinstance(chosen, str)
         bound = structs.replace(pod, node=node, assignment=chosen, has_started=True)
         self.extender.cluster.updates.upsert_pod(bound)
@@ -189,6 +189,6 @@ def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     assert {name: refusal.reason for name, refusal in refused.items()} == dict.fromkeys(
         NODES, Reason.CARD_KEPT_FOR_GANG
     )
-    assert str(extender.binder._reserve(pod, "n1")).startswith("CardKeptForGang: ")
+    assert str(extender.binder._reserve(pod, NodeName("n1"))).startswith("CardKeptForGang: ")
     extender.cluster.holds.now = None
     assert asyncio.run(snapshots.reserved(pod)) == {}

@@ -29,6 +29,7 @@ from tests.extender.gangs.gangs import DEADLINE_S, NODES, SLICES, Extender, node
 from vgpu.domain import names
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 
 T = TypeVar("T")
 OUTCOMES = st.sampled_from(["commit", "commit", "refuse", "unknown"])
@@ -141,11 +142,11 @@ class Gangs(RuleBasedStateMachine):
         self.extender.cluster.updates.replace_pods(list(self.truth.values()), self.version)
 
     @rule(target=answers, uid=pods, offered=st.sampled_from([NODES, NODES, NODES[:1], NODES[1:]]))
-    def filter(self, uid: str, offered: tuple[str, ...]) -> tuple[str, str]:
+    def filter(self, uid: str, offered: tuple[NodeName, ...]) -> tuple[str, str]:
         """kube-scheduler asks about a pending pod; it takes the last node that fits."""
         return self.asked(uid, offered)
 
-    def asked(self, uid: str, offered: tuple[str, ...]) -> tuple[str, str]:
+    def asked(self, uid: str, offered: tuple[NodeName, ...]) -> tuple[str, str]:
         pod = self.truth.get(uid)
         if pod is None or pod.node:
             return uid, ""
@@ -180,9 +181,9 @@ class Gangs(RuleBasedStateMachine):
 
     async def _bound(self, uid: str, name: str, outcome: str) -> None:
         pod = self.extender.cluster.objects.pods.get(uid)
-        if pod is None or pod.node or not name or await self.extender.gate.admit(pod, name):
+        if pod is None or pod.node or not name or await self.extender.gate.admit(pod, NodeName(name)):
             return
-        chosen = self.extender.binder._reserve(pod, name)
+        chosen = self.extender.binder._reserve(pod, NodeName(name))
         if isinstance(chosen, str):
             return
         current = self.truth.get(uid)
@@ -191,14 +192,14 @@ class Gangs(RuleBasedStateMachine):
             return  # posted again: only the outcome of the first one counts here
         if current is not None and (current.node, current.assignment) == (name, chosen):
             # a Conflict, and the pod shows this very Binding
-            self.extender.cluster.reservations.remove_when_seen(uid, name)
+            self.extender.cluster.reservations.remove_when_seen(uid, NodeName(name))
         elif outcome == "unknown":
             self.unknown.append(Posted(pod, name, chosen))
         elif outcome == "commit" and is_open and current is not None:
             self.write(structs.replace(current, node=name, assignment=chosen, has_started=True))
-            self.extender.cluster.reservations.remove_when_seen(uid, name)
+            self.extender.cluster.reservations.remove_when_seen(uid, NodeName(name))
         else:
-            self.extender.cluster.reservations.remove(uid, name)
+            self.extender.cluster.reservations.remove(uid, NodeName(name))
 
     @precondition(lambda self: self.unknown)
     @rule(commits=st.booleans())
@@ -208,9 +209,9 @@ class Gangs(RuleBasedStateMachine):
         current = self.truth.get(posted.pod.uid)
         if commits and current is not None and not current.node and not current.is_terminal:
             self.write(structs.replace(current, node=posted.node, assignment=posted.assignment, has_started=True))
-            self.extender.cluster.reservations.remove_when_seen(posted.pod.uid, posted.node)
+            self.extender.cluster.reservations.remove_when_seen(posted.pod.uid, NodeName(posted.node))
         else:
-            self.extender.cluster.reservations.remove(posted.pod.uid, posted.node)
+            self.extender.cluster.reservations.remove(posted.pod.uid, NodeName(posted.node))
 
     @rule(rounds=st.integers(1, 2), outcomes=st.lists(OUTCOMES, min_size=1, max_size=4))
     def schedule(self, rounds: int, outcomes: list[str]) -> None:

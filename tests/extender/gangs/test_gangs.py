@@ -12,6 +12,7 @@ from tests.extender.gangs.gangs import DEADLINE_S
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 
 Pod = dict[str, Any]
 
@@ -188,11 +189,11 @@ async def test_a_gang_that_has_started_is_not_evicted_and_takes_new_members_one_
 
 
 async def _renew(world: World, node: str) -> None:
-    path = f"/apis/coordination.k8s.io/v1/namespaces/vgpu-system/leases/{names.node_lease(node)}"
+    path = f"/apis/coordination.k8s.io/v1/namespaces/vgpu-system/leases/{names.node_lease(NodeName(node))}"
     await world.client.patch(
         path, {"spec": {"renewTime": f"2026-01-01T00:00:{world.clock.seconds % 60:02.0f}.000000Z"}}
     )
-    await world.until(lambda: world.cluster.leases.is_fresh(names.node_lease(node)))
+    await world.until(lambda: world.cluster.leases.is_fresh(names.node_lease(NodeName(node))))
 
 
 async def test_a_deleted_member_ends_the_plan_and_its_successor_joins_a_new_one(world: World) -> None:
@@ -365,10 +366,12 @@ async def test_a_binding_that_may_still_be_carried_out_keeps_its_cards_in_a_new_
     world.client.faults = [("before", KubernetesError(0, "TimeoutError", "")) for _ in pods]
     assert all(await asyncio.gather(*(world.bind(pod, node) for pod, node in zip(pods, nodes, strict=True))))
     uids = [pod["metadata"]["uid"] for pod in pods[:2]]
-    before = [world.cluster.reservations.get(uid, node) for uid, node in zip(uids, nodes, strict=False)]
+    before = [world.cluster.reservations.get(uid, NodeName(node)) for uid, node in zip(uids, nodes, strict=False)]
     assert all(before)
     await world.delete_pod(pods[2])
     (late,) = await members(world, 1, size=3, gpu_mem=512)
     assert await node_of(world, late) is not None
-    assert [world.cluster.reservations.get(uid, node) for uid, node in zip(uids, nodes, strict=False)] == before
+    assert [
+        world.cluster.reservations.get(uid, NodeName(node)) for uid, node in zip(uids, nodes, strict=False)
+    ] == before
     assert [await node_of(world, pod) for pod in pods[:2]] == nodes[:2]

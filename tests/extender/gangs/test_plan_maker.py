@@ -15,7 +15,7 @@ from tests.extender.gangs.gangs import NODES, Extender, node
 from vgpu.domain import names
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,8 @@ def planned(extender: Extender, members: list[WatchedPod], step: int, change: An
 
 def taken_on(extender: Extender, name: str, bound: list[WatchedPod]) -> usage.Usages:
     held: list[Any] = [
-        (reservation.request, reservation.assignment) for reservation in extender.cluster.reservations.on(name)
+        (reservation.request, reservation.assignment)
+        for reservation in extender.cluster.reservations.on(NodeName(name))
     ]
     held += [(member.parsed.request, member.assignment) for member in bound if member.node == name]
     return usage.on_node(node(name), held)

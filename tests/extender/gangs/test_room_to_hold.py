@@ -11,7 +11,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -27,7 +27,7 @@ def view(name: str, pods: int) -> NodeView:
     """A node of two cards of 2 GiB; `pods` pods of 512 MiB are spread over both cards."""
     cards = (replace(strategies.card(n), uuid=CardUuid(f"GPU-{name}-{n}")) for n in range(2))
     offered = {names.SLICE: 16, names.CARD: 0 if pods else 2}  # cards that are shared are not offered whole
-    found = NodeView(name, strategies.node_state(*cards, name=name), None, offered)
+    found = NodeView(NodeName(name), strategies.node_state(*cards, name=name), None, offered)
     for _ in range(pods):
         placed = found.place(asked(gpu_mem=512), PackingPolicy.SPREAD)
         assert isinstance(placed, Assignment)

@@ -11,7 +11,7 @@ from extender.history.recording.events import (
     PodName,
     PodOwner,
 )
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight
@@ -38,7 +38,7 @@ def decision(
     cards = cards or (card(),)
     return Decision(
         pod(number, namespace),
-        "n1",
+        NodeName("n1"),
         at_ms,
         at_ms - waited_ms,
         PodOwner("Deployment", owner),
@@ -51,4 +51,6 @@ def decision(
 
 
 def end(number: int = 1, at_ms: int = MONDAY + HOUR, after_ms: int | None = None, namespace: str = "team") -> End:
-    return End(pod(number, namespace), "n1", "", at_ms if after_ms is None else after_ms, at_ms, 0, "Succeeded")
+    return End(
+        pod(number, namespace), NodeName("n1"), "", at_ms if after_ms is None else after_ms, at_ms, 0, "Succeeded"
+    )

@@ -11,15 +11,17 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import MalformedCursor
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
+
+N1 = NodeName("n1")
 
 EVENTS: list[Event] = [
     Refusals(make.pod(1), MONDAY - 5000, MONDAY - 1000, 3, {"CardInsufficientMemory": 4}),
     make.decision(1, MONDAY),
-    Start(make.pod(1), "n1", "main", MONDAY + 1000),
+    Start(make.pod(1), N1, "main", MONDAY + 1000),
     make.decision(2, MONDAY + 2000, make.card("GPU-b"), namespace="other"),
-    CardEvent("n1", CardUuid("GPU-b"), 1, "L4", MONDAY + 3000, CardChange.UNHEALTHY, "XID 79", 7),
-    AdminAction("request-1", MONDAY + 4000, "admin", "cordon", "n1", CardUuid("GPU-b")),
+    CardEvent(N1, CardUuid("GPU-b"), 1, "L4", MONDAY + 3000, CardChange.UNHEALTHY, "XID 79", 7),
+    AdminAction("request-1", MONDAY + 4000, "admin", "cordon", N1, CardUuid("GPU-b")),
     make.end(1, MONDAY + HOUR),
 ]
 
@@ -46,7 +48,7 @@ def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
         (HistoryFilters(namespaces=frozenset()), []),
         (HistoryFilters(pod="p1"), [0, 1, 2, 6]),
         (HistoryFilters(pod_uid="uid-2"), [3]),
-        (HistoryFilters(node="n1", kinds=frozenset({EventKind.CARD, EventKind.ADMIN})), [4, 5]),
+        (HistoryFilters(node=N1, kinds=frozenset({EventKind.CARD, EventKind.ADMIN})), [4, 5]),
         (HistoryFilters(gpu=CardUuid("GPU-b")), [3, 4, 5]),
         (HistoryFilters(gpu=CardUuid("GPU-a")), [0, 1, 2, 6]),
         (HistoryFilters(since_ms=MONDAY, until_ms=MONDAY + 2000), [1, 2]),
@@ -59,7 +61,7 @@ def test_filters(reports: SqlReports, filters: HistoryFilters, expected: list[in
 def test_pages_continue_where_the_last_one_ended_also_when_events_arrive(reports: SqlReports, engine: Engine) -> None:
     first = reports.history(limit=3)
     with database.writing(engine) as connection:
-        ingest.ingest(connection, [Start(make.pod(9), "n1", "main", MONDAY + 2 * HOUR)])
+        ingest.ingest(connection, [Start(make.pod(9), N1, "main", MONDAY + 2 * HOUR)])
     second = reports.history(cursor=first.cursor, limit=3)
     third = reports.history(cursor=second.cursor, limit=3)
     found = [entry.event for page in (first, second, third) for entry in page.entries]

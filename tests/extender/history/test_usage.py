@@ -17,7 +17,9 @@ from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
+
+N1 = NodeName("n1")
 
 NOW = MONDAY + 60 * HOUR
 NAMESPACE = [UsageGroup(Dimension.NAMESPACE)]
@@ -101,7 +103,7 @@ def test_filters(engine: Engine) -> None:
     ):
         assert [row.group for row in usage(engine, *NAMESPACE, filters=filters)] == [("team",)]
     assert usage(engine, filters=UsageFilters(namespaces=frozenset())) == []
-    assert len(usage(engine, *NAMESPACE, filters=UsageFilters(nodes=frozenset({"n1"}), owner="Deployment/web"))) == 2
+    assert len(usage(engine, *NAMESPACE, filters=UsageFilters(nodes=frozenset({N1}), owner="Deployment/web"))) == 2
 
 
 def test_only_the_part_inside_the_period_counts(engine: Engine, rolled: bool) -> None:
@@ -130,7 +132,7 @@ def test_an_end_that_nobody_saw_counts_from_its_earliest_time(engine: Engine) ->
 
 def test_a_resize_changes_the_share_from_then_on(engine: Engine) -> None:
     share = make.decision().containers[0]
-    resize = Resize(make.pod(), "n1", MONDAY + HOUR, share, make.card(memory_mib=8192))
+    resize = Resize(make.pod(), N1, MONDAY + HOUR, share, make.card(memory_mib=8192))
     store(engine, make.decision(), make.end(1, MONDAY + 2 * HOUR), resize)
     (row,) = usage(engine)
     assert (row.share_seconds, row.bound) == (900 + 1800, 1)
@@ -147,7 +149,7 @@ def test_waiting_time_counts_each_pod_once(engine: Engine, rolled: bool) -> None
 
 def test_measured_time(engine: Engine, rolled: bool) -> None:
     """Measured time arrives before the decision does, from another replica."""
-    used = Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + 2 * HOUR, 600_000)
+    used = Used("uid-1", N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + 2 * HOUR, 600_000)
     store(engine, used)
     store(engine, make.decision(), make.end(), used)
     if rolled:
@@ -162,7 +164,7 @@ def test_the_time_of_a_synthetic_load_is_no_use_and_its_share_costs(engine: Engi
         engine,
         load,
         make.end(),
-        Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 300_000, 10, (60,)),
+        Used("uid-1", N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 300_000, 10, (60,)),
     )
     if rolled:
         roll_up(engine)
@@ -200,9 +202,9 @@ RECORDS: list[Record] = [
     make.end(1, MONDAY + 5 * HOUR, after_ms=MONDAY + HOUR),
     make.end(1, MONDAY + 3 * HOUR),
     make.decision(2, MONDAY + HOUR, make.card("GPU-a"), make.card("GPU-b", whole=True), namespace="other"),
-    Resize(make.pod(1), "n1", MONDAY + HOUR, make.decision().containers[0], make.card(memory_mib=8192)),
-    Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
-    Used("uid-1", "n1", "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
+    Resize(make.pod(1), N1, MONDAY + HOUR, make.decision().containers[0], make.card(memory_mib=8192)),
+    Used("uid-1", N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
+    Used("uid-1", N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
     make.end(2, MONDAY + 2 * HOUR, namespace="other"),
 ]
 

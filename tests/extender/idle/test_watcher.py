@@ -15,6 +15,7 @@ from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 
 NODE = f"{names.GPUNODES_PATH}/n1/status"
@@ -78,7 +79,7 @@ class Idle:
         return made if minutes is None else made | {"idleMs": int(minutes * MINUTE_MS)}
 
     def has_seen(self, uid: str, now: int) -> bool:
-        uses = self.world.cluster.objects.gpunodes["n1"].usage.get(uid, ())
+        uses = self.world.cluster.objects.gpunodes[NodeName("n1")].usage.get(uid, ())
         return any(use.until_ms == now for use in uses)
 
     async def idle(self, minutes: int, *pods: JsonObject) -> None:
@@ -226,7 +227,7 @@ async def test_the_first_report_of_a_node_is_of_an_unknown_age(idle: Idle) -> No
     idle.world.leader.refusal_text = "NotLeader"
     await idle.report()
     idle.world.leader.refusal_text = ""
-    idle.world.seen.idle.take(None, idle.world.cluster.objects.gpunodes["n1"])
+    idle.world.seen.idle.take(None, idle.world.cluster.objects.gpunodes[NodeName("n1")])
     assert idle.world.seen.idle.waiting == 0
     await idle.report()
     assert await idle.is_warned(notebook)

@@ -28,17 +28,19 @@ from vgpu.domain.cards.device import Card, CardMode, Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import rank, room
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import PodAsk
 
+N0 = NodeName("n0")
+
 READER = PodReader()
-NAMES = [f"n{n}" for n in range(5)]
+NAMES = [NodeName(f"n{n}") for n in range(5)]
 MODELS = ["NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB", "Tesla T4"]
-UNKNOWN = "not-a-node"
+UNKNOWN = NodeName("not-a-node")
 
 cards = st.builds(
     Card,
@@ -122,18 +124,22 @@ class World:
         named = tuple(replace(card, uuid=CardUuid(f"GPU-{name}-{n}"), index=n) for n, card in enumerate(found))
         slice_mib = data.draw(st.sampled_from([256, 256, 256, 256, 512]))
         self.cluster.updates.upsert_gpunodes(
-            GpuNode(Node(name, slice_mib, named), name, "2026-01-01T00:00:00Z", self.version)
+            GpuNode(Node(NodeName(name), slice_mib, named), name, "2026-01-01T00:00:00Z", self.version)
         )
 
     def put_kubelet(self, data: st.DataObject, name: str) -> None:
         slices = data.draw(st.sampled_from([0, 4, 16, 32, 32, 32]))
         host = data.draw(st.sampled_from([host_request.NOTHING, HostRequest(4000, 4096), HostRequest(64000, 65536)]))
         rack = data.draw(st.sampled_from(["r1", "r2", ""]))
-        self.cluster.updates.upsert_nodes(KubeNode(name, {names.SLICE: slices, names.CARD: slices // 8}, host, rack))
+        self.cluster.updates.upsert_nodes(
+            KubeNode(NodeName(name), {names.SLICE: slices, names.CARD: slices // 8}, host, rack)
+        )
 
     def put_lease(self, data: st.DataObject, name: str) -> None:
         holder, duration = data.draw(st.sampled_from([name, name, name, ""])), data.draw(st.sampled_from([3, 10]))
-        self.cluster.leases.put(WatchedLease(names.node_lease(name), holder, str(self.clock.seconds), duration))
+        self.cluster.leases.put(
+            WatchedLease(names.node_lease(NodeName(name)), holder, str(self.clock.seconds), duration)
+        )
 
     def put_pod(self, data: st.DataObject, name: str) -> None:
         """Bind a pod, end it, or nominate it for a node."""
@@ -141,38 +147,38 @@ class World:
         uid = data.draw(st.sampled_from(["a", "b", "c", "d"]))
         pod = structs.replace(data.draw(pods(uid)), version=self.version, has_started=True)
         self.cluster.demand.see(pod)
-        state = self.cluster.states.usable(name)
+        state = self.cluster.states.usable(NodeName(name))
         known = self.cluster.objects.pods.get(uid)
         if known is not None and data.draw(st.booleans()):
             self.cluster.updates.delete_pod(structs.replace(known, version=self.version))
         elif data.draw(st.booleans()) and known is None:
-            scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=name)
+            scheduling = Scheduling(priority=data.draw(st.integers(0, 2)), nominated_node=NodeName(name))
             self.cluster.updates.upsert_pod(structs.replace(pod, scheduling=scheduling))
         elif known is None and isinstance(state, NodeState):
-            chosen = self.filter.node(pod, name)
+            chosen = self.filter.node(pod, NodeName(name))
             if isinstance(chosen, Assignment):
                 self.cluster.updates.upsert_pod(structs.replace(pod, node=name, assignment=chosen))
 
     def remove(self, data: st.DataObject, name: str) -> None:
         match data.draw(st.sampled_from(["gpunode", "node", "lease", "time", "time"])):
             case "gpunode":
-                self.cluster.updates.delete_gpunodes(name)
+                self.cluster.updates.delete_gpunodes(NodeName(name))
             case "node":
-                self.cluster.updates.delete_nodes(name)
+                self.cluster.updates.delete_nodes(NodeName(name))
             case "lease":
-                self.cluster.leases.remove(names.node_lease(name))
+                self.cluster.leases.remove(names.node_lease(NodeName(name)))
             case "time":
                 self.clock.seconds += data.draw(st.sampled_from([1, 3, 6]))
 
-    def expected(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
+    def expected(self, pod: WatchedPod, asked: Sequence[NodeName]) -> dict[str, Reason | None]:
         """Place the pod on each node by the rule itself, with no cache."""
         walk = Filter(self.cluster, self.defaults)
-        found = {name: walk.node(pod, name) for name in asked}
+        found = {name: walk.node(pod, NodeName(name)) for name in asked}
         return {
             name: placement.reason if isinstance(placement, NodeRefusal) else None for name, placement in found.items()
         }
 
-    def answered(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, Reason | None]:
+    def answered(self, pod: WatchedPod, asked: Sequence[NodeName]) -> dict[str, Reason | None]:
         answer = asyncio.run(self.filter.judge(pod, asked, asyncio.sleep))
         found: dict[str, Reason | None] = {name.decode().strip('"'): None for name in answer.fitting()}
         for reason, refused in answer.refused().items():
@@ -180,8 +186,8 @@ class World:
         assert sum(answer.reasons.values()) == sum(reason is not None for reason in found.values())
         return found
 
-    def expected_scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
-        usable = [state for name in asked if isinstance(state := self.cluster.states.usable(name), NodeState)]
+    def expected_scores(self, pod: WatchedPod, asked: Sequence[NodeName]) -> dict[str, int]:
+        usable = [state for name in asked if isinstance(state := self.cluster.states.usable(NodeName(name)), NodeState)]
         assert pod.parsed.request is not None
         policy = self.defaults.node_policy_for(pod.parsed.request.options)
         question = self.cluster.demand.asked(pod)  # as the last call of prioritize
@@ -199,7 +205,7 @@ class World:
         copies = {ask: sum(fragmentation.copies(node_room, ask) for node_room in rooms) for ask in typical}
         return Supply(copies, sum(node_room.share for node_room in rooms), max(1, sum(cards) // max(1, len(cards))))
 
-    def scores(self, pod: WatchedPod, asked: Sequence[str]) -> dict[str, int]:
+    def scores(self, pod: WatchedPod, asked: Sequence[NodeName]) -> dict[str, int]:
         found = asyncio.run(prioritize(pod, asked, self.cluster, self.defaults, asyncio.sleep))
         return {name.decode().strip('"'): score for score, encoded in found.items() for name in encoded}
 
@@ -297,15 +303,15 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
     pod = structs.replace(READER.decoded(obj), uid="a", version=2, has_started=True)
     card = Card(CardUuid("GPU-0"), 0, MODELS[0], 1024)
-    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
-    world.cluster.updates.upsert_nodes(KubeNode("n0", {names.SLICE: 4, names.CARD: 1}))
-    world.cluster.leases.put(WatchedLease(names.node_lease("n0"), "n0", "", 1000))
-    chosen = world.filter.node(pod, "n0")
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node(N0, 256, (card,)), "n0", "2026-01-01T00:00:00Z", 1))
+    world.cluster.updates.upsert_nodes(KubeNode(N0, {names.SLICE: 4, names.CARD: 1}))
+    world.cluster.leases.put(WatchedLease(names.node_lease(N0), "n0", "", 1000))
+    chosen = world.filter.node(pod, N0)
     assert isinstance(chosen, Assignment)
     world.cluster.updates.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
     held = replace(card, held_slices=4)
-    world.cluster.updates.upsert_gpunodes(GpuNode(Node("n0", 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
+    world.cluster.updates.upsert_gpunodes(GpuNode(Node(N0, 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
     world.cluster.updates.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
-    assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": None}
+    assert world.answered(structs.replace(pod, uid="b"), [NodeName("n0")]) == {"n0": None}
     world.clock.seconds += 6
-    assert world.answered(structs.replace(pod, uid="b"), ["n0"]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}
+    assert world.answered(structs.replace(pod, uid="b"), [NodeName("n0")]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}

@@ -26,6 +26,7 @@ from tests.extender.conftest import PODS, gpu_node
 from tests.extender.virtual_time import VirtualClient
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 from vgpu.simulator.api import server
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,11 +98,13 @@ class Site:
 
     async def heartbeats(self) -> None:
         while True:
-            await lease.renew(self.direct, names.NAMESPACE, names.node_lease("n1"), "n1", 3, now())
+            await lease.renew(self.direct, names.NAMESPACE, names.node_lease(NodeName("n1")), "n1", 3, now())
             await asyncio.sleep(1)
 
     def call(self, pod: int) -> BindArgs:
-        return BindArgs(self.pods[pod]["metadata"]["name"], "default", self.pods[pod]["metadata"]["uid"], "n1")
+        return BindArgs(
+            self.pods[pod]["metadata"]["name"], "default", self.pods[pod]["metadata"]["uid"], NodeName("n1")
+        )
 
     def bound(self) -> list[str]:
         return [obj["metadata"]["name"] for obj in self.api.store.objects("pods") if obj["spec"].get("nodeName")]

@@ -36,13 +36,14 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import fit
 from vgpu.placement.policies import DefaultPolicies
 
-NODES = ("n1", "n2")
+NODES = (NodeName("n1"), NodeName("n2"))
 SLICES = 4
 CARDS = {
-    name: tuple(replace(strategies.card(n, SLICES * 256), uuid=f"{name}-{n}") for n in range(count))
+    name: tuple(replace(strategies.card(n, SLICES * 256), uuid=CardUuid(f"{name}-{n}")) for n in range(count))
     for name, count in zip(NODES, (1, 2), strict=True)
 }
 DEFAULTS = DefaultPolicies()
@@ -83,7 +84,7 @@ class Replica:
     def best(self, pod: WatchedPod) -> str | None:
         """Filter and prioritize, as kube-scheduler asks; the answer is that of the walk."""
         answer = asyncio.run(self.filter.judge(pod, NODES, asyncio.sleep))
-        fitting = [name.decode().strip('"') for name in answer.fitting()]
+        fitting = [NodeName(name.decode().strip('"')) for name in answer.fitting()]
         exact = Filter(self.cluster, DEFAULTS).nodes(pod, NODES)
         assert fitting == exact.fitting
         if not fitting:
@@ -183,7 +184,7 @@ class Replicas(RuleBasedStateMachine):
             or any(posted.pod.uid == uid for posted in self.unknown)
         ):
             return
-        chosen = leader.binder._reserve(known, node)
+        chosen = leader.binder._reserve(known, NodeName(node))
         if isinstance(chosen, str):
             return
         if outcome == "refused" or (outcome == "commits" and self.truth[uid].node):
@@ -209,7 +210,7 @@ class Replicas(RuleBasedStateMachine):
 
     def read(self, posted: Posted) -> None:
         """The replica reads the pod, as it does where a Binding was refused, or may have been carried out."""
-        args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, posted.node)
+        args = BindArgs(posted.pod.name, posted.pod.namespace, posted.pod.uid, NodeName(posted.node))
         outcome = binding_outcome.judge(self.truth.get(posted.pod.uid), args, posted.assignment, is_final=True)
         posted.by.binder._conclude(args, outcome)
 
@@ -217,7 +218,7 @@ class Replicas(RuleBasedStateMachine):
     def responses_to_bindings_arrive(self) -> None:
         for replica in self.replicas:
             for uid, node in replica.concluded:
-                replica.cluster.reservations.remove_when_seen(uid, node)
+                replica.cluster.reservations.remove_when_seen(uid, NodeName(node))
             replica.concluded.clear()
 
     @rule(which=st.integers(0, 1), events=st.integers(1, 8))

@@ -13,6 +13,7 @@ from extender.state.pod_reader import PodReader
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment_trust import Distrust
+from vgpu.domain.identifiers import NodeName
 
 POD = {"metadata": {"name": "p"}, "spec": {}}
 JSON = st.recursive(
@@ -64,7 +65,7 @@ def test_any_body_is_decoded_or_malformed(body: bytes) -> None:
 
 def test_refusals_are_unresolvable_except_on_the_node_that_the_pod_awaits() -> None:
     refused = {Reason.CARD_INSUFFICIENT_MEMORY: [b'"b"'], Reason.CARD_IN_USE: [b'"c"', b'"d"']}
-    result = json.loads(wire.filter_result([b'"a"'], refused, "b"))
+    result = json.loads(wire.filter_result([b'"a"'], refused, NodeName("b")))
     assert (result["NodeNames"], result["Error"]) == (["a"], "")
     assert result["FailedNodes"] == {"b": "CardInsufficientMemory: no card has the GPU memory free"}
     text = "CardInUse: whole cards are asked for and none is empty"

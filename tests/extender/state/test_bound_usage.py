@@ -15,17 +15,19 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import NO_USAGE, Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import choose
 
-NODES = {name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))) for name in ("n1", "n2")}
+NODES = {
+    name: Node(name, 256, tuple(strategies.card(n, 8192) for n in range(2))) for name in map(NodeName, ("n1", "n2"))
+}
 
 
 def placed(obj: dict[str, object], uid: str) -> WatchedPod:
     """Return a pod with the assignment that it would get on an empty node."""
     pod = PodReader().decoded(obj)
     assert pod.parsed.request is not None
-    state = strategies.node_state(*NODES["n1"].cards)
+    state = strategies.node_state(*NODES[NodeName("n1")].cards)
     chosen = choose.place(pod.parsed.request, state, PackingPolicy.BINPACK)
     return (
         structs.replace(pod, uid=uid, assignment=chosen)
@@ -58,8 +60,8 @@ def test_pod_by_pod_equals_all_at_once(data: st.DataObject) -> None:
 def test_a_change_of_the_slice_size_adds_up_again() -> None:
     pod = structs.replace(placed(strategies.pod(strategies.container(gpu_mem=1024)), "u"), node="n1")
     bound = BoundUsage()
-    assert bound.on(NODES["n1"], [pod]).cards[CardUuid("GPU-0")].slices == 4
-    assert bound.on(replace(NODES["n1"], slice_mib=512), [pod]).cards[CardUuid("GPU-0")].slices == 2
+    assert bound.on(NODES[NodeName("n1")], [pod]).cards[CardUuid("GPU-0")].slices == 4
+    assert bound.on(replace(NODES[NodeName("n1")], slice_mib=512), [pod]).cards[CardUuid("GPU-0")].slices == 2
 
 
 def plain(found: NodeUsage) -> tuple[dict[CardUuid, Usage], dict[str, int]]:

@@ -15,7 +15,9 @@ from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
+
+N1 = NodeName("n1")
 
 Seen = tuple[list[Card], int, dict[CardUuid, Usage]]
 
@@ -38,19 +40,19 @@ def test_states_are_those_of_the_cards_and_usages_now(one: Seen, two: Seen) -> N
 
 def test_a_pod_on_one_card_leaves_the_states_of_the_others_alone() -> None:
     cluster = Cluster(256, Clock())
-    cluster.updates.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
-    before = cluster.states.of("n1").cards
+    cluster.updates.upsert_gpunodes(GpuNode(Node(N1, 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
+    before = cluster.states.of(N1).cards
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
     cluster.updates.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant(CardUuid("GPU-1"), 256),)})))
-    after = cluster.states.of("n1").cards
+    after = cluster.states.of(N1).cards
     assert [known is now for known, now in zip(before, after, strict=True)] == [True, False, True]
     assert after[1].usage.slices == 1
 
 
 def test_the_states_of_a_node_that_is_gone_are_forgotten() -> None:
     cluster = Cluster(256, Clock())
-    cluster.updates.upsert_gpunodes(GpuNode(Node("n1", 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
-    cluster.states.of("n1")
-    cluster.updates.delete_gpunodes("n1")
+    cluster.updates.upsert_gpunodes(GpuNode(Node(N1, 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
+    cluster.states.of(N1)
+    cluster.updates.delete_gpunodes(N1)
     assert not cluster.states._states
     assert not cluster.states._old

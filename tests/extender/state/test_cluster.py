@@ -32,9 +32,10 @@ from tests.extender.gangs import gangs
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.policies import DefaultPolicies
 
-NODE = "n1"
+NODE = NodeName("n1")
 SLICES = 4
 
 

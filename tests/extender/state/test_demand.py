@@ -14,12 +14,15 @@ from tests.extender.conftest import World
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.share import HostRoom, NodeState
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank, room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.models import Models
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.room import PodAsk
 from vgpu.placement.weights import DEFAULTS, PolicyWeights, Weights
+
+N1 = NodeName("n1")
 
 FRAGMENTATION = PackingPolicy.FRAGMENTATION
 
@@ -32,18 +35,18 @@ def other_pod(uid: str = "o1", cpu: str = "1500m", **status: Any) -> bytes:
 
 async def test_pods_without_gpus_take_cpu_and_memory_of_a_node_until_they_end(world: World) -> None:
     nodes, pods = world.watches.by_name["nodes"].handler, world.watches.pods.handler
-    known = world.cluster.objects.nodes["n1"]
+    known = world.cluster.objects.nodes[NodeName("n1")]
     nodes.upsert(replace(known, host=HostRequest(4000, 8192)))
     pods.upsert(PodReader().watched(other_pod()))
     pods.upsert(PodReader().watched(other_pod()))
-    assert world.cluster.states.of("n1").host == HostRoom(2500, 7168)
+    assert world.cluster.states.of(N1).host == HostRoom(2500, 7168)
     pods.upsert(PodReader().watched(other_pod(phase="Succeeded")))
-    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
+    assert world.cluster.states.of(N1).host == HostRoom(4000, 8192)
     pods.upsert(PodReader().watched(other_pod("o2")))
     pods.replace([], "7")
-    assert world.cluster.states.of("n1").host == HostRoom(4000, 8192)
-    nodes.upsert(KubeNode("n1", known.allocatable))
-    assert world.cluster.states.of("n1").host == HostRoom()
+    assert world.cluster.states.of(N1).host == HostRoom(4000, 8192)
+    nodes.upsert(KubeNode(N1, known.allocatable))
+    assert world.cluster.states.of(N1).host == HostRoom()
 
 
 def test_a_pod_that_cannot_be_read_or_is_on_no_node_takes_nothing() -> None:

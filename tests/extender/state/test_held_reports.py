@@ -21,9 +21,9 @@ from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Node
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
-NODE = "n1"
+NODE = NodeName("n1")
 SLICES = 2
 
 

@@ -7,9 +7,10 @@ import pytest
 from extender.verbs import preferences
 from tests.extender.conftest import World
 from vgpu.domain import names
+from vgpu.domain.identifiers import NodeName
 
-NODES = ("n1", "n2", "n3")
-RACKS = {"n1": "a", "n2": "b", "n3": "a"}
+NODES = (NodeName("n1"), NodeName("n2"), NodeName("n3"))
+RACKS = dict(zip(NODES, "aba", strict=True))
 
 
 async def label(world: World) -> None:
@@ -38,7 +39,7 @@ async def test_the_second_pod_of_a_job_goes_where_its_policy_says(world: World, 
     world.stop_watching()
     assert await world.bind(first, "n1") == ""
     chosen = await best(world, second, "n2", "n3")
-    assert "a" + RACKS[chosen] == racks
+    assert "a" + RACKS[NodeName(chosen)] == racks
 
 
 async def test_the_pods_of_other_jobs_and_pods_without_the_policy_are_not_counted(world: World) -> None:

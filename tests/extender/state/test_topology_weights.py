@@ -19,7 +19,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 LINKED, NEAR, MIXED = (
     "linked",
@@ -61,7 +61,7 @@ def add(seen: assembly.Observers, name: str, cards: list[Card]) -> None:
     nodes, gpunodes = (seen.watches.by_name[kind].handler for kind in ("nodes", "gpunodes"))
     nodes.upsert(objects.node(encoded({**meta, "status": {"allocatable": allocatable}})))
     gpunodes.upsert(objects.gpunode(encoded({**meta, "status": status})))
-    seen.cluster.leases.put(WatchedLease(names.node_lease(name), name, "now", 1 << 20))
+    seen.cluster.leases.put(WatchedLease(names.node_lease(NodeName(name)), name, "now", 1 << 20))
 
 
 async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]]:

@@ -7,8 +7,9 @@ import pytest
 from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
+from vgpu.domain.identifiers import NodeName
 
-NODES = ("n1", "n2", "n3")
+NODES = (NodeName("n1"), NodeName("n2"), NodeName("n3"))
 ONLINE = "class=online"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from extender.state.node_rows import TIMES, NodeRows
 from tests.extender.conftest import World
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.models import Models
 
 
@@ -40,7 +41,7 @@ async def test_the_last_question_of_a_verb_is_answered_again_a_few_times() -> No
         rows.asked("filter", lambda question=question: answered.append(question))  # type: ignore[misc]
     running = asyncio.create_task(rows.run())
     for _ in range(TIMES + 2):
-        rows.mark("n1")
+        rows.mark(NodeName("n1"))
         for _ in range(4):
             await asyncio.sleep(0)
     running.cancel()
@@ -70,16 +71,16 @@ async def test_nothing_is_prepared_from_rows_that_are_old() -> None:
     """A node that goes away between the writing and the preparation has no state any more."""
     written, waiting = list[str](), list[int]()
 
-    def row(name: str) -> None:
+    def row(name: NodeName) -> None:
         written.append(name)
         if name == "n1":
-            asyncio.get_running_loop().call_soon(rows.mark, "n2")
+            asyncio.get_running_loop().call_soon(rows.mark, NodeName("n2"))
 
     rows = NodeRows(row, time.monotonic, Models())
     rows.asked("filter", lambda: waiting.append(rows.waiting))
     running = asyncio.create_task(rows.run())
     await asyncio.sleep(0)
-    rows.mark("n1")
+    rows.mark(NodeName("n1"))
     async with asyncio.timeout(10):
         while not waiting:
             await asyncio.sleep(0)

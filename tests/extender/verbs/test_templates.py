@@ -15,6 +15,7 @@ from tests import strategies
 from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName
 
 CARD_MIB = 81_920
 SLICES = CARD_MIB // 256
@@ -68,13 +69,13 @@ async def test_the_question_takes_nothing(world: World) -> None:
         await ask(world, quarter(), template("t"))
     assert world.used_slices() == [0, 0]
     assert "t" not in world.cluster.objects.nodes
-    assert world.cluster.rows.index.row_of("t") is None
+    assert world.cluster.rows.index.row_of(NodeName("t")) is None
 
 
 def test_cards_without_labels_follow_from_the_amounts() -> None:
-    view = templates.view("t", FullNode({}, {names.SLICE: "640", names.CARD: 2}, b""), 256)
+    view = templates.view(NodeName("t"), FullNode({}, {names.SLICE: "640", names.CARD: 2}, b""), 256)
     assert [state.card.memory_mib for state in view.state.cards] == [CARD_MIB, CARD_MIB]
-    assert templates.view("t", FullNode(LABELS, {}, b""), 256).blocked is Reason.NO_INVENTORY
+    assert templates.view(NodeName("t"), FullNode(LABELS, {}, b""), 256).blocked is Reason.NO_INVENTORY
 
 
 @pytest.mark.parametrize("item", [{}, {"metadata": {"name": 1}}, {"metadata": {"name": "n", "labels": {"a": 1}}}])
@@ -89,4 +90,4 @@ def test_any_labels_make_a_node(labels: dict[str, str]) -> None:
     request = PodReader().decoded(quarter()).parsed.request
     assert request is not None
     for amounts in ({}, {names.SLICE: "-1", names.CARD: "9999"}, {names.SLICE: "1e9"}):
-        templates.view("t", FullNode(labels, amounts, b""), 256)
+        templates.view(NodeName("t"), FullNode(labels, amounts, b""), 256)

@@ -15,6 +15,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import UNRESOLVABLE, Reason
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import NodeName
 
 
 class Pauses:
@@ -34,32 +35,32 @@ def pod() -> Any:
     return PodReader().decoded(strategies.admit(strategies.pod(*two)))
 
 
-async def judged(world: World, seconds_per_node: float, names: list[str]) -> tuple[IndexAnswer, int]:
+async def judged(world: World, seconds_per_node: float, names: list[NodeName]) -> tuple[IndexAnswer, int]:
     """Judge with a clock that advances for each node."""
     await world.cluster.index(Pauses())
     usable, pauses = world.cluster.states.usable, Pauses()
 
-    def slow(name: str) -> NodeState | Reason:
+    def slow(name: NodeName) -> NodeState | Reason:
         world.clock.seconds += seconds_per_node
         return usable(name)
 
     setattr(world.cluster.states, "usable", slow)  # noqa: B010 - a method, which mypy lets nobody assign
-    world.cluster.leases.put(WatchedLease(names_of.node_lease("n1"), "n1", "later", 1000))
+    world.cluster.leases.put(WatchedLease(names_of.node_lease(NodeName("n1")), "n1", "later", 1000))
     return await world.verbs.node_filter.judge(pod(), names, pauses), pauses.count
 
 
 async def test_the_answer_is_the_same_in_slices(world: World) -> None:
-    names = ["n1"] * 4 * NODES_PER_CLOCK_READ
+    names = [NodeName("n1")] * 4 * NODES_PER_CLOCK_READ
     answer, pauses = await judged(world, SLICE_S * 1.01, names)
     assert (answer.fitting(), answer.reasons, pauses) == ([b'"n1"'] * len(names), {}, 3)
 
 
 async def test_a_quick_call_has_no_pause(world: World) -> None:
-    assert (await judged(world, 0, ["n1"] * 1000))[1] == 0
+    assert (await judged(world, 0, [NodeName("n1")] * 1000))[1] == 0
 
 
 async def test_nodes_beyond_the_time_are_refused_for_now(world: World) -> None:
-    names = ["n1"] * (3 * NODES_PER_CLOCK_READ + 3)
+    names = [NodeName("n1")] * (3 * NODES_PER_CLOCK_READ + 3)
     answer, _ = await judged(world, BUDGET_S / (2.5 * NODES_PER_CLOCK_READ), names)
     assert len(answer.fitting()) == 3 * NODES_PER_CLOCK_READ
     assert answer.reasons == {Reason.NOT_JUDGED: 3}

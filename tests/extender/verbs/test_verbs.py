@@ -11,7 +11,9 @@ from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
+
+N1 = NodeName("n1")
 
 
 async def test_a_pod_is_filtered_scored_and_bound_with_one_write(world: World) -> None:
@@ -98,7 +100,7 @@ async def test_nodes_without_a_running_plugin_are_refused(world: World) -> None:
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "0", names.CARD: "0"}}}
     )
-    await world.until(lambda: world.cluster.states.is_plugin_away("n1"))
+    await world.until(lambda: world.cluster.states.is_plugin_away(N1))
     assert await world.filter(pod) == {
         "NodeNames": ["n2", "n3"],
         "FailedNodes": {},
@@ -164,7 +166,7 @@ async def test_a_pending_pod_has_one_event_with_the_reason_of_each_card(world: W
 async def test_a_node_with_another_slice_size_is_refused(world: World) -> None:
     pod = await world.create_pod()
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": gpu_node("n1", slice_mib=512)["status"]})
-    await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.slice_mib == 512)
+    await world.until(lambda: world.cluster.objects.gpunodes[NodeName("n1")].node.slice_mib == 512)
     assert (await world.filter(pod, "n1"))["FailedAndUnresolvableNodes"]["n1"].startswith("SliceSizeMismatch")
 
 
@@ -175,13 +177,13 @@ async def test_a_card_uuid_on_two_nodes_belongs_to_the_newest(world: World) -> N
     await world.client.post(names.GPUNODES_PATH, duplicate)
     await world.client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": duplicate["status"]})
     await world.until(
-        lambda: "n4" in world.cluster.objects.gpunodes and world.cluster.objects.gpunodes["n4"].node.cards
+        lambda: "n4" in world.cluster.objects.gpunodes and world.cluster.objects.gpunodes[NodeName("n4")].node.cards
     )
-    assert [(s.card.healthy, s.card.reason) for s in world.cluster.states.of("n1").cards] == [
+    assert [(s.card.healthy, s.card.reason) for s in world.cluster.states.of(N1).cards] == [
         (False, "DuplicateUUID"),
         (True, ""),
     ]
-    assert all(state.card.healthy for state in world.cluster.states.of("n4").cards)
+    assert all(state.card.healthy for state in world.cluster.states.of(NodeName("n4")).cards)
     (event,) = await world.events()
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("GPUNode", "n1")
     assert (event["reason"], event["message"].rpartition(": ")[2]) == ("DuplicateUUID", "GPU-n1-0 on n4")
@@ -197,12 +199,12 @@ async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(
     status = gpu_node("n1")["status"]
     status["cards"][0]["heldSlices"] = 8
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
-    await world.until(lambda: world.cluster.objects.gpunodes["n1"].node.cards[0].held_slices == 8)
-    assert world.cluster.states.of("n1").cards[0].free_slices == 0
+    await world.until(lambda: world.cluster.objects.gpunodes[NodeName("n1")].node.cards[0].held_slices == 8)
+    assert world.cluster.states.of(N1).cards[0].free_slices == 0
     await world.delete_pod(pod)
-    assert world.cluster.states.of("n1").cards[0].free_slices == 8
+    assert world.cluster.states.of(N1).cards[0].free_slices == 8
     world.clock.seconds += 5.1
-    assert world.cluster.states.of("n1").cards[0].free_slices == 0
+    assert world.cluster.states.of(N1).cards[0].free_slices == 0
 
 
 async def test_a_pod_that_the_scheduler_refused_by_itself_has_an_event_too(world: World) -> None:
@@ -222,7 +224,7 @@ async def test_a_pod_is_refused_where_the_kubelet_offers_fewer_slices_than_are_f
     await world.client.patch(
         "/api/v1/nodes/n1/status", {"status": {"allocatable": {names.SLICE: "7", names.CARD: "2"}}}
     )
-    await world.until(lambda: world.cluster.objects.nodes["n1"].allocatable[names.SLICE] == 7)
+    await world.until(lambda: world.cluster.objects.nodes[NodeName("n1")].allocatable[names.SLICE] == 7)
     why = "KubeletOffersLess: the kubelet offers fewer devices than its cards have free"
     assert (await world.filter(other, "n1"))["FailedAndUnresolvableNodes"] == {"n1": why}
     assert await world.bind(other) == why

@@ -6,7 +6,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 def test_usage_is_the_larger_of_init_and_app_phase_and_sidecars_count_in_both() -> None:
@@ -26,7 +26,7 @@ def test_usage_is_the_larger_of_init_and_app_phase_and_sidecars_count_in_both() 
 
 
 def test_a_nodes_usage_is_the_sum_over_its_pods_and_a_whole_card_counts_all_its_slices() -> None:
-    node = Node("n1", SLICE_MIB, (card(0), card(1)))
+    node = Node(NodeName("n1"), SLICE_MIB, (card(0), card(1)))
     share, whole = (request.parse(pod(container(**amounts))).request for amounts in ({"gpu_mem": 300}, {"gpu": 1}))
     assert share is not None
     assert whole is not None

@@ -11,14 +11,14 @@ from vgpu.domain.asks import request
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.node.cards import device_ids
 from vgpu.node.containers import pods
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
 
 SLICE_MIB = strategies.SLICE_MIB
-NODE = "n1"
+NODE = NodeName("n1")
 
 
 def uuid(number: int) -> CardUuid:

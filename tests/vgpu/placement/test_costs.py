@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import card, node_state
 from vgpu.domain.asks.policy import CardSelector, PackingPolicy
 from vgpu.domain.cards.share import CardState, HostRoom, NodeState, Usage
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank
 from vgpu.placement.costs import fgd, fragmentation
 from vgpu.placement.demand import Demand, Typical, TypicalPods
@@ -83,7 +84,7 @@ def test_a_tolerance_fills_the_first_node_and_without_it_the_fullest_is_filled()
     ask = PodAsk(1, 2, 0, 0, 0, 0, ALL)
     nodes = [node("a", 8, 6), node("b", 8, 4), node("c", 8, 8)]
 
-    def ranked(weights: Weights) -> list[str]:
+    def ranked(weights: Weights) -> list[NodeName]:
         demand = Demand((Typical(ask, 10**6, 0),), weights=weights)
         return rank.rank(nodes, PackingPolicy.FRAGMENTATION, Question(ask, demand))
 
@@ -95,7 +96,7 @@ def node(name: str, *free: int, cpu: int = 100_000) -> NodeState:
     """A node with cards of 8 slices, of which each has so many free."""
     usages = [Usage(8 - slices, 256 * (8 - slices), 0, int(slices < 8)) for slices in free]
     cards = tuple(CardState(card(n), 256, usage) for n, usage in enumerate(usages))
-    return NodeState(name, 256, cards, host=HostRoom(cpu, 1 << 20))
+    return NodeState(NodeName(name), 256, cards, host=HostRoom(cpu, 1 << 20))
 
 
 def best(policy: PackingPolicy, question: Question, *nodes: NodeState) -> str:

@@ -16,6 +16,7 @@ from vgpu.domain.cards.device import CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, Usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.snapshot import NodeView
@@ -37,7 +38,7 @@ def view(name: str = "n1", *free_mib: int, blocked: Reason | None = None, **fiel
         CardState(empty.card, empty.slice_mib, Usage(slices=(2048 - free) // 256, memory_mib=2048 - free))
         for empty, free in zip(state.cards, free_mib, strict=True)
     )
-    return NodeView(name, replace(state, cards=cards), blocked, ROOM)
+    return NodeView(NodeName(name), replace(state, cards=cards), blocked, ROOM)
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 256, 512, 1024, 2048]), min_size=1, max_size=3), max_size=3), st.data())
@@ -115,7 +116,7 @@ def test_nothing_is_advised_where_the_pod_fits() -> None:
 
 
 def test_a_refusal_that_views_do_not_show_is_given_from_outside() -> None:
-    reserved = {"n1": NodeRefusal(Reason.CARD_RESERVED)}
+    reserved = {NodeName("n1"): NodeRefusal(Reason.CARD_RESERVED)}
     found = explain.explain(asked(gpu_mem=512), [view("n1", 1024)], PACK, overrides=reserved)
     assert dict(found.counts) == {Reason.CARD_RESERVED: 1}
 

@@ -14,6 +14,7 @@ from vgpu.domain.asks.policy import PackingPolicy, PodOptions
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import fit, gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, MemberPlace
@@ -36,7 +37,7 @@ def members(count: int, wanted: PodRequest, **fields: HostRequest | frozenset[st
 def view(name: str, cards: int = 2, host: HostRoom | None = None) -> NodeView:
     state = strategies.node_state(*(strategies.card(n) for n in range(cards)), name=name)
     state = replace(state, host=host) if host else state
-    return NodeView(name, state, None, {names.SLICE: 8 * cards, names.CARD: cards})
+    return NodeView(NodeName(name), state, None, {names.SLICE: 8 * cards, names.CARD: cards})
 
 
 def fleet(*cards: int) -> list[NodeView]:

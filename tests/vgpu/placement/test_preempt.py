@@ -15,7 +15,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState, NodeState, Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement import choose, preempt
 from vgpu.placement.preempt import Eviction, EvictionCandidate
 
@@ -44,7 +44,7 @@ def node(candidates: Sequence[EvictionCandidate], *, cards: int = 1, others: int
         taken = sum((candidate.usage.get(card.uuid, Usage()) for candidate in (*candidates, held)), Usage())
         states.append(CardState(replace(card, held_slices=taken.slices), SLICE, taken))
     devices = {names.SLICE: sum(candidate.devices.get(names.SLICE, 0) for candidate in candidates)}
-    return NodeState("n1", SLICE, tuple(states), devices)
+    return NodeState(NodeName("n1"), SLICE, tuple(states), devices)
 
 
 def evicted(found: Eviction | None) -> list[str] | None:

@@ -14,6 +14,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement import rank
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted, simulate
@@ -25,7 +26,7 @@ ROOM = {names.SLICE: 16, names.CARD: 2}
 
 def fleet(count: int = 2) -> list[NodeView]:
     cards = (strategies.card(0), strategies.card(1))
-    return [NodeView(f"n{n}", strategies.node_state(*cards, name=f"n{n}"), None, ROOM) for n in range(count)]
+    return [NodeView(NodeName(f"n{n}"), strategies.node_state(*cards, name=f"n{n}"), None, ROOM) for n in range(count)]
 
 
 def asked(**amounts: int) -> PodRequest:

@@ -8,6 +8,8 @@ from typing import TypedDict
 
 import msgspec
 
+from vgpu.domain.identifiers import NodeName
+
 
 class Resources(TypedDict, total=False):
     """A container's `resources`."""
@@ -58,7 +60,7 @@ class SchedulingGroup(TypedDict, total=False):
 
 
 class _Placing(TypedDict, total=False):
-    nodeName: str | None
+    nodeName: NodeName | None
     priority: int | None
     preemptionPolicy: str | None
     overhead: dict[str, str | int] | None
@@ -151,7 +153,7 @@ class _Identity(TypedDict, total=False):
 
 
 class _Place(TypedDict, total=False):
-    nodeName: str | None
+    nodeName: NodeName | None
 
 
 class _Phase(TypedDict, total=False):
@@ -179,7 +181,7 @@ class HostSpec(TypedDict, total=False):
     containers: list[HostContainer] | None
     initContainers: list[HostContainer] | None
     overhead: dict[str, str | int] | None
-    nodeName: str | None
+    nodeName: NodeName | None
 
 
 class HostPodJson(TypedDict, total=False):

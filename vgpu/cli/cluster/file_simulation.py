@@ -9,6 +9,7 @@ import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain.asks import aliases, gang, host_request, translate
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
@@ -92,6 +93,6 @@ def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:
         yield pod, counts[key]
 
 
-def _packed(views: Mapping[str, NodeView], learned: DefaultPolicies) -> Packed:
+def _packed(views: Mapping[NodeName, NodeView], learned: DefaultPolicies) -> Packed:
     rooms = (room.room_of(view.state, learned.models) for view in views.values() if view.blocked is None)
     return packed.of_rooms(rooms, learned.demand)

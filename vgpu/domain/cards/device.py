@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 
 class CardMode(StrEnum):
@@ -54,7 +54,7 @@ class Card:
 class Node:
     """A node's cards, and the slice size of its device plugin."""
 
-    name: str
+    name: NodeName
     slice_mib: int
     cards: tuple[Card, ...] = field(default=())
     plugin_version: str = ""

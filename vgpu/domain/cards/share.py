@@ -7,7 +7,7 @@ from typing import Final, Self
 from vgpu.domain.cards import links
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.links import LinkWeights
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.domain.quantity import FULL_CORES
 
 
@@ -137,7 +137,7 @@ class NodeState:
     checks that a pod's CPU and memory fit. `links` are the cluster's weights of connections between cards.
     """
 
-    name: str
+    name: NodeName
     slice_mib: int
     cards: tuple[CardState, ...]
     devices: Mapping[str, int] = field(default_factory=dict)

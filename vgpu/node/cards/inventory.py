@@ -10,7 +10,7 @@ from typing import Final
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain.cards.device import Node
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NO_NODE, CardUuid
 from vgpu.node.cards import device_ids
 
 MIG: Final = "MIGEnabled"
@@ -86,7 +86,7 @@ class Inventory:
 
     def node(self) -> Node:
         """Return the cards as the domain's node; its name does not matter here and is empty."""
-        return Node("", self.slice_mib, tuple(gpu.card for gpu in self.state.gpus))
+        return Node(NO_NODE, self.slice_mib, tuple(gpu.card for gpu in self.state.gpus))
 
     def gpus(self) -> tuple[Gpu, ...]:
         """Return the cards, by index."""

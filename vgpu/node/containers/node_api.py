@@ -9,6 +9,7 @@ from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes import client
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import NodeName
 from vgpu.node.containers import pods
 from vgpu.node.containers.pods import BoundPod, PodKey
 
@@ -25,7 +26,7 @@ class SinglePodReader(Protocol):
 class NodeApi:
     """The requests about one node. All of them raise KubernetesError."""
 
-    def __init__(self, api: client.KubernetesClient, node: str) -> None:
+    def __init__(self, api: client.KubernetesClient, node: NodeName) -> None:
         self._api = api
         self._node = node
 

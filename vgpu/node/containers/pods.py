@@ -12,6 +12,7 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks import request as requests
 from vgpu.domain.asks.request import ContainerKind, Parsed
 from vgpu.domain.formats import container_paths
+from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.domain.problem import Problem
 
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
@@ -71,7 +72,7 @@ class BoundPod:
     uid: str
     namespace: str
     name: str
-    node: str = ""
+    node: NodeName = NO_NODE
     device_requests: tuple[DeviceRequest, ...] = ()
     parsed: Parsed = _NO_REQUEST
     assignment: str = ""
@@ -108,7 +109,7 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         uid=metadata["uid"],
         namespace=metadata["namespace"],
         name=metadata["name"],
-        node=pod.get("spec", {}).get("nodeName") or "",
+        node=pod.get("spec", {}).get("nodeName") or NO_NODE,
         device_requests=tuple(_device_requests(pod)),
         parsed=requests.parse(pod),
         assignment=annotations.get(names.ASSIGNMENT, ""),

@@ -15,7 +15,7 @@ from typing import Any, Final
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind
 from vgpu.adapters.nvml.records import Gpu, Reading
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.node.containers.allocations import Holder
 
 _CARD_LABELS: Final = ("node", "gpu_uuid", "gpu_index", "model")
@@ -95,7 +95,7 @@ class NodeReading:
         refusals: number of containers that were refused at their start, and whose pods exist.
     """
 
-    node: str
+    node: NodeName
     version: str = ""
     cards: tuple[CardReading, ...] = ()
     containers: tuple[ContainerState, ...] = ()
@@ -308,12 +308,12 @@ def _waits(container: ContainerState) -> list[tuple[str, float]]:
     return [(cause, getattr(activity, cause).ns * _NS) for cause in CAUSES]
 
 
-def _labels(node: str, gpu: Gpu) -> tuple[str, ...]:
+def _labels(node: NodeName, gpu: Gpu) -> tuple[str, ...]:
     return node, gpu.card.uuid, str(gpu.card.index), gpu.card.model
 
 
 def _container_labels(
-    cards: Mapping[CardUuid, tuple[str, ...]], node: str, container: ContainerState
+    cards: Mapping[CardUuid, tuple[str, ...]], node: NodeName, container: ContainerState
 ) -> tuple[str, ...]:
     holder = container.holder
     return (*cards.get(container.gpu, (node, container.gpu, "", "")), holder.namespace, holder.name, holder.container)

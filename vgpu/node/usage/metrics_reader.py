@@ -17,7 +17,7 @@ from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
@@ -93,7 +93,7 @@ class MetricsReader:
 
     def __init__(
         self,
-        node: str,
+        node: NodeName,
         version: str,
         driver: MetricsDriver,
         process: Callable[[int], HostProcess | None],

@@ -10,7 +10,7 @@ from extender.state.fields.container_use import ContainerUse
 from tests.extender.conftest import World
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, NodeName
 
 USE = MeasuredUse("uid-1", "main", CardUuid("GPU-a"), 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000)
 ENTRY = measured_use.as_json(USE)
@@ -63,11 +63,11 @@ def test_news_are_entries_that_have_grown() -> None:
 
 async def test_a_report_of_used_time_leaves_the_state_of_the_node_as_it_is(world: World) -> None:
     """The state of 5,000 nodes would be derived again every minute, and held slices would look newer than they are."""
-    before = world.cluster.objects.gpunodes["n1"]
-    state = world.cluster.states.of("n1")
+    before = world.cluster.objects.gpunodes[NodeName("n1")]
+    state = world.cluster.states.of(NodeName("n1"))
     name = "/apis/vgpu.io/v1alpha1/gpunodes/n1/status"
     await world.client.patch(name, {"status": {"usage": [ENTRY]}})
-    await world.until(lambda: "uid-1" in world.cluster.objects.gpunodes["n1"].usage)
-    after = world.cluster.objects.gpunodes["n1"]
-    assert (after.version, world.cluster.states.of("n1") is state) == (before.version, True)
+    await world.until(lambda: "uid-1" in world.cluster.objects.gpunodes[NodeName("n1")].usage)
+    after = world.cluster.objects.gpunodes[NodeName("n1")]
+    assert (after.version, world.cluster.states.of(NodeName("n1")) is state) == (before.version, True)
     assert [record.pod_uid for record in world.history.records if isinstance(record, Used)] == ["uid-1"]

@@ -4,6 +4,7 @@ import json
 
 from extender.state.fields.scheduling import Scheduling
 from extender.state.pod_reader import PodReader
+from vgpu.domain.identifiers import NodeName
 
 
 def test_every_field_is_read_from_the_watch() -> None:
@@ -26,6 +27,11 @@ def test_every_field_is_read_from_the_watch() -> None:
     }
     read = PodReader().encoded(json.dumps(pod).encode())
     assert read.scheduling == Scheduling(
-        priority=7, may_preempt=False, nominated_node="n1", is_terminating=True, started=9.0, labels={"app": "web"}
+        priority=7,
+        may_preempt=False,
+        nominated_node=NodeName("n1"),
+        is_terminating=True,
+        started=9.0,
+        labels={"app": "web"},
     )
     assert (read.version, read.has_started) == (12, True)

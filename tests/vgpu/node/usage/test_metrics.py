@@ -9,6 +9,7 @@ from tests.vgpu.node.builders import gpu, uuid
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.adapters.nvml.records import Reading
 from vgpu.domain.formats.region import Activity, CardUse, UsageWindow, Wait
+from vgpu.domain.identifiers import NodeName
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.allocations import Holder
 from vgpu.node.usage import dcgm_metrics, metrics
@@ -31,7 +32,7 @@ HOLDER = Holder("uid", "team", "train-0", "main")
 LOAD = Holder("uid-2", "team", "hold-x", "hold")
 PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
 STATE = NodeReading(
-    "n1",
+    NodeName("n1"),
     "0.2",
     (CardReading(gpu(0), "", READING, 8, False, 4.0, 0.5, {"13": 2}), CardReading(gpu(1), "Xid79")),
     (replace(PART, is_synthetic=True),),
