@@ -26,7 +26,7 @@ from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import Dimension, HistoryFilters, UsageGroup
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, retention, rollup
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 20_000 * 24 * HOUR_MS
@@ -76,7 +76,7 @@ def events(count: int) -> Iterator[Event]:
         node, card = rng.randrange(NODES), rng.randrange(CARDS)
         begin = BEGIN_MS + number * MONTH_MS // pods
         end = begin + int(rng.expovariate(1 / 2)) * HOUR_MS + rng.randrange(HOUR_MS)
-        pod = PodName(f"{number:08x}-5f0c-4b1e-9d43-0123456789ab", namespace, f"train-{owner}-{number:x}")
+        pod = PodName(PodUid(f"{number:08x}-5f0c-4b1e-9d43-0123456789ab"), namespace, f"train-{owner}-{number:x}")
         share, gpu = rng.choice((8192, 16384, 40960)), CardUuid(f"GPU-{node:08x}-{card:04x}-4f6e-8d43-0123456789ab")
         node_name = f"node-{node:04}"
         yield Decision(

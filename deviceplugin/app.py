@@ -31,6 +31,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Registry
 from vgpu.domain import names
+from vgpu.domain.identifiers import PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.cards import health, inventory
 from vgpu.node.cards.arbiter import Arbiter
@@ -274,7 +275,7 @@ def _publisher(
     return publisher
 
 
-def _idle_warning(pods: NodePods, uid: str) -> str:
+def _idle_warning(pods: NodePods, uid: PodUid) -> str:
     pod = pods.get(uid)
     return pod.idle_warning if pod else ""
 

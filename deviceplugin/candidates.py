@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain.asks.request import ContainerKind
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.pods import BoundPod, DeviceRequest, PodKey
 
-WasAllocated = Callable[[str, str], bool]  # of a pod's UID and a container's name
+WasAllocated = Callable[[PodUid, str], bool]  # of a pod's UID and a container's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import Listing
 from deviceplugin.pod_resources import PodResources, PodResourcesListing
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def expired(
-    allocations: Iterable[Allocation], uids: Collection[str], listings: Iterable[Listing], now: float
+    allocations: Iterable[Allocation], uids: Collection[PodUid], listings: Iterable[Listing], now: float
 ) -> list[Allocation]:
     """Return the allocations to remove: no such pod in the watch, old enough, and held in none of the listings.
 

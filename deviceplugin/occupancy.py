@@ -9,6 +9,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.usage import Usages
+from vgpu.domain.identifiers import NO_POD, PodUid
 from vgpu.node.cards import device_ids
 from vgpu.node.cards.inventory import HeldDevices, Inventory
 from vgpu.node.containers import allocations as records
@@ -47,10 +48,10 @@ class Occupancy:
     def refresh(self) -> None:
         """Recount, and update the compute that is guaranteed: not in Allocate, as it reads every pod's assignment."""
         self.recount()
-        guaranteed = usage.total(self.tenants(but=""))
+        guaranteed = usage.total(self.tenants(but=NO_POD))
         self._inventory.set_cores({gpu: taken.cores for gpu, taken in guaranteed.items() if taken.cores})
 
-    def tenants(self, *, but: str) -> list[Usages]:
+    def tenants(self, *, but: PodUid) -> list[Usages]:
         """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
         proven = {
             allocation.holder.uid

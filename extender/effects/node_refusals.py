@@ -23,7 +23,7 @@ from vgpu.adapters import deep_json
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 PAUSE_S: Final = 1.0  # between two attempts: the watch of the pods may lag, an eviction may be refused for now
 
@@ -40,7 +40,7 @@ class NodeRefusals:
     def __init__(
         self,
         client: KubernetesClient,
-        pods: Mapping[str, WatchedPod],
+        pods: Mapping[PodUid, WatchedPod],
         reader: PodReader,
         recorder: EventRecorder,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

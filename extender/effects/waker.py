@@ -30,7 +30,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.pacing.token_bucket import TokenBucket
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
@@ -82,11 +82,11 @@ class Waker:
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._sleep = sleep
         self._recent = RecentNodes(clock)
-        self._waiting: dict[str, None] = {}
-        self._newly_waiting: dict[str, None] = {}  # of them, those that began to wait after a node had changed
-        self._seeking: set[str] = set()  # of them, those that must be beside other pods
+        self._waiting: dict[PodUid, None] = {}
+        self._newly_waiting: dict[PodUid, None] = {}  # of them, those that began to wait after a node had changed
+        self._seeking: set[PodUid] = set()  # of them, those that must be beside other pods
         self._nodes: dict[NodeName, None] = {}
-        self._asked: dict[str, str] = {}
+        self._asked: dict[PodUid, str] = {}
         self._is_changed = asyncio.Event()
 
     def take(self, pod: WatchedPod) -> None:
@@ -101,7 +101,7 @@ class Waker:
         else:
             self.forget(pod.uid)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         self._waiting.pop(uid, None)
         self._newly_waiting.pop(uid, None)
@@ -119,7 +119,7 @@ class Waker:
             self._nodes[node] = None
             self._is_changed.set()
 
-    def wake(self, uid: str, why: str) -> None:
+    def wake(self, uid: PodUid, why: str) -> None:
         """Touch one pod that waits for something else than a node; `why` differs from one time to the next."""
         self._asked[uid] = why
         self._is_changed.set()
@@ -136,7 +136,7 @@ class Waker:
         self._is_changed.clear()
         nodes, self._nodes = self._nodes, {}
         newly_waiting, self._newly_waiting = self._newly_waiting, {}
-        touched: set[str] = set()
+        touched: set[PodUid] = set()
         failed = [node for node in nodes if not await self._wake_on(node, self._waiting, touched)]
         recent = [node for node in self._recent.names() if newly_waiting and node not in nodes]
         failed += [node for node in recent if not await self._wake_on(node, newly_waiting, touched)]
@@ -153,7 +153,7 @@ class Waker:
                 self.wake(uid, why)
         return not self._asked
 
-    async def _wake_on(self, node: NodeName, waiting: Collection[str], touched: set[str]) -> bool:
+    async def _wake_on(self, node: NodeName, waiting: Collection[PodUid], touched: set[PodUid]) -> bool:
         """Touch those pods that a node can take, and add their UIDs to `touched`. Return whether all was written."""
         for pod in await self._freed(node, waiting, touched):
             at = timestamps.micros(self._now())  # the second time within a second would be no change
@@ -162,7 +162,7 @@ class Waker:
             touched.add(pod.uid)
         return True
 
-    async def _freed(self, node: NodeName, waiting: Collection[str], touched: set[str]) -> list[WatchedPod]:
+    async def _freed(self, node: NodeName, waiting: Collection[PodUid], touched: set[PodUid]) -> list[WatchedPod]:
         """Return the waiting pods that a node can take together, the highest priority first."""
         state, found = self._cluster.states.usable(node), []
         refused: set[PodRequest] = set()
@@ -180,7 +180,7 @@ class Waker:
                 found.append(pod)
         return found
 
-    def _by_priority(self, waiting: Collection[str]) -> Iterator[WatchedPod]:
+    def _by_priority(self, waiting: Collection[PodUid]) -> Iterator[WatchedPod]:
         pods = self._cluster.objects.pods
         found = [pods[uid] for uid in waiting if uid in pods]
         return iter(sorted(found, key=lambda pod: -pod.scheduling.priority))

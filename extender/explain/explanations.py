@@ -13,6 +13,7 @@ from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
+from vgpu.domain.identifiers import PodUid
 
 MAX_WAITING: Final = 64  # answers, each with all names of its call; beyond that, calls wait for their own explanation
 
@@ -24,7 +25,7 @@ class Explanations:
         self._cluster = cluster
         self._filter = node_filter
         self._recorder = recorder
-        self._waiting: dict[str, tuple[WatchedPod, IndexAnswer]] = {}
+        self._waiting: dict[PodUid, tuple[WatchedPod, IndexAnswer]] = {}
 
     def add(self, pod: WatchedPod, answer: IndexAnswer) -> None:
         """Take a pod that no node of an answer can take."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import PodUid
 
 MAX_PODS: Final = 10_000
 
@@ -30,9 +31,9 @@ class LastDecisions:
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._by_uid: OrderedDict[str, LastDecision] = OrderedDict()
+        self._by_uid: OrderedDict[PodUid, LastDecision] = OrderedDict()
 
-    def refused(self, uid: str, reasons: Mapping[Reason, int]) -> None:
+    def refused(self, uid: PodUid, reasons: Mapping[Reason, int]) -> None:
         """Take an answer by which no node can take a pod."""
         before = self._by_uid.get(uid)
         self._by_uid[uid] = LastDecision(self._now_ms(), before.attempts + 1 if before else 1, reasons)
@@ -40,6 +41,6 @@ class LastDecisions:
         if len(self._by_uid) > MAX_PODS:
             self._by_uid.popitem(last=False)
 
-    def known(self) -> dict[str, LastDecision]:
+    def known(self) -> dict[PodUid, LastDecision]:
         """Return the decisions by the UID of their pod."""
         return dict(self._by_uid)

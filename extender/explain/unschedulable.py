@@ -22,6 +22,7 @@ from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
 from extender.verbs.verdict import FilterVerdict
 from vgpu.domain.asks.request import Parsed, PodRequest
+from vgpu.domain.identifiers import PodUid
 
 SLICE_S: Final = 0.005
 AGAIN_S: Final = 600.0
@@ -51,9 +52,9 @@ class UnschedulablePods:
         self._gangs = gangs
         self._clock = clock
         self._sleep = sleep
-        self._queue: dict[_Key, set[str]] = {}
-        self._under_way: set[str] = set()
-        self._resting: set[str] = set()
+        self._queue: dict[_Key, set[PodUid]] = {}
+        self._under_way: set[PodUid] = set()
+        self._resting: set[PodUid] = set()
         self._is_queued = asyncio.Event()
         self._slice_began = clock()
 
@@ -96,14 +97,14 @@ class UnschedulablePods:
             rested, self._resting = self._resting, set()
             await self._add_all(rested)
 
-    async def _add_all(self, uids: Collection[str]) -> None:
+    async def _add_all(self, uids: Collection[PodUid]) -> None:
         for uid in uids:
             pod = self._cluster.objects.pods.get(uid)
             if pod is not None:
                 self.add(pod)
             await self._rest()
 
-    async def _explain(self, uids: set[str]) -> None:
+    async def _explain(self, uids: set[PodUid]) -> None:
         """Explain pods with equal requests by the verdict on the first of them."""
         pods = [pod for uid in uids if (pod := self._cluster.objects.pods.get(uid)) is not None and _is_waiting(pod)]
         resting = {pod.uid for pod in pods if self._recorder.rests(pod.uid)}

@@ -11,7 +11,7 @@ from extender.state.room import ClusterRoom
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -37,7 +37,9 @@ class NodeSearch:
         self._room = room
         self._defaults = defaults
 
-    def nodes(self, pods: Mapping[str, WatchedPod], members: Sequence[Member], judged: Judged) -> Steps[CandidateNodes]:
+    def nodes(
+        self, pods: Mapping[PodUid, WatchedPod], members: Sequence[Member], judged: Judged
+    ) -> Steps[CandidateNodes]:
         """Return the nodes to plan these members on, in steps of less than a millisecond; `pods` are theirs by UID.
 
         Other work may change the cluster between two steps: each state is that of its own step.

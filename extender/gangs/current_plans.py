@@ -11,6 +11,7 @@ from extender.gangs.watched_gang import WatchedGang
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
+from vgpu.domain.identifiers import PodUid
 from vgpu.pacing.back_off import BackOff
 
 RETRIES: Final = BackOff(first_s=10.0, longest_s=300.0)
@@ -69,7 +70,7 @@ class CurrentPlans:
         self.outcomes[outcome] += 1
         self.release(plan, (uid for uid in plan.places if uid not in plan.posted))
 
-    def release(self, plan: GangPlan, uids: Iterable[str]) -> None:
+    def release(self, plan: GangPlan, uids: Iterable[PodUid]) -> None:
         """End the reservations of some members of a plan."""
         for uid in list(uids):
             node = plan.places[uid].node

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from extender.gangs.plan import GangPlan
+from vgpu.domain.identifiers import NodeName
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class GangProgress:
     version: int = -1
     wake_at: float | None = None
     waits_since: float | None = None
-    offered: frozenset[str] = frozenset()
+    offered: frozenset[NodeName] = frozenset()
     holds: int = 0
     hold_at: float = 0.0
     held: str = ""

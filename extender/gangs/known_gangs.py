@@ -13,6 +13,7 @@ from extender.state.gang_members import GangKey, key_of
 from extender.state.objects import WatchedPod
 from extender.state.pod_groups import PodGroup, PodGroups
 from vgpu.domain.asks.gang import GangSource
+from vgpu.domain.identifiers import PodUid
 
 PHASES: Final = ("waiting", "planned", "partial", "started")
 
@@ -47,7 +48,7 @@ class KnownGangs:
         }
         self._progress: dict[GangKey, GangProgress] = {}
         self._watched: dict[GangKey, WatchedGang] = {}
-        self._roles: dict[GangKey, dict[str, tuple[WatchedPod, Role]]] = {}
+        self._roles: dict[GangKey, dict[PodUid, tuple[WatchedPod, Role]]] = {}
 
     def watched(self, key: GangKey) -> WatchedGang:
         """Return what the watch shows of a gang now."""
@@ -66,7 +67,7 @@ class KnownGangs:
         """Return for how long a gang is planned, or bound in part."""
         return self.watched(key).deadline_s or self.times.deadline_s
 
-    def members(self, key: GangKey) -> Mapping[str, WatchedPod]:
+    def members(self, key: GangKey) -> Mapping[PodUid, WatchedPod]:
         """Return a gang's pods by UID."""
         return self.cluster.objects.gangs.of(key)
 

@@ -7,11 +7,11 @@ from extender.gangs.plan import GangPlan
 from extender.gangs.watched_gang import WatchedGang
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.request import PodRequest
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.gang_attempt import Member
 
 
-def kept(uid: str, plan: GangPlan, reserved: Callable[[], AbstractSet[str]]) -> Iterator[AbstractSet[str]]:
+def kept(uid: PodUid, plan: GangPlan, reserved: Callable[[], AbstractSet[PodUid]]) -> Iterator[AbstractSet[PodUid]]:
     """Yield the members that keep their places: those whose node kube-scheduler knows; then as few as possible.
 
     `uid` is the member that was asked about, `reserved` returns the members that wait and whose places are reserved.
@@ -25,7 +25,7 @@ def kept(uid: str, plan: GangPlan, reserved: Callable[[], AbstractSet[str]]) -> 
         yield posted
 
 
-def unplaced(found: WatchedGang, plan: GangPlan, uid: str, before: AbstractSet[str]) -> list[WatchedPod]:
+def unplaced(found: WatchedGang, plan: GangPlan, uid: PodUid, before: AbstractSet[PodUid]) -> list[WatchedPod]:
     """Return the members to be planned; empty where those that have places suffice.
 
     The member that was asked about comes first, and then those in `before`, which had places.
@@ -38,7 +38,7 @@ def unplaced(found: WatchedGang, plan: GangPlan, uid: str, before: AbstractSet[s
 def members(
     asker: WatchedPod,
     pods: Sequence[WatchedPod],
-    requests: Mapping[str, PodRequest | None],
+    requests: Mapping[PodUid, PodRequest | None],
     names: frozenset[NodeName],
     plan: GangPlan,
 ) -> Iterator[Member]:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.gang_attempt import MemberPlace
 
 
@@ -26,18 +26,18 @@ class GangPlan:
     number: int
     deadline: float
     is_made: bool = False
-    places: dict[str, MemberPlace] = field(default_factory=dict)
-    answered: set[str] = field(default_factory=set)
-    arrived: set[str] = field(default_factory=set)
-    posted: set[str] = field(default_factory=set)
-    barred: dict[str, set[NodeName]] = field(default_factory=dict)
+    places: dict[PodUid, MemberPlace] = field(default_factory=dict)
+    answered: set[PodUid] = field(default_factory=set)
+    arrived: set[PodUid] = field(default_factory=set)
+    posted: set[PodUid] = field(default_factory=set)
+    barred: dict[PodUid, set[NodeName]] = field(default_factory=dict)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def bar(self, uid: str, node: NodeName) -> None:
+    def bar(self, uid: PodUid, node: NodeName) -> None:
         """Take a node that kube-scheduler does not offer for a member."""
         self.barred.setdefault(uid, set()).add(node)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: PodUid) -> None:
         """Remove a member that is bound or gone."""
         self.places.pop(uid, None)
         for known in (self.answered, self.arrived, self.posted):

@@ -21,7 +21,7 @@ from extender.state.objects import WatchedPod
 from extender.state.reservations import Reservation
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import MemberPlace, Steps
@@ -38,7 +38,7 @@ class MemberCall:
     """A call of filter for a member of a gang: the nodes that kube-scheduler offers, and how to judge a pod on them."""
 
     key: GangKey
-    uid: str
+    uid: PodUid
     names: Sequence[NodeName]
     judged: Judged
     pause: Pause
@@ -87,7 +87,7 @@ class PlanMaker:
         progress.full_until = self._tracker.times.clock() + REST_FACTOR * (self._timer() - begun)
         return Reason.GANG_INSUFFICIENT_CARDS
 
-    async def _try(self, asked: MemberCall, plan: GangPlan, kept: AbstractSet[str]) -> Shortfall | None:
+    async def _try(self, asked: MemberCall, plan: GangPlan, kept: AbstractSet[PodUid]) -> Shortfall | None:
         """Plan the members that are not kept, and reserve their cards. Return a Shortfall where there is no room."""
         if sum(map(len, plan.barred.values())) > MAX_BARRED:
             return Shortfall(0)
@@ -110,7 +110,7 @@ class PlanMaker:
 
     def _steps(
         self, asked: MemberCall, plan: GangPlan, pods: Sequence[WatchedPod]
-    ) -> Steps[tuple[CandidateNodes, Mapping[str, MemberPlace] | Shortfall]]:
+    ) -> Steps[tuple[CandidateNodes, Mapping[PodUid, MemberPlace] | Shortfall]]:
         """Plan these members on the nodes as they are."""
         asker = self._gangs.members(asked.key)[asked.uid]
         requests = yield from self._requests([asker, *pods])
@@ -119,14 +119,16 @@ class PlanMaker:
         places = yield from gang.steps(members, nodes.views.values(), self._cluster.demand.policies(self._defaults))
         return nodes, places
 
-    def _requests(self, pods: Sequence[WatchedPod]) -> Steps[dict[str, PodRequest | None]]:
+    def _requests(self, pods: Sequence[WatchedPod]) -> Steps[dict[PodUid, PodRequest | None]]:
         found = {}
         for pod in pods:
             found[pod.uid] = self._cluster.neighbours.request(pod)
             yield
         return found
 
-    def _reserve(self, key: GangKey, plan: GangPlan, places: Mapping[str, MemberPlace], nodes: CandidateNodes) -> None:
+    def _reserve(
+        self, key: GangKey, plan: GangPlan, places: Mapping[PodUid, MemberPlace], nodes: CandidateNodes
+    ) -> None:
         """Reserve the places on nodes that have not changed since they were looked at."""
         waiting = {pod.uid: pod for pod in self._gangs.watched(key).waiting}
         unchanged = self._candidates.unchanged(nodes, (place.node for place in places.values()))
@@ -172,7 +174,7 @@ class PlanMaker:
                     plan.places[pod.uid] = MemberPlace(node, reservation.assignment)
                     plan.posted.add(pod.uid)
 
-    def _reserved(self, key: GangKey, plan: GangPlan) -> set[str]:
+    def _reserved(self, key: GangKey, plan: GangPlan) -> set[PodUid]:
         waiting = {pod.uid for pod in self._gangs.watched(key).waiting}
         return {
             uid for uid in plan.places.keys() & waiting if self._cluster.reservations.get(uid, plan.places[uid].node)

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from extender.gangs.known_gangs import KnownGangs
 from extender.state.gang_members import GangKey
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 MAX_REFUSED: Final = 10_000
 
@@ -13,7 +13,7 @@ MAX_REFUSED: Final = 10_000
 class Waking(Protocol):
     """Has kube-scheduler try pods again."""
 
-    def wake(self, uid: str, why: str) -> None:
+    def wake(self, uid: PodUid, why: str) -> None:
         """Take a pod that is worth another attempt."""
 
     def changed(self, node: NodeName) -> None:
@@ -26,9 +26,9 @@ class RefusedMembers:
     def __init__(self, gangs: KnownGangs, waker: Waking) -> None:
         self._gangs = gangs
         self._waker = waker
-        self._uids: OrderedDict[str, None] = OrderedDict()
+        self._uids: OrderedDict[PodUid, None] = OrderedDict()
 
-    def add(self, uid: str) -> None:
+    def add(self, uid: PodUid) -> None:
         """Take a member that filter refused; the watch may not have shown it yet."""
         self._uids[uid] = None
         if len(self._uids) > MAX_REFUSED:

@@ -10,7 +10,7 @@ from extender.state.held_room import Usages
 from vgpu.domain import names
 from vgpu.domain.cards.share import NO_USAGE, UNKNOWN_HOST, CardState, NodeState
 from vgpu.domain.grants import usage
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement import gang
 from vgpu.placement.gang_attempt import Member, MemberPlace, Steps
 from vgpu.placement.policies import DefaultPolicies
@@ -51,7 +51,7 @@ def _empty(state: CardState) -> CardState:
 
 
 def _usages(
-    members: Sequence[Member], places: Mapping[str, MemberPlace], states: Mapping[NodeName, NodeState]
+    members: Sequence[Member], places: Mapping[PodUid, MemberPlace], states: Mapping[NodeName, NodeState]
 ) -> Mapping[NodeName, Usages]:
     found: dict[NodeName, Usages] = {}
     for member in members:

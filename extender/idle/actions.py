@@ -21,6 +21,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import IdleAction, Rule
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import PodUid
 
 EVICTED: Final = "IdleEvicted"
 SCALED: Final = "IdleScaledToZero"
@@ -63,7 +64,7 @@ class Means:
     """
 
     client: KubernetesClient
-    pods: Mapping[str, WatchedPod]
+    pods: Mapping[PodUid, WatchedPod]
     namespaces: Namespaces
     recorder: EventRecorder
     sizes: Sizes

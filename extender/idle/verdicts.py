@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vgpu.domain.asks.idle import IdleVerdict, Rule
+from vgpu.domain.identifiers import PodUid
 
 _SLACK_NS: Final = 30_000_000_000
 
@@ -22,15 +23,15 @@ class Verdicts:
     """The last verdict about each pod, by UID."""
 
     def __init__(self) -> None:
-        self._by_uid: dict[str, JudgedReport] = {}
+        self._by_uid: dict[PodUid, JudgedReport] = {}
 
-    def put(self, uid: str, now_ns: int, *, rule: Rule | None, verdict: IdleVerdict) -> None:
+    def put(self, uid: PodUid, now_ns: int, *, rule: Rule | None, verdict: IdleVerdict) -> None:
         """Take the verdict about a report that came now."""
         before = self._by_uid.get(uid)
         period_ns = now_ns - before.at_ns if before else 0
         self._by_uid[uid] = JudgedReport(now_ns, period_ns, rule, verdict)
 
-    def calls_for_action(self, uid: str, rule: Rule, now_ns: int) -> bool:
+    def calls_for_action(self, uid: PodUid, rule: Rule, now_ns: int) -> bool:
         """Whether a pod's last report calls for the action of a rule, and no later one is overdue."""
         found = self._by_uid.get(uid)
         if found is None or found.verdict is not IdleVerdict.ACT or found.rule is None:
@@ -38,6 +39,6 @@ class Verdicts:
         is_fresh = now_ns - found.at_ns <= 2 * found.period_ns + _SLACK_NS
         return is_fresh and found.rule.action is rule.action
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         self._by_uid.pop(uid, None)

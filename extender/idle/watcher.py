@@ -21,7 +21,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import IdleAction, IdlePodUse, IdleVerdict, Rule
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 IDLE: Final = "Idle"
 WARNED: Final = "IdleWarning"
@@ -48,7 +48,7 @@ class IdleWatcher:
     def __init__(
         self,
         client: KubernetesClient,
-        pods: Mapping[str, WatchedPod],
+        pods: Mapping[PodUid, WatchedPod],
         namespaces: Namespaces,
         recorder: EventRecorder,
         clock_ns: Callable[[], int],
@@ -68,7 +68,7 @@ class IdleWatcher:
         self._grace_s = grace_s
         self._acts = acts
         self._warned: dict[str, int] = {}
-        self._due: OrderedDict[str, _Due] = OrderedDict()
+        self._due: OrderedDict[PodUid, _Due] = OrderedDict()
         self._is_due = asyncio.Event()
 
     @property
@@ -94,7 +94,7 @@ class IdleWatcher:
             if uses != before.usage.get(uid) and pod is not None and _is_running(pod, after.node.name):
                 self._judge(pod, uses)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         self._warned.pop(uid, None)
         self._due.pop(uid, None)

@@ -14,7 +14,7 @@ from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.errors import MalformedError
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class BindArgs:
 
     pod_name: str
     pod_namespace: str
-    pod_uid: str
+    pod_uid: PodUid
     node: NodeName
 
 
@@ -99,7 +99,7 @@ class BindArgs:
 class MetaVictims:
     """`MetaVictims`: the UIDs of the pods to evict on one node, and how many violate a PodDisruptionBudget."""
 
-    uids: tuple[str, ...] = ()
+    uids: tuple[PodUid, ...] = ()
     violations: int = 0
 
 
@@ -149,7 +149,7 @@ def bind_args(body: bytes) -> BindArgs:
         if not value:
             raise MalformedCall(f"{name}: must be a non-empty string")
     name, namespace, uid, node = values
-    return BindArgs(name, namespace, uid, NodeName(node))
+    return BindArgs(name, namespace, PodUid(uid), NodeName(node))
 
 
 def preemption_args(body: bytes) -> PreemptionArgs:
@@ -267,11 +267,11 @@ def _victims(node: NodeName, value: Mapping[str, Any]) -> MetaVictims:
     return MetaVictims(tuple(_uid(node, pod) for pod in pods), violations)
 
 
-def _uid(node: NodeName, pod: object) -> str:
+def _uid(node: NodeName, pod: object) -> PodUid:
     uid = _lower(pod).get("uid") if isinstance(pod, dict) else None
     if not isinstance(uid, str):
         raise MalformedCall(f"NodeNameToMetaVictims[{node}].Pods: must be objects with a UID")
-    return uid
+    return PodUid(uid)
 
 
 def _lower(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from extender.state.objects import WatchedPod
 from vgpu.domain.asks.policy import Labels
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 Holder = tuple[WatchedPod, Assignment]
 
@@ -22,9 +22,9 @@ class CardNeighbours:
 
     def __init__(self, binding: Callable[[], Iterable[Holder]]) -> None:
         self._binding = binding
-        self._holders: dict[str, dict[str, Holder]] = {}
-        self._repelling: dict[str, dict[str, None]] = {}
-        self._namespaces: dict[str, str] = {}
+        self._holders: dict[str, dict[PodUid, Holder]] = {}
+        self._repelling: dict[str, dict[PodUid, None]] = {}
+        self._namespaces: dict[PodUid, str] = {}
 
     def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
@@ -38,7 +38,7 @@ class CardNeighbours:
         if held[0].options.anti_affinity:
             self._repelling.setdefault(pod.namespace, {})[pod.uid] = None
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         namespace = self._namespaces.pop(uid, None)
         if namespace is not None:
@@ -122,7 +122,9 @@ def _matches(wanted: Labels, pod: WatchedPod) -> bool:
     return bool(wanted) and all(labels.get(key) == value for key, value in wanted)
 
 
-def _pop(by_namespace: dict[str, dict[str, Holder]] | dict[str, dict[str, None]], namespace: str, uid: str) -> None:
+def _pop(
+    by_namespace: dict[str, dict[PodUid, Holder]] | dict[str, dict[PodUid, None]], namespace: str, uid: PodUid
+) -> None:
     found = by_namespace.get(namespace)
     if found is not None:
         found.pop(uid, None)

@@ -5,10 +5,11 @@ from typing import Final
 
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.gang import GangSource
+from vgpu.domain.identifiers import PodUid
 
 GangKey = tuple[str, GangSource, str]  # namespace, what names the gang, name
 
-_NOBODY: Final[Mapping[str, WatchedPod]] = {}
+_NOBODY: Final[Mapping[PodUid, WatchedPod]] = {}
 
 
 def key_of(pod: WatchedPod) -> GangKey | None:
@@ -26,8 +27,8 @@ class GangMembers:
     """Every pod that names a gang, by gang and UID."""
 
     def __init__(self) -> None:
-        self._by_gang: dict[GangKey, dict[str, WatchedPod]] = {}
-        self._keys: dict[str, GangKey] = {}
+        self._by_gang: dict[GangKey, dict[PodUid, WatchedPod]] = {}
+        self._keys: dict[PodUid, GangKey] = {}
         self._changed: Callable[[GangKey], None] = lambda _: None
 
     def listen(self, changed: Callable[[GangKey], None]) -> None:
@@ -44,7 +45,7 @@ class GangMembers:
             self._by_gang.setdefault(key, {})[pod.uid] = pod
             self._changed(key)
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         key = self._keys.pop(uid, None)
         if key is None:
@@ -54,7 +55,7 @@ class GangMembers:
             del self._by_gang[key]
         self._changed(key)
 
-    def of(self, key: GangKey) -> Mapping[str, WatchedPod]:
+    def of(self, key: GangKey) -> Mapping[PodUid, WatchedPod]:
         """Return a gang's pods by UID."""
         return self._by_gang.get(key, _NOBODY)
 

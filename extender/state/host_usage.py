@@ -7,13 +7,13 @@ import msgspec
 from vgpu.domain.asks import host_request
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.cards.share import HostRoom
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 
 class HostPod(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a pod that has nothing to do with GPUs: `node` is empty where it holds nothing."""
 
-    uid: str
+    uid: PodUid
     node: NodeName
     request: HostRequest
 
@@ -22,7 +22,7 @@ class HostUsage:
     """The requests of running pods, added up by node. Pods that request nothing are not kept."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, HostPod] = {}
+        self._pods: dict[PodUid, HostPod] = {}
         self._nodes: dict[NodeName, HostRequest] = {}
 
     def put(self, pod: HostPod) -> list[NodeName]:
@@ -37,7 +37,7 @@ class HostUsage:
             changed.append(pod.node)
         return changed
 
-    def remove(self, uid: str) -> list[NodeName]:
+    def remove(self, uid: PodUid) -> list[NodeName]:
         """Take the deletion of a pod; return its node."""
         known = self._pods.pop(uid, None)
         if known is None:
@@ -47,7 +47,7 @@ class HostUsage:
             self._nodes[known.node] = left
         return [known.node]
 
-    def retain(self, uids: Iterable[str]) -> Iterator[NodeName]:
+    def retain(self, uids: Iterable[PodUid]) -> Iterator[NodeName]:
         """Remove every pod that a list of all pods does not show; yields the nodes whose sums change."""
         for uid in self._pods.keys() - set(uids):
             yield from self.remove(uid)

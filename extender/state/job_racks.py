@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 JobKey = tuple[object, ...]
 
@@ -25,8 +25,8 @@ class JobPods:
     """The bound pods of each job."""
 
     def __init__(self) -> None:
-        self._nodes: dict[JobKey, dict[str, NodeName]] = {}
-        self._keys: dict[str, JobKey] = {}
+        self._nodes: dict[JobKey, dict[PodUid, NodeName]] = {}
+        self._keys: dict[PodUid, JobKey] = {}
 
     def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
@@ -37,7 +37,7 @@ class JobPods:
             self._keys[pod.uid] = key
             self._nodes.setdefault(key, {})[pod.uid] = pod.node
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         key = self._keys.pop(uid, None)
         if key is not None:

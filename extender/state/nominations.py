@@ -7,15 +7,15 @@ reserves what it counts itself.
 from collections import defaultdict
 
 from extender.state.objects import WatchedPod
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 
 class Nominations:
     """Pending pods by the node that they are nominated for."""
 
     def __init__(self) -> None:
-        self._by_node: defaultdict[NodeName, dict[str, WatchedPod]] = defaultdict(dict)
-        self._nodes: dict[str, NodeName] = {}
+        self._by_node: defaultdict[NodeName, dict[PodUid, WatchedPod]] = defaultdict(dict)
+        self._nodes: dict[PodUid, NodeName] = {}
 
     def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
@@ -26,7 +26,7 @@ class Nominations:
             self._by_node[node][pod.uid] = pod
             self._nodes[pod.uid] = node
 
-    def remove(self, uid: str) -> None:
+    def remove(self, uid: PodUid) -> None:
         """Take a pod's deletion."""
         node = self._nodes.pop(uid, None)
         if node is not None:

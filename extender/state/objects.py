@@ -24,7 +24,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import fit
 
@@ -52,7 +52,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         is_warned: whether the pod was warned that it does not.
     """
 
-    uid: str
+    uid: PodUid
     namespace: str
     name: str
     node: NodeName

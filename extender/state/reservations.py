@@ -14,7 +14,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Reservation:
     `version` is the resourceVersion of the pod when it was placed: the pod existed then.
     """
 
-    uid: str
+    uid: PodUid
     node: NodeName
     request: PodRequest
     assignment: Assignment
@@ -37,8 +37,8 @@ class Reservations:
     def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._changed: Callable[[NodeName], None] = lambda _: None
-        self._by_node: dict[NodeName, dict[str, Reservation]] = {}
-        self._nodes: dict[str, set[NodeName]] = {}
+        self._by_node: dict[NodeName, dict[PodUid, Reservation]] = {}
+        self._nodes: dict[PodUid, set[NodeName]] = {}
 
     def listen(self, changed: Callable[[NodeName], None]) -> None:
         """Call `changed` with the name of each node on which a reservation is new or gone."""
@@ -50,7 +50,7 @@ class Reservations:
         self._nodes.setdefault(reservation.uid, set()).add(reservation.node)
         self._changed(reservation.node)
 
-    def remove(self, uid: str, node: NodeName) -> None:
+    def remove(self, uid: PodUid, node: NodeName) -> None:
         """End a reservation: its Binding was refused, or a watch shows its pod bound."""
         if self.get(uid, node) is None:
             return
@@ -60,18 +60,18 @@ class Reservations:
             del self._nodes[uid]
         self._changed(node)
 
-    def remove_when_seen(self, uid: str, node: NodeName) -> None:
+    def remove_when_seen(self, uid: PodUid, node: NodeName) -> None:
         """Keep the reservation of a bound pod until the watch shows the pod bound; end it where that has happened."""
         pod = self._objects.pods.get(uid)
         if self._objects.was_deleted(uid) or (pod is not None and pod.node):
             self.remove(uid, node)
 
-    def end(self, uid: str) -> None:
+    def end(self, uid: PodUid) -> None:
         """End all reservations of a pod."""
         for node in self.nodes_of(uid):
             self.remove(uid, node)
 
-    def get(self, uid: str, node: NodeName) -> Reservation | None:
+    def get(self, uid: PodUid, node: NodeName) -> Reservation | None:
         """Return a pod's reservation on a node."""
         return self._by_node.get(node, {}).get(uid)
 
@@ -79,7 +79,7 @@ class Reservations:
         """Return all reservations on a node."""
         return list(self._by_node.get(node, {}).values())
 
-    def nodes_of(self, uid: str) -> list[NodeName]:
+    def nodes_of(self, uid: PodUid) -> list[NodeName]:
         """Return the nodes where a pod has a reservation."""
         return list(self._nodes.get(uid, ()))
 
@@ -167,7 +167,7 @@ class RecentReleases:
         return replace(card, held_slices=slices, held_whole=is_whole)
 
 
-def _remove(by_node: dict[NodeName, dict[str, Reservation]], node: NodeName, uid: str) -> None:
+def _remove(by_node: dict[NodeName, dict[PodUid, Reservation]], node: NodeName, uid: PodUid) -> None:
     del by_node[node][uid]
     if not by_node[node]:
         del by_node[node]

@@ -8,7 +8,7 @@ from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants import usage
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement import preempt
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.preempt import Eviction, EvictionCandidate
@@ -28,7 +28,9 @@ class ClusterRoom:
         before = self._cluster.objects.nominations.before(pod, state.name)
         return self._reserved(state, self._leaving(state, ()), before) if before else state
 
-    def eviction(self, pod: WatchedPod, node: NodeName, leaving: Collection[str], budgets: Budgets) -> Eviction | None:
+    def eviction(
+        self, pod: WatchedPod, node: NodeName, leaving: Collection[PodUid], budgets: Budgets
+    ) -> Eviction | None:
         """Return the cheapest eviction after which a node can take a pod, or None where no eviction helps.
 
         Pods that are being deleted, and those whose UIDs are in `leaving`, leave in any case.
@@ -53,11 +55,11 @@ class ClusterRoom:
             request, base, policy, lower, budgets.allowed, lambda used: kubelet.has_room(used, devices)
         )
 
-    def leaving(self, node: NodeName) -> list[str]:
+    def leaving(self, node: NodeName) -> list[PodUid]:
         """Return the UIDs of the pods of a node that hold cards and are being deleted."""
         return [pod.uid for pod in self._cluster.objects.pods_on(node).values() if pod.scheduling.is_terminating]
 
-    def _leaving(self, state: NodeState, uids: Collection[str]) -> list[EvictionCandidate]:
+    def _leaving(self, state: NodeState, uids: Collection[PodUid]) -> list[EvictionCandidate]:
         return [
             _candidate(pod, state, NO_BUDGETS)
             for pod in self._cluster.objects.pods_on(state.name).values()

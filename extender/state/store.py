@@ -8,7 +8,7 @@ from extender.state.gang_members import GangMembers
 from extender.state.job_racks import JobPods
 from extender.state.nominations import Nominations
 from extender.state.objects import GpuNode, KubeNode, WatchedPod
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 MAX_DELETED: Final = 10_000
 
@@ -17,15 +17,15 @@ class ObjectStore:
     """The last version of every object, with an index of the pods by node."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, WatchedPod] = {}
+        self.pods: dict[PodUid, WatchedPod] = {}
         self.nodes: dict[NodeName, KubeNode] = {}
         self.gpunodes: dict[NodeName, GpuNode] = {}
         self.nominations = Nominations()
         self.gangs = GangMembers()
         self.jobs = JobPods()
-        self._running: dict[NodeName, dict[str, WatchedPod]] = {}
-        self._bound_at: dict[str, int] = {}
-        self._deleted: OrderedDict[str, None] = OrderedDict()
+        self._running: dict[NodeName, dict[PodUid, WatchedPod]] = {}
+        self._bound_at: dict[PodUid, int] = {}
+        self._deleted: OrderedDict[PodUid, None] = OrderedDict()
 
     def put_pod(self, pod: WatchedPod, bound_at: int) -> None:
         """Store a pod that is new or changed; `bound_at` is kept of the first version that is bound."""
@@ -41,7 +41,7 @@ class ObjectStore:
         if pod.node and not pod.is_terminal:
             self._running.setdefault(pod.node, {})[pod.uid] = pod
 
-    def remove_pod(self, uid: str) -> None:
+    def remove_pod(self, uid: PodUid) -> None:
         """Remove a deleted pod; the UIDs of the last 10,000 are remembered."""
         before = self.pods.pop(uid, None)
         if before is not None:
@@ -54,15 +54,15 @@ class ObjectStore:
         if len(self._deleted) > MAX_DELETED:
             self._deleted.popitem(last=False)
 
-    def was_deleted(self, uid: str) -> bool:
+    def was_deleted(self, uid: PodUid) -> bool:
         """Whether a watch has shown the deletion of a pod."""
         return uid in self._deleted
 
-    def bound_at(self, uid: str) -> int:
+    def bound_at(self, uid: PodUid) -> int:
         """Return the resourceVersion at which a pod was bound; 0 where only a list has shown the pod."""
         return self._bound_at.get(uid, 0)
 
-    def pods_on(self, node: NodeName) -> Mapping[str, WatchedPod]:
+    def pods_on(self, node: NodeName) -> Mapping[PodUid, WatchedPod]:
         """Return the pods that are bound to a node and not terminal, by UID."""
         return self._running.get(node, {})
 

@@ -13,7 +13,7 @@ from extender.state.objects import GpuNode, KubeNode, WatchedPod
 from extender.state.reservations import Release, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain.grants import usage
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
 
 HELD_REPORT_LAG_S: Final = 5.0  # a device plugin's report of held slices may be this much older than a pod's end
 
@@ -46,7 +46,7 @@ class StateUpdates:
         """Take what a pod, with GPUs or without, takes of its node's CPU and memory."""
         self._states.invalidate(*self._accounts.hosts.put(pod))
 
-    def delete_host_pod(self, uid: str) -> None:
+    def delete_host_pod(self, uid: PodUid) -> None:
         """Take the deletion of a pod."""
         self._states.invalidate(*self._accounts.hosts.remove(uid))
 
@@ -137,7 +137,7 @@ class StateUpdates:
             self._accounts.bound.change(before, pod)
             self._states.invalidate(before.node if before else NO_NODE, pod.node)
 
-    def _remove_pod(self, uid: str) -> None:
+    def _remove_pod(self, uid: PodUid) -> None:
         pod = self._objects.pods.get(uid)
         self._objects.remove_pod(uid)
         self._neighbours.remove(uid)

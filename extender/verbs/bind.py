@@ -27,7 +27,7 @@ from vgpu.domain.cards import reasons
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.choose import NodeRefusal
 
 GET_TIMEOUT_S: Final = 1.0
@@ -42,7 +42,7 @@ class Binder:
     def __init__(
         self,
         client: KubernetesClient,
-        pods: Mapping[str, WatchedPod],
+        pods: Mapping[PodUid, WatchedPod],
         reader: PodReader,
         reservations: Reservations,
         node_filter: Filter,

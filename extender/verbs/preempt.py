@@ -24,7 +24,7 @@ from extender.state.budgets import Budgets
 from extender.state.objects import WatchedPod
 from extender.state.room import ClusterRoom
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
 from vgpu.placement import rank
 from vgpu.placement.preempt import Eviction
 
@@ -61,7 +61,7 @@ class Preemption:
 
     def __init__(
         self,
-        pods: Mapping[str, WatchedPod],
+        pods: Mapping[PodUid, WatchedPod],
         room: ClusterRoom,
         budgets: Budgets,
         leader: Leader,
@@ -76,7 +76,7 @@ class Preemption:
         self._evictor = evictor
         self._clock = clock
         self._sleep = sleep
-        self._noted: dict[str, _Noted] = {}
+        self._noted: dict[PodUid, _Noted] = {}
         self._is_noted = asyncio.Event()
         self._acted: tuple[str, NodeName, float] = ("", NO_NODE, 0.0)
 

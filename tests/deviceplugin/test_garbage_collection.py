@@ -11,6 +11,7 @@ from deviceplugin.kubelet.messages import Listing
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu.domain import names
+from vgpu.domain.identifiers import PodUid
 
 POD = bound("p")
 ANY = allocation(slices(0, 1, 2), POD)
@@ -29,7 +30,7 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
     ],
 )
 def test_an_allocation_expires_when_its_pod_is_unknown_unlisted_and_old(
-    uids: list[str], listings: list[Listing], age_s: float, is_expired: bool
+    uids: list[PodUid], listings: list[Listing], age_s: float, is_expired: bool
 ) -> None:
     assert garbage_collection.expired([ANY], uids, listings, 1000.0 + age_s) == ([ANY] if is_expired else [])
 

@@ -17,3 +17,19 @@ NodeName = NewType("NodeName", str)
 
 NO_NODE: Final = NodeName("")
 """Where an object is on no node, or no node is meant."""
+
+PodUid = NewType("PodUid", str)
+"""The API server's UID of a pod, `metadata.uid`: a recreated pod has the same name and another UID."""
+
+NO_POD: Final = PodUid("")
+"""Where no pod is meant."""
+
+KubeletPodUid = NewType("KubeletPodUid", str)
+"""The UID by which the kubelet knows a pod, as in the names of cgroups.
+
+Of a static pod it is a hash of the pod's configuration, and the API server gives the mirror pod another `PodUid`. All
+other pods have one UID: `vgpu.node.containers.pods` has the two functions that make the one type from the other.
+"""
+
+NOT_IN_A_POD: Final = KubeletPodUid("")
+"""Of a process outside of all pods."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.identifiers import PodUid
 from vgpu.placement.gang_attempt import Attempt, Member, MemberPlace, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -30,7 +31,7 @@ def plan(
     views: Iterable[NodeView],
     defaults: DefaultPolicies,
     pause: Callable[[], None] = lambda: None,
-) -> dict[str, MemberPlace] | Shortfall:
+) -> dict[PodUid, MemberPlace] | Shortfall:
     """Return a place for every member by UID, or how many find one. The order of `views` does not matter.
 
     `pause` is called after each node that is judged, and may raise.
@@ -40,14 +41,14 @@ def plan(
         try:
             next(planning)
         except StopIteration as end:
-            found: dict[str, MemberPlace] | Shortfall = end.value
+            found: dict[PodUid, MemberPlace] | Shortfall = end.value
             return found
         pause()
 
 
 def steps(
     members: Sequence[Member], views: Iterable[NodeView], defaults: DefaultPolicies
-) -> Steps[dict[str, MemberPlace] | Shortfall]:
+) -> Steps[dict[PodUid, MemberPlace] | Shortfall]:
     """Plan as `plan` does, and yield after each node that is judged: the caller may do other work in between."""
     fleet = {view.name: view for view in views}
     most = 0

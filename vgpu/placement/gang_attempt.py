@@ -12,7 +12,7 @@ from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NO_POD, NodeName, PodUid
 from vgpu.placement import rank, room
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
@@ -36,7 +36,7 @@ class Member:
         avoided: nodes on which it must not be placed.
     """
 
-    uid: str
+    uid: PodUid
     request: PodRequest
     host: HostRequest = host_request.NOTHING
     nodes: frozenset[NodeName] | None = None
@@ -83,9 +83,9 @@ class Attempt:
     kinds: dict[Member, _Kind] = field(default_factory=dict)
     used: set[NodeName] = field(default_factory=set)
 
-    def place(self, members: Sequence[Member]) -> Steps[dict[str, MemberPlace]]:
+    def place(self, members: Sequence[Member]) -> Steps[dict[PodUid, MemberPlace]]:
         """Return the places of the members before the first one that fits nowhere."""
-        places: dict[str, MemberPlace] = {}
+        places: dict[PodUid, MemberPlace] = {}
         for number, member in enumerate(members):
             kind = yield from self._kind(member)
             if not kind.fits:
@@ -97,7 +97,7 @@ class Attempt:
 
     def _kind(self, member: Member) -> Steps[_Kind]:
         """Return a member's kind, judged on each node."""
-        key = replace(member, uid="")
+        key = replace(member, uid=NO_POD)
         known = self.kinds.get(key)
         if known is None:
             known = self.kinds[key] = _Kind(key)

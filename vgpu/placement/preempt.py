@@ -17,7 +17,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NO_USAGE, CardState, NodeState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.placement import choose as placing
 
 MAX_TRIALS: Final = 400  # placements in one search: about 20 ms
@@ -40,7 +40,7 @@ class EvictionCandidate:
         budgets: the PodDisruptionBudgets that an eviction of the pod would use.
     """
 
-    uid: str
+    uid: PodUid
     priority: int = 0
     started: float = 0.0
     usage: Mapping[CardUuid, Usage] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vgpu.domain.asks.host_request import HostRequest
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.identifiers import PodUid
 from vgpu.placement import gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, MemberPlace
@@ -88,6 +89,6 @@ def plan(
     """Return a place for each of the pods that start together; `pods` are all pods of the simulation."""
     if not group.is_complete:
         return Shortfall(0)
-    members = [Member(str(position), *pods[position]) for position in group.first]
+    members = [Member(PodUid(str(position)), *pods[position]) for position in group.first]
     found = gang.plan(members, views, defaults, pause)
     return found if isinstance(found, Shortfall) else [found[member.uid] for member in members]

@@ -16,6 +16,7 @@ from extender.admin.answers import paging, rows
 from extender.admin.answers.paging import Key, ListKind, ListRequest, RowPage
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
+from vgpu.domain.identifiers import PodUid
 
 T = TypeVar("T")
 
@@ -87,7 +88,7 @@ class ListCache:
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
         self._lists: OrderedDict[tuple[str, str], OrderedList[Any]] = OrderedDict()
-        self._pods: dict[str, tuple[WatchedPod, GpuNode | None, bytes]] = {}
+        self._pods: dict[PodUid, tuple[WatchedPod, GpuNode | None, bytes]] = {}
 
     async def page(
         self,

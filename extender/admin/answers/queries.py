@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from extender.admin.answers import label_selectors, paging
 from extender.admin.answers.paging import ListRequest
 from extender.history.recording.events import EventKind
-from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName
+from vgpu.domain.identifiers import NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, NodeName, PodUid
 
 # Looser than vgpu.domain.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
 NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
@@ -187,7 +187,7 @@ class HistoryQuery(PeriodQuery):
 
     kind: list[EventKind] = Field([], max_length=16, description="kinds of events (default: all)")
     name: str = Field("", max_length=253, description="name of a pod")
-    uid: str = Field("", max_length=64, description="UID of a pod")
+    uid: PodUid = Field(NO_POD, max_length=64, description="UID of a pod")
     node: NodeName = Field(NO_NODE, max_length=253, description="name of a node")
     gpu: CardUuid = Field(UNNAMED_CARD, max_length=80, description="UUID of a card")
     limit: int = Field(100, ge=1, le=paging.MAX_LIMIT, description="the most events of a page")

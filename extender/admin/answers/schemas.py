@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from vgpu.domain import object_names
-from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName
+from vgpu.domain.identifiers import NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, NodeName, PodUid
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -124,7 +124,7 @@ class PodSchema(AnswerSchema):
 
     namespace: str = Field("", examples=["default"])
     name: str = Field("", examples=["train"])
-    uid: str = Field("", examples=["0b8a1c9e-0000-4000-8000-000000000001"])
+    uid: PodUid = Field(NO_POD, examples=["0b8a1c9e-0000-4000-8000-000000000001"])
     status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
     node: NodeName = Field(NO_NODE, examples=["node-1"])
     requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])

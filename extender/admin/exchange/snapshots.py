@@ -20,7 +20,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -50,11 +50,11 @@ class ClusterSnapshot:
     """
 
     number: int
-    pods: Mapping[str, WatchedPod] = field(default_factory=dict)
+    pods: Mapping[PodUid, WatchedPod] = field(default_factory=dict)
     gpunodes: Mapping[NodeName, GpuNode] = field(default_factory=dict)
     views: Mapping[NodeName, NodeView] = field(default_factory=dict)
     slice_mib: int = 256
-    decisions: Mapping[str, LastDecision] = field(default_factory=dict)
+    decisions: Mapping[PodUid, LastDecision] = field(default_factory=dict)
     why_not_leader: str = ""
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
 
@@ -123,7 +123,7 @@ class SnapshotInputs:
     cluster: Cluster
     node_filter: Filter
     gangs: GangTracker
-    decisions: Callable[[], Mapping[str, LastDecision]]
+    decisions: Callable[[], Mapping[PodUid, LastDecision]]
     ready: Callable[[], Awaitable[None]]
     why_not_leader: Callable[[], str]
     policies: Callable[[], DefaultPolicies]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName
+from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName, PodUid
 
 
 class DecisionSource(StrEnum):
@@ -46,7 +46,7 @@ class Unranked:
 class PodName:
     """A pod."""
 
-    uid: str
+    uid: PodUid
     namespace: str
     name: str
 
@@ -258,7 +258,7 @@ class Used:
         levels: histogram of the period's minutes by percent of the card's time (`vgpu.domain.cards.measured_use`).
     """
 
-    pod_uid: str
+    pod_uid: PodUid
     node: NodeName
     container: str
     gpu: CardUuid
@@ -357,7 +357,7 @@ class Listed:
     replica: str
     before_ms: int
     at_ms: int
-    uids: frozenset[str]
+    uids: frozenset[PodUid]
 
 
 Event = Decision | Refusals | Start | Restart | End | Resize | CardEvent | AdminAction | Gap

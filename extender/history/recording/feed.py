@@ -15,7 +15,7 @@ from extender.history.recording.refusals import RefusalPeriods, Refused
 from extender.state.fields import container_use
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 MARK_S: Final = 5.0
 MAX_VERDICTS: Final = 32  # bind follows filter within milliseconds
@@ -36,7 +36,7 @@ class Feed:
         self._seen_ms = self._started_ms
         self._has_begun = False
         self._verdicts: OrderedDict[str, Refused] = OrderedDict()
-        self._decided: OrderedDict[str, None] = OrderedDict()
+        self._decided: OrderedDict[PodUid, None] = OrderedDict()
         self._waiting = RefusalPeriods()
 
     def begin(self, pods: Iterable[WatchedPod]) -> None:

@@ -9,6 +9,7 @@ from extender.history.recording.decisions import pod_name
 from extender.history.recording.events import PodName, Refusals
 from extender.state.objects import WatchedPod
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import PodUid
 
 MAX_PODS: Final = 10_000
 PERIOD_MS: Final = 300_000
@@ -54,7 +55,7 @@ class RefusalPeriods:
         if now_ms - period.counted_ms >= COUNT_MS:
             period.counted_ms, period.reasons = now_ms, count(refused)
 
-    def end(self, uid: str) -> Iterator[Refusals]:
+    def end(self, uid: PodUid) -> Iterator[Refusals]:
         """Yield the period of a pod that is bound or gone."""
         period = self._periods.pop(uid, None)
         if period is not None:

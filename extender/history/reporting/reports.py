@@ -12,7 +12,7 @@ from typing import Protocol
 from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare, RightSize
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 
 class Dimension(StrEnum):
@@ -93,7 +93,7 @@ class HistoryFilters:
     kinds: frozenset[EventKind] | None = None
     namespaces: frozenset[str] | None = None
     pod: str | None = None  # name
-    pod_uid: str | None = None
+    pod_uid: PodUid | None = None
     node: NodeName | None = None
     gpu: CardUuid | None = None  # UUID
     since_ms: int | None = None

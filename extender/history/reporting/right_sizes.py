@@ -20,6 +20,7 @@ from extender.history.storage.tables import CardRow, EventRow, PodRow, UsedRow, 
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare
 from vgpu.domain.cards import measured_use
+from vgpu.domain.identifiers import PodUid
 
 MAX_ROWS: Final = 50_000  # 300 containers for a week; 0.3 s
 _PODS_AT_ONCE: Final = 500  # SQLite takes 32,766 parameters
@@ -31,7 +32,7 @@ Name = tuple[str, str, str]  # namespace, owner, container
 class _Sum:
     """The periods of one container of a workload; `pods` has the pods' UIDs, the last one measured at the end."""
 
-    pods: dict[str, None] = field(default_factory=dict)
+    pods: dict[PodUid, None] = field(default_factory=dict)
     levels: list[int] = field(default_factory=list)
     gpu_ms: int = 0
     measured_ms: int = 0
@@ -47,7 +48,7 @@ class _Sum:
         self.peak_mib = max(self.peak_mib, row.peak_mib)
 
     @property
-    def last_pod(self) -> str:
+    def last_pod(self) -> PodUid:
         """UID of the pod that was measured last: what it asks for is what its owner asks for now."""
         return next(reversed(self.pods))
 
@@ -79,16 +80,16 @@ def _used(since_ms: int, until_ms: int, filters: UsageFilters, pod: str) -> Exec
     return joined.where(*conditions).order_by(UsedRow.until_ms.desc()).limit(MAX_ROWS + 1)
 
 
-def _shares(connection: Connection, uids: Iterable[str]) -> dict[tuple[str, str], ContainerShare]:
+def _shares(connection: Connection, uids: Iterable[PodUid]) -> dict[tuple[PodUid, str], ContainerShare]:
     """Return what each container of these pods was given on its first card."""
-    found: dict[tuple[str, str], ContainerShare] = {}
+    found: dict[tuple[PodUid, str], ContainerShare] = {}
     for decision in _decisions(connection, sorted(uids)):
         for share in decision.containers:
             found.setdefault((decision.pod.uid, share.container), share)
     return found
 
 
-def _decisions(connection: Connection, uids: Sequence[str]) -> Iterator[Decision]:
+def _decisions(connection: Connection, uids: Sequence[PodUid]) -> Iterator[Decision]:
     for first in range(0, len(uids), _PODS_AT_ONCE):
         some = uids[first : first + _PODS_AT_ONCE]
         stored = select(EventRow.payload).where(EventRow.pod_uid.in_(some), EventRow.kind == EventKind.DECISION)

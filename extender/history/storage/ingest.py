@@ -15,6 +15,7 @@ from extender.history.recording.events import Decision, End, Event, Listed, PodN
 from extender.history.storage import dimensions, journal, pod_usage, progress, statements
 from extender.history.storage.pod_usage import PodUsage
 from extender.history.storage.tables import HoldingRow, PodRow, ReplicaRow, UsedRow
+from vgpu.domain.identifiers import PodUid
 
 NOT_LISTED: Final = "NotListed"
 KEY: Final = (HoldingRow.pod_uid, HoldingRow.card_id, HoldingRow.from_ms)
@@ -104,7 +105,7 @@ def _store(connection: Connection, pods: Sequence[PodUsage]) -> None:
     _replace_holdings(connection, [pod.decision.pod.uid for pod in pods], new)
 
 
-def _replace_holdings(connection: Connection, uids: Sequence[str], new: Held) -> None:
+def _replace_holdings(connection: Connection, uids: Sequence[PodUid], new: Held) -> None:
     stored = connection.execute(select(*HoldingRow.__table__.columns).where(HoldingRow.pod_uid.in_(uids)))
     old = {_key(row): row for row in (dict(mapping) for mapping in stored.mappings())}
     differing = [key for key in old.keys() | new.keys() if old.get(key) != new.get(key)]

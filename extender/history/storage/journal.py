@@ -10,6 +10,7 @@ from extender.history.recording import events, lines
 from extender.history.recording.events import AdminAction, CardEvent, Event, EventKind, Gap, Resize
 from extender.history.storage import statements
 from extender.history.storage.tables import EventRow
+from vgpu.domain.identifiers import PodUid
 
 KEY_BYTES: Final = 16
 USAGE_KINDS: Final = (EventKind.DECISION, EventKind.END, EventKind.RESIZE)  # what a pod's usage is derived from
@@ -48,7 +49,7 @@ def event(found: Any) -> Event:
     return read
 
 
-def usage_events(connection: Connection, uids: Iterable[str]) -> dict[str, list[Event]]:
+def usage_events(connection: Connection, uids: Iterable[PodUid]) -> dict[str, list[Event]]:
     """Return the events from which the usage of these pods is derived, by UID."""
     columns = select(EventRow.pod_uid, EventRow.kind, EventRow.payload)
     chosen = columns.where(EventRow.pod_uid.in_(list(uids)), EventRow.kind.in_(USAGE_KINDS)).order_by(EventRow.id)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, LargeBinary, MetaData, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 OPEN: Final = 1 << 62  # `until_ms` of what still runs
 BIG: Final = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER key is SQLite's row number
@@ -46,7 +46,7 @@ class EventRow(Base):
     kind: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[int] = mapped_column(BigInteger)
     namespace: Mapped[str] = mapped_column(String(63))
-    pod_uid: Mapped[str] = mapped_column(String(64))
+    pod_uid: Mapped[PodUid] = mapped_column(String(64))
     pod: Mapped[str] = mapped_column(String(253))
     node: Mapped[NodeName] = mapped_column(String(253))
     gpu: Mapped[CardUuid] = mapped_column(String(64))
@@ -85,7 +85,7 @@ class PodRow(Base):
     __tablename__ = "pods"
     __table_args__ = (Index(None, "namespace", "name"), Index(None, "ended_ms"))
 
-    uid: Mapped[str] = mapped_column(String(64), primary_key=True)
+    uid: Mapped[PodUid] = mapped_column(String(64), primary_key=True)
     namespace: Mapped[str] = mapped_column(String(63))
     name: Mapped[str] = mapped_column(String(253))
     node: Mapped[NodeName] = mapped_column(String(253))
@@ -105,7 +105,7 @@ class HoldingRow(Base):
     __tablename__ = "holdings"
     __table_args__ = (Index(None, "until_ms", "from_ms"),)
 
-    pod_uid: Mapped[str] = mapped_column(String(64), primary_key=True)
+    pod_uid: Mapped[PodUid] = mapped_column(String(64), primary_key=True)
     card_id: Mapped[int] = mapped_column(primary_key=True)
     from_ms: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     until_ms: Mapped[int] = mapped_column(BigInteger)
@@ -129,7 +129,7 @@ class UsedRow(Base):
     key: Mapped[bytes] = mapped_column(LargeBinary(16), primary_key=True)
     from_ms: Mapped[int] = mapped_column(BigInteger)
     until_ms: Mapped[int] = mapped_column(BigInteger)
-    pod_uid: Mapped[str] = mapped_column(String(64))
+    pod_uid: Mapped[PodUid] = mapped_column(String(64))
     node: Mapped[NodeName] = mapped_column(String(253))
     gpu: Mapped[CardUuid] = mapped_column(String(64))
     gpu_ms: Mapped[int] = mapped_column(BigInteger)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from vgpu.domain.cards import measured_use
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 MAX_PERIOD_MS: Final = 7_200_000
 _Time = Annotated[int, Meta(ge=0, le=1 << 43)]  # the year 2248
@@ -25,7 +25,7 @@ _NAME: Final = Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
 class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     """GPU time and memory of a container on a card in a period; the fields are those of `measured_use.MeasuredUse`."""
 
-    pod_uid: Annotated[str, _NAME] = msgspec.field(name="podUID")
+    pod_uid: Annotated[PodUid, _NAME] = msgspec.field(name="podUID")
     container: Annotated[str, _NAME]
     gpu: Annotated[CardUuid, _NAME]
     from_ms: _Time
@@ -38,12 +38,12 @@ class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     idle_ms: _Time | None = None
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
+    def key(self) -> tuple[PodUid, str, CardUuid, int]:
         """What two versions of one entry have in common."""
         return self.pod_uid, self.container, self.gpu, self.from_ms
 
 
-ByPod = Mapping[str, tuple[ContainerUse, ...]]
+ByPod = Mapping[PodUid, tuple[ContainerUse, ...]]
 
 
 def decode(status: Mapping[str, Any]) -> ByPod:
@@ -51,7 +51,7 @@ def decode(status: Mapping[str, Any]) -> ByPod:
     listed = status.get("usage")
     if not isinstance(listed, list):
         return {}
-    found: dict[str, tuple[ContainerUse, ...]] = {}
+    found: dict[PodUid, tuple[ContainerUse, ...]] = {}
     for use in _read(listed[: measured_use.MAX_ENTRIES]):
         if 0 < use.until_ms - use.from_ms <= MAX_PERIOD_MS:
             found[use.pod_uid] = (*found.get(use.pod_uid, ()), use)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vgpu.domain import object_names
+from vgpu.domain.identifiers import PodUid
 
 MAX_REFUSALS: Final = 80  # 32 refused pods, 16 each without a share, without limits, and on an unhealthy card
 _MAX_MESSAGE: Final = 1024
@@ -28,7 +29,7 @@ class RefusedPod:
         name: of the pod, or empty.
     """
 
-    uid: str
+    uid: PodUid
     reason: str
     message: str
     evict: bool
@@ -51,7 +52,9 @@ def _entry(entry: object) -> RefusedPod | None:
         return None
     if not isinstance(reason, str) or not _REASON.fullmatch(reason):
         return None
-    return RefusedPod(uid, reason, message[:_MAX_MESSAGE], fields.get("evict") is True, *_named(fields.get("pod")))
+    return RefusedPod(
+        PodUid(uid), reason, message[:_MAX_MESSAGE], fields.get("evict") is True, *_named(fields.get("pod"))
+    )
 
 
 def _named(pod: object) -> tuple[str, str]:

@@ -147,9 +147,9 @@ def is_unknowable(truth: Truth, outages: list[tuple[int, int]]) -> bool:
 
 
 def compare(truth: dict[str, Truth], found: list[Event]) -> None:
-    decisions = {event.pod.uid: event for event in found if isinstance(event, Decision)}
-    starts = {event.pod.uid: event for event in found if isinstance(event, Start)}
-    ends = {event.pod.uid: event for event in found if isinstance(event, End) and not event.container}
+    decisions: dict[str, Decision] = {event.pod.uid: event for event in found if isinstance(event, Decision)}
+    starts: dict[str, Start] = {event.pod.uid: event for event in found if isinstance(event, Start)}
+    ends: dict[str, End] = {event.pod.uid: event for event in found if isinstance(event, End) and not event.container}
     unseen = sum(end.is_interval for end in ends.values())
     progress.say(
         f"{len(truth)} pods bound; history: {len(decisions)} decisions, "

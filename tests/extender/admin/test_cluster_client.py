@@ -25,7 +25,7 @@ from tests.extender.conftest import World
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -200,8 +200,8 @@ class Busy:
         await asyncio.sleep(0)
 
 
-def numbered(count: int) -> dict[str, Any]:
-    return {f"{n}": n for n in range(count)}
+def numbered(count: int) -> dict[PodUid, Any]:
+    return {PodUid(f"{n}"): n for n in range(count)}
 
 
 async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
@@ -224,7 +224,8 @@ async def test_the_verbs_loop_rests_after_each_slice_of_a_snapshot() -> None:
 def test_what_is_gone_is_looked_for_only_where_something_is() -> None:
     pods = numbered(snapshot_pieces.PER_LOOK)
     before, same, fewer = (
-        ClusterSnapshot(n, pods=shown_pods) for n, shown_pods in enumerate((pods, dict(pods), {"0": pods["0"]}))
+        ClusterSnapshot(n, pods=shown_pods)
+        for n, shown_pods in enumerate((pods, dict(pods), dict(list(pods.items())[:1])))
     )
     assert list(snapshot_pieces.pieces(before, same)) == [None]
     gone = [key for piece in snapshot_pieces.pieces(before, fewer) if piece is not None for key in piece.gone]

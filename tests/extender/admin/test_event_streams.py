@@ -13,12 +13,14 @@ from extender.admin.problems import AdminProblem
 from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.snapshot import NodeView
 
 
 def snapshot(number: int, *pods: str, nodes: int = 1, blocked: Reason | None = None) -> ClusterSnapshot:
-    made = {uid: PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid)) for uid in pods}
+    made = {
+        PodUid(uid): PodReader().decoded(strategies.pod(strategies.container(gpu_mem=256), uid=uid)) for uid in pods
+    }
     state = strategies.node_state(strategies.card(0))
     return ClusterSnapshot(
         number, made, {}, {NodeName(f"n{n}"): NodeView(NodeName(f"n{n}"), state, blocked) for n in range(nodes)}

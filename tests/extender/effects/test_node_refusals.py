@@ -10,7 +10,7 @@ from extender.state.fields import refused
 from extender.state.fields.refused import RefusedPod
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 
@@ -182,7 +182,9 @@ async def test_only_the_leader_acts_and_a_new_leader_acts_on_what_is_reported_st
 def test_entries_that_cannot_be_read_are_left_out() -> None:
     good = {"podUID": "u", "reason": "HeldTwice", "message": "m" * 5000, "evict": "yes"}
     bad = ["x", None, {}, {**good, "podUID": 1}, {**good, "reason": "a b"}, {**good, "message": None}]
-    assert refused.decode({"refusals": [*bad, good]}) == (RefusedPod("u", "HeldTwice", "m" * 1024, evict=False),)
+    assert refused.decode({"refusals": [*bad, good]}) == (
+        RefusedPod(PodUid("u"), "HeldTwice", "m" * 1024, evict=False),
+    )
     assert refused.decode({"refusals": {"podUID": "u"}}) == ()
     assert len(refused.decode({"refusals": [good] * 1000})) == refused.MAX_REFUSALS
 
@@ -193,7 +195,7 @@ def test_entries_that_cannot_be_read_are_left_out() -> None:
 def test_a_report_with_names_that_no_pod_has_is_of_no_named_pod(pod: object) -> None:
     listed = {"podUID": "u", "pod": pod, "reason": "CardMismatch", "message": "why"}
     (found,) = refused.decode({"refusals": [listed]})
-    assert found == RefusedPod("u", "CardMismatch", "why", evict=False)
+    assert found == RefusedPod(PodUid("u"), "CardMismatch", "why", evict=False)
 
 
 def test_a_report_names_its_pod() -> None:

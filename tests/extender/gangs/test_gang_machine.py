@@ -29,7 +29,7 @@ from tests.extender.gangs.gangs import DEADLINE_S, NODES, SLICES, Extender, node
 from vgpu.domain import names
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 T = TypeVar("T")
 OUTCOMES = st.sampled_from(["commit", "commit", "refuse", "unknown"])
@@ -180,7 +180,7 @@ class Gangs(RuleBasedStateMachine):
         self.run(self._bound(uid, name, outcome))
 
     async def _bound(self, uid: str, name: str, outcome: str) -> None:
-        pod = self.extender.cluster.objects.pods.get(uid)
+        pod = self.extender.cluster.objects.pods.get(PodUid(uid))
         if pod is None or pod.node or not name or await self.extender.gate.admit(pod, NodeName(name)):
             return
         chosen = self.extender.binder._reserve(pod, NodeName(name))
@@ -192,14 +192,14 @@ class Gangs(RuleBasedStateMachine):
             return  # posted again: only the outcome of the first one counts here
         if current is not None and (current.node, current.assignment) == (name, chosen):
             # a Conflict, and the pod shows this very Binding
-            self.extender.cluster.reservations.remove_when_seen(uid, NodeName(name))
+            self.extender.cluster.reservations.remove_when_seen(PodUid(uid), NodeName(name))
         elif outcome == "unknown":
             self.unknown.append(Posted(pod, name, chosen))
         elif outcome == "commit" and is_open and current is not None:
             self.write(structs.replace(current, node=name, assignment=chosen, has_started=True))
-            self.extender.cluster.reservations.remove_when_seen(uid, NodeName(name))
+            self.extender.cluster.reservations.remove_when_seen(PodUid(uid), NodeName(name))
         else:
-            self.extender.cluster.reservations.remove(uid, NodeName(name))
+            self.extender.cluster.reservations.remove(PodUid(uid), NodeName(name))
 
     @precondition(lambda self: self.unknown)
     @rule(commits=st.booleans())

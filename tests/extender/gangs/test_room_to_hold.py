@@ -11,7 +11,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement.gang_attempt import Member, Steps
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -45,7 +45,7 @@ def chosen(steps: Steps[dict[str, Usages] | None]) -> dict[str, Usages] | None:
 
 
 def target(views: list[NodeView], count: int, **amounts: int) -> dict[str, Usages] | None:
-    members = [Member(f"m{n}", asked(**amounts)) for n in range(count)]
+    members = [Member(PodUid(f"m{n}"), asked(**amounts)) for n in range(count)]
     return chosen(room_to_hold.target(members, views, DefaultPolicies()))  # type: ignore[arg-type]
 
 

@@ -22,6 +22,7 @@ from extender.history.storage.retention import Retention
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import HistoryUnavailable
+from vgpu.domain.identifiers import PodUid
 
 KEPT = Retention(90, 1000, 1 << 30)
 
@@ -162,7 +163,7 @@ def test_pods_that_a_first_list_lacks_ended_in_an_interval(pipeline: Pipeline) -
         make.decision(2, MONDAY),
         make.decision(3, MONDAY + 10 * HOUR),
         Watched("replica", MONDAY + HOUR),
-        Listed("replica", MONDAY + 5 * HOUR, MONDAY + 6 * HOUR, frozenset({"uid-2"})),
+        Listed("replica", MONDAY + 5 * HOUR, MONDAY + 6 * HOUR, frozenset({PodUid("uid-2")})),
     )
     pipeline.drain_all()
     ends = [event for event in pipeline.events() if isinstance(event, End)]

@@ -11,7 +11,7 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import MalformedCursor
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 N1 = NodeName("n1")
 
@@ -47,7 +47,7 @@ def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
         (HistoryFilters(namespaces=frozenset({"other", ""})), [3, 4, 5]),
         (HistoryFilters(namespaces=frozenset()), []),
         (HistoryFilters(pod="p1"), [0, 1, 2, 6]),
-        (HistoryFilters(pod_uid="uid-2"), [3]),
+        (HistoryFilters(pod_uid=PodUid("uid-2")), [3]),
         (HistoryFilters(node=N1, kinds=frozenset({EventKind.CARD, EventKind.ADMIN})), [4, 5]),
         (HistoryFilters(gpu=CardUuid("GPU-b")), [3, 4, 5]),
         (HistoryFilters(gpu=CardUuid("GPU-a")), [0, 1, 2, 6]),

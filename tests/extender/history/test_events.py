@@ -1,9 +1,9 @@
 from extender.history.recording.events import Decision, DecisionSource, End, PodName, PodOwner
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 N1 = NodeName("n1")
 
-POD = PodName("uid-1", "team", "train")
+POD = PodName(PodUid("uid-1"), "team", "train")
 
 
 def decision(source: DecisionSource) -> Decision:

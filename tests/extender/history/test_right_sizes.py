@@ -10,7 +10,7 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 NOW = MONDAY + 48 * HOUR
 
@@ -31,7 +31,15 @@ def used(number: int, hour: int, percent: int, *, peak: int = 1000, node: str = 
     begin = MONDAY + hour * HOUR
     levels = (*[0] * (percent // 5), 60)
     return Used(
-        f"uid-{number}", NodeName(node), "main", CardUuid(gpu), begin, begin + HOUR, percent * HOUR // 100, peak, levels
+        PodUid(f"uid-{number}"),
+        NodeName(node),
+        "main",
+        CardUuid(gpu),
+        begin,
+        begin + HOUR,
+        percent * HOUR // 100,
+        peak,
+        levels,
     )
 
 
@@ -50,7 +58,7 @@ def test_the_pods_of_a_workload_are_added_up(engine: Engine) -> None:
 
 def test_a_period_that_has_grown_counts_once(engine: Engine) -> None:
     begin = MONDAY
-    half = Used("uid-1", NodeName("n1"), "main", CardUuid("GPU-a"), begin, begin + HOUR // 2, 1000, 10, (30,))
+    half = Used(PodUid("uid-1"), NodeName("n1"), "main", CardUuid("GPU-a"), begin, begin + HOUR // 2, 1000, 10, (30,))
     store(engine, decided(1), half, used(1, 0, 20), half)
     (row,) = rows(engine)
     assert (row.measured_s, row.found.mean_cores) == (3600, 20)

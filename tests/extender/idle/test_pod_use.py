@@ -13,7 +13,7 @@ from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 STARTED = "2026-11-23T10:00:00Z"
 STARTED_MS = 1795428000_000
@@ -35,7 +35,7 @@ def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
 
 def use(container: str, idle_ms: int | None, until_ms: int = NOW_MS) -> ContainerUse:
     return ContainerUse(
-        "uid", container, CardUuid(f"GPU-{container}"), until_ms - 3_600_000, until_ms, 0, idle_ms=idle_ms
+        PodUid("uid"), container, CardUuid(f"GPU-{container}"), until_ms - 3_600_000, until_ms, 0, idle_ms=idle_ms
     )
 
 

@@ -15,7 +15,7 @@ from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 NODE = f"{names.GPUNODES_PATH}/n1/status"
@@ -67,7 +67,7 @@ class Idle:
         await self.world.until(lambda: not self.world.seen.idle.waiting)
 
     def entry(self, uid: str, now: int, minutes: float | None) -> JsonObject:
-        (grant,) = self.world.cluster.objects.pods[uid].assignment.containers["main"]  # type: ignore[union-attr]
+        (grant,) = self.world.cluster.objects.pods[PodUid(uid)].assignment.containers["main"]  # type: ignore[union-attr]
         made = {
             "podUID": uid,
             "container": "main",
@@ -79,7 +79,7 @@ class Idle:
         return made if minutes is None else made | {"idleMs": int(minutes * MINUTE_MS)}
 
     def has_seen(self, uid: str, now: int) -> bool:
-        uses = self.world.cluster.objects.gpunodes[NodeName("n1")].usage.get(uid, ())
+        uses = self.world.cluster.objects.gpunodes[NodeName("n1")].usage.get(PodUid(uid), ())
         return any(use.until_ms == now for use in uses)
 
     async def idle(self, minutes: int, *pods: JsonObject) -> None:

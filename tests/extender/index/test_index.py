@@ -28,7 +28,7 @@ from vgpu.domain.cards.device import Card, CardMode, Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement import rank, room
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.costs import fragmentation
@@ -148,7 +148,7 @@ class World:
         pod = structs.replace(data.draw(pods(uid)), version=self.version, has_started=True)
         self.cluster.demand.see(pod)
         state = self.cluster.states.usable(NodeName(name))
-        known = self.cluster.objects.pods.get(uid)
+        known = self.cluster.objects.pods.get(PodUid(uid))
         if known is not None and data.draw(st.booleans()):
             self.cluster.updates.delete_pod(structs.replace(known, version=self.version))
         elif data.draw(st.booleans()) and known is None:

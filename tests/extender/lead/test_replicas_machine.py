@@ -36,7 +36,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement import fit
 from vgpu.placement.policies import DefaultPolicies
 
@@ -176,7 +176,7 @@ class Replicas(RuleBasedStateMachine):
 
     def bind(self, uid: str, node: str, outcome: str) -> None:
         leader = self.leader
-        known = leader.cluster.objects.pods.get(uid, self.truth.get(uid))
+        known = leader.cluster.objects.pods.get(PodUid(uid), self.truth.get(uid))
         if (
             known is None
             or known.node
@@ -218,7 +218,7 @@ class Replicas(RuleBasedStateMachine):
     def responses_to_bindings_arrive(self) -> None:
         for replica in self.replicas:
             for uid, node in replica.concluded:
-                replica.cluster.reservations.remove_when_seen(uid, NodeName(node))
+                replica.cluster.reservations.remove_when_seen(PodUid(uid), NodeName(node))
             replica.concluded.clear()
 
     @rule(which=st.integers(0, 1), events=st.integers(1, 8))

@@ -13,7 +13,7 @@ from extender.state.pod_reader import PodReader
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 POD = {"metadata": {"name": "p"}, "spec": {}}
 JSON = st.recursive(
@@ -77,7 +77,7 @@ def test_refusals_are_unresolvable_except_on_the_node_that_the_pod_awaits() -> N
 def test_preemption_arguments_name_victims_by_uid() -> None:
     victims = {"n1": {"pods": [{"UID": "u1"}, {"uid": "u2"}], "NumPDBViolations": 1}, "n2": {"Pods": None}}
     args = wire.preemption_args(json.dumps({"Pod": POD, "NodeNameToMetaVictims": victims}).encode())
-    assert args.victims == {"n1": MetaVictims(("u1", "u2"), 1), "n2": MetaVictims()}
+    assert args.victims == {"n1": MetaVictims((PodUid("u1"), PodUid("u2")), 1), "n2": MetaVictims()}
     assert wire.preemption_args(json.dumps({"Pod": POD, "NodeNameToMetaVictims": None}).encode()).victims == {}
     assert json.loads(wire.preemption_result(args.victims))["NodeNameToMetaVictims"]["n1"] == {
         "Pods": [{"UID": "u1"}, {"UID": "u2"}],

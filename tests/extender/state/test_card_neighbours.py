@@ -13,7 +13,7 @@ from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.asks.policy import CardSelector
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 BESIDE, APART = names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY
 AFFINITY = "CardAffinity: no card has the pods on it that the pod must be beside"
@@ -86,7 +86,7 @@ def test_pods_that_ended_or_are_gone_are_no_neighbours() -> None:
         if has_ended:
             kept.put(structs.replace(online, is_terminal=True))
         else:
-            kept.remove("b")
+            kept.remove(PodUid("b"))
         found = kept.request(asking)
         assert found is not None
         assert found.options.selector.apart == frozenset()

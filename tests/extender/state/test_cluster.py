@@ -32,7 +32,7 @@ from tests.extender.gangs import gangs
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement.policies import DefaultPolicies
 
 NODE = NodeName("n1")
@@ -104,7 +104,7 @@ class Accounting(RuleBasedStateMachine):
     @rule(data=st.data(), outcome=st.sampled_from(["commits", "refused", "lost", "late", "late"]))
     def bind(self, data: st.DataObject, outcome: str) -> None:
         uid = data.draw(st.sampled_from([uid for uid, pod in self.truth.items() if not pod.node]))
-        pod = self.cluster.objects.pods.get(uid, self.truth[uid])  # a pod that the watch has not shown is read
+        pod = self.cluster.objects.pods.get(PodUid(uid), self.truth[uid])  # a pod that the watch has not shown is read
         if pod.node or any(p.pod.uid == uid for p in self.unknown):
             return
         chosen = self.binder._reserve(pod, NODE)
@@ -114,7 +114,7 @@ class Accounting(RuleBasedStateMachine):
             self.commit(pod, chosen)
             self.concluded.append(uid)
         elif outcome == "refused":
-            self.cluster.reservations.remove(uid, NODE)
+            self.cluster.reservations.remove(PodUid(uid), NODE)
         else:
             ends = self.clock.seconds + binding_outcome.REQUEST_EXPIRY_S
             self.unknown.append(Posted(pod, chosen, ends, outcome == "late"))
@@ -138,7 +138,7 @@ class Accounting(RuleBasedStateMachine):
     @precondition(lambda self: self.concluded)
     @rule()
     def the_response_to_a_binding_arrives(self) -> None:
-        self.cluster.reservations.remove_when_seen(self.concluded.pop(0), NODE)
+        self.cluster.reservations.remove_when_seen(PodUid(self.concluded.pop(0)), NODE)
 
     @precondition(lambda self: self.truth)
     @rule(data=st.data())

@@ -14,7 +14,7 @@ from vgpu.domain.asks.policy import PackingPolicy, PodOptions
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import HostRoom
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 from vgpu.placement import fit, gang
 from vgpu.placement.gang import Shortfall
 from vgpu.placement.gang_attempt import Member, MemberPlace
@@ -44,7 +44,7 @@ def fleet(*cards: int) -> list[NodeView]:
     return [view(f"n{n}", count) for n, count in enumerate(cards)]
 
 
-def nodes(found: dict[str, MemberPlace] | Shortfall) -> list[str]:
+def nodes(found: dict[PodUid, MemberPlace] | Shortfall) -> list[str]:
     assert isinstance(found, dict), found
     return [place.node for place in found.values()]
 
@@ -85,7 +85,7 @@ def test_three_members_of_60_percent_fit_on_three_cards_and_four_do_not() -> Non
 def test_a_plan_has_every_member_and_each_fits_beside_the_others(
     wanted: list[PodRequest], views: list[NodeView]
 ) -> None:
-    asked_for = [Member(f"m{n}", pod_request) for n, pod_request in enumerate(wanted)]
+    asked_for = [Member(PodUid(f"m{n}"), pod_request) for n, pod_request in enumerate(wanted)]
     found = gang.plan(asked_for, views, DEFAULTS)
     if isinstance(found, Shortfall):
         assert found.placed < len(asked_for)
@@ -105,7 +105,7 @@ def test_a_plan_has_every_member_and_each_fits_beside_the_others(
 
 @given(st.lists(REQUESTS, min_size=1, max_size=5), FLEETS)
 def test_the_order_of_the_nodes_does_not_matter(wanted: list[PodRequest], views: list[NodeView]) -> None:
-    asked_for = [Member(f"m{n}", pod_request) for n, pod_request in enumerate(wanted)]
+    asked_for = [Member(PodUid(f"m{n}"), pod_request) for n, pod_request in enumerate(wanted)]
     assert gang.plan(asked_for, views, DEFAULTS) == gang.plan(asked_for, views[::-1], DEFAULTS)
 
 
@@ -145,7 +145,10 @@ def test_cards_are_chosen_so_that_all_members_fit() -> None:
 
 
 def test_the_largest_member_is_placed_first_where_the_order_given_fails() -> None:
-    asked_for = [Member("small", asked(PackingPolicy.SPREAD, gpu_mem=256)), Member("large", asked(gpu=2))]
+    asked_for = [
+        Member(PodUid("small"), asked(PackingPolicy.SPREAD, gpu_mem=256)),
+        Member(PodUid("large"), asked(gpu=2)),
+    ]
     found = gang.plan(asked_for, fleet(2, 1), DEFAULTS)
     assert isinstance(found, dict)
     assert {uid: place.node for uid, place in found.items()} == {"large": "n0", "small": "n1"}

@@ -15,7 +15,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState, NodeState, Usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 from vgpu.placement import choose, preempt
 from vgpu.placement.preempt import Eviction, EvictionCandidate
 
@@ -30,13 +30,14 @@ def asking(**amounts: int | str) -> PodRequest:
 
 def share(uid: str, card: int, slices: int, **fields: Any) -> EvictionCandidate:
     taken = {CardUuid(f"GPU-{card}"): Usage(slices, slices * SLICE, fields.pop("cores", 0), shares=1)}
-    return EvictionCandidate(uid, usage=taken, devices={names.SLICE: slices}, **fields)
+    return EvictionCandidate(PodUid(uid), usage=taken, devices={names.SLICE: slices}, **fields)
 
 
 def node(candidates: Sequence[EvictionCandidate], *, cards: int = 1, others: int = 0) -> NodeState:
     """A node of cards with eight slices each; `others` slices of each card are held by pods that cannot be evicted."""
     held = EvictionCandidate(
-        "", usage={CardUuid(f"GPU-{n}"): Usage(others, others * SLICE, shares=1) for n in range(cards) if others}
+        PodUid(""),
+        usage={CardUuid(f"GPU-{n}"): Usage(others, others * SLICE, shares=1) for n in range(cards) if others},
     )
     states = []
     for n in range(cards):

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import msgspec
 
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import NodeName, PodUid
 
 
 class Resources(TypedDict, total=False):
@@ -98,7 +98,7 @@ class Metadata(TypedDict, total=False):
 
     name: str
     namespace: str
-    uid: str
+    uid: PodUid
     resourceVersion: str
     creationTimestamp: str | None
     annotations: dict[str, str] | None
@@ -146,7 +146,7 @@ class PlacedPod(TypedDict, total=False):
 
 
 class _Identity(TypedDict, total=False):
-    uid: str
+    uid: PodUid
     resourceVersion: str
     namespace: str
     name: str

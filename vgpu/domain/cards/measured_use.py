@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 LEVEL_PERCENT: Final = 5
 LEVELS: Final = 100 // LEVEL_PERCENT + 1
@@ -36,7 +36,7 @@ class MeasuredUse:
         idle_ms: for how long the container had used the card not at all, at `until_ms`; None where that is unknown.
     """
 
-    pod_uid: str
+    pod_uid: PodUid
     container: str
     gpu: CardUuid
     from_ms: int

@@ -18,6 +18,7 @@ import msgspec
 
 from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedError
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.pods import BoundPod, PodKey
 
 VERSION: Final = 1
@@ -34,7 +35,7 @@ class OtherVersion(MalformedError):
 class Holder:
     """A container of a pod."""
 
-    uid: str
+    uid: PodUid
     namespace: str
     name: str
     container: str
@@ -169,7 +170,7 @@ class Allocations:
         newest_first = sorted(grouped.values(), key=lambda chain: -chain[-1].sequence)
         return tuple(map(tuple, newest_first))
 
-    def was_allocated(self, uid: str, container: str) -> bool:
+    def was_allocated(self, uid: PodUid, container: str) -> bool:
         """Whether the records name a container as a holder."""
         return any(
             allocation.holder and (allocation.holder.uid, allocation.holder.container) == (uid, container)

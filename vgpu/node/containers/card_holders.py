@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class CardHolder:
     """A container holds devices of a card."""
 
-    pod_uid: str
+    pod_uid: PodUid
     container: str
     gpu: CardUuid

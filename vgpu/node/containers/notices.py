@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.state_files import StateFiles
 
@@ -23,7 +24,7 @@ class Notices:
         self,
         files: StateFiles,
         allocations: Callable[[], Collection[Allocation]],
-        warning_of: Callable[[str], str],
+        warning_of: Callable[[PodUid], str],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._files = files

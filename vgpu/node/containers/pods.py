@@ -12,7 +12,7 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks import request as requests
 from vgpu.domain.asks.request import ContainerKind, Parsed
 from vgpu.domain.formats import container_paths
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, NOT_IN_A_POD, KubeletPodUid, NodeName, PodUid
 from vgpu.domain.problem import Problem
 
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
@@ -69,7 +69,7 @@ class BoundPod:
         order: in which the pods first came into the watch.
     """
 
-    uid: str
+    uid: PodUid
     namespace: str
     name: str
     node: NodeName = NO_NODE
@@ -82,7 +82,7 @@ class BoundPod:
     has_controller: bool = False
     covered: tuple[tuple[str, str], ...] = ()
     containers: tuple[tuple[str, str], ...] = ()
-    kubelet_uid: str = ""
+    kubelet_uid: KubeletPodUid = NOT_IN_A_POD
     is_synthetic: bool = False
     idle_warning: str = ""
     order: int = 0
@@ -91,6 +91,19 @@ class BoundPod:
     def key(self) -> PodKey:
         """Namespace and name, which is what pod-resources names pods by."""
         return self.namespace, self.name
+
+
+def api_uid(kubelet_uid: KubeletPodUid, pod: BoundPod | None) -> PodUid:
+    """Return the API server's UID of a pod that the kubelet knows by `kubelet_uid`.
+
+    `pod` is None where the watch does not show the pod. It is taken for a scheduled one, which has one UID.
+    """
+    return PodUid(kubelet_uid) if pod is None else pod.uid
+
+
+def kubelet_uid_of_scheduled(uid: PodUid) -> KubeletPodUid:
+    """Return the kubelet's UID of a pod that was scheduled: the API server's. Static pods are not scheduled."""
+    return KubeletPodUid(uid)
 
 
 def decode(data: bytes) -> BoundPod:
@@ -119,7 +132,7 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
         covered=tuple(_covered(pod)),
         containers=tuple(_containers(status)),
-        kubelet_uid=annotations.get(_MIRROR) or metadata["uid"],
+        kubelet_uid=KubeletPodUid(annotations.get(_MIRROR) or metadata["uid"]),
         is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
         idle_warning=_idle_warning(status),
     )
@@ -166,7 +179,7 @@ class NodePods:
     def __init__(self) -> None:
         """`on_release` may be set: it is called when a pod that asked for devices is terminal or gone."""
         self.on_release: Callable[[], None] = lambda: None
-        self._by_uid: dict[str, BoundPod] = {}
+        self._by_uid: dict[PodUid, BoundPod] = {}
         self._ended: dict[PodKey, None] = {}
         self._count = 0
         self._changed = asyncio.Condition()
@@ -200,7 +213,7 @@ class NodePods:
         """Return every pod, in the order in which they first came into the watch."""
         return tuple(sorted(self._by_uid.values(), key=lambda pod: pod.order))
 
-    def get(self, uid: str) -> BoundPod | None:
+    def get(self, uid: PodUid) -> BoundPod | None:
         """Return the pod with this UID, or None."""
         return self._by_uid.get(uid)
 

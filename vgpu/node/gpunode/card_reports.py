@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.node.cards import other_plugins, xids
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
@@ -20,7 +20,7 @@ def reports(
 ) -> list[dict[str, Any]]:
     """Return an entry for each pod that holds a card with a fault; at most 16, in the order of the pods."""
     indexes = {gpu.card.uuid: gpu.card.index for gpu in gpus}
-    by_pod: dict[str, set[CardUuid]] = {}
+    by_pod: dict[PodUid, set[CardUuid]] = {}
     for allocation in held:
         if allocation.gpu in faults:
             by_pod.setdefault(allocation.pod_uid, set()).add(allocation.gpu)

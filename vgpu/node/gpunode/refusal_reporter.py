@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal
 from vgpu.node.gpunode.pod_report import pod_report
@@ -22,11 +23,11 @@ log = logging.getLogger(__name__)
 class RefusalReporter:
     """The refusals of this node's pods. `is_known` says whether the watch has a pod with a UID."""
 
-    def __init__(self, is_known: Callable[[str], bool]) -> None:
+    def __init__(self, is_known: Callable[[PodUid], bool]) -> None:
         """`on_change` may be set: it is called after each new refusal."""
         self.on_change: Callable[[], None] = lambda: None
         self._is_known = is_known
-        self._reported: dict[tuple[str, str], dict[str, Any]] = {}
+        self._reported: dict[tuple[PodUid, str], dict[str, Any]] = {}
 
     def refused(self, pod: BoundPod, refusal: ContainerRefusal) -> None:
         """Report a refusal, and ask for an eviction where only another pod helps and a controller would create it."""

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu.domain.identifiers import KubeletPodUid
+
 _MAX_LINES: Final = 64
 _DELETED: Final = " (deleted)"  # the kernel appends it to the path of a removed cgroup
 _PARENTS: Final = frozenset(
@@ -35,7 +37,7 @@ class CgroupOwner:
     `pod` is the UID by which the kubelet knows the pod. It differs from the API's for static pods only.
     """
 
-    pod: str
+    pod: KubeletPodUid
     container: str
 
 
@@ -57,9 +59,9 @@ def _owners(names: list[str]) -> Iterator[CgroupOwner]:
         in_slice = _POD_SLICE.fullmatch(name)
         in_folder = _POD.fullmatch(name) if parent in _PARENTS else None
         if in_slice is not None:
-            yield CgroupOwner(in_slice[1].replace("_", "-"), in_slice[2] or _container(child))
+            yield CgroupOwner(KubeletPodUid(in_slice[1].replace("_", "-")), in_slice[2] or _container(child))
         elif in_folder is not None:
-            yield CgroupOwner(in_folder[1], _container(child))
+            yield CgroupOwner(KubeletPodUid(in_folder[1]), _container(child))
 
 
 def _container(name: str) -> str:

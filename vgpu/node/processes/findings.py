@@ -7,7 +7,7 @@ from typing import Final
 
 from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import NOT_IN_A_POD, CardUuid, KubeletPodUid
 from vgpu.node.containers.pods import BoundPod
 
 
@@ -78,7 +78,7 @@ class ProcessFinding:
     pid: int
     command: str
     pod: BoundPod | None = None
-    pod_uid: str = ""
+    pod_uid: KubeletPodUid = NOT_IN_A_POD
     container: str = ""
     detail: str = ""
     is_certain: bool = True

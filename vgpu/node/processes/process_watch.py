@@ -14,10 +14,10 @@ from typing import Any, Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.adapters.procfs import FileId, HostProcess
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.pods import BoundPod, kubelet_uid_of_scheduled
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.gpunode.gpunode_status import NodeCondition
 from vgpu.node.processes import cgroup_path, finding_reports, share_files, uninvited, unlimited
@@ -196,7 +196,7 @@ class ProcessWatch:
         """Ask NVML and /proc, and read the regions; may block for the time that NVML has to answer."""
         listed, shares = share_files.read_around(allocations, self._files, lambda: self._driver.processes(cards))
         known = {pid: self._processes.process(pid) for pid in frozenset().union(*listed.values())}
-        mapped = self._mapped(known, {uid for uid, _ in shares})
+        mapped = self._mapped(known, {kubelet_uid_of_scheduled(uid) for uid, _ in shares})
         uses = {
             card: [ListedProcess(card, pid, known[pid], used, mapped.get(pid)) for pid, used in pids.items()]
             for card, pids in listed.items()
@@ -204,7 +204,7 @@ class ProcessWatch:
         return _Seen(uses, shares)
 
     def _mapped(
-        self, known: Mapping[int, HostProcess | None], pods: Collection[str]
+        self, known: Mapping[int, HostProcess | None], pods: Collection[KubeletPodUid]
     ) -> Mapping[int, frozenset[FileId]]:
         """Read the mapped files of the processes of pods with shares."""
         if not self._rules.tells_files_apart:
@@ -221,7 +221,7 @@ class ProcessWatch:
         return next((str(known.card.index) for known in self._known.gpus() if known.card.uuid == gpu), gpu)
 
 
-def _pods_of(process: HostProcess) -> set[str]:
+def _pods_of(process: HostProcess) -> set[KubeletPodUid]:
     return {owner.pod for owner in cgroup_path.owners_of(process.cgroups)}
 
 

@@ -9,9 +9,9 @@ devices of which card.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
-from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.pods import BoundPod, api_uid
 from vgpu.node.processes import cgroup_path
 from vgpu.node.processes.cgroup_path import CgroupOwner
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
@@ -56,18 +56,18 @@ class UseJudge:
     def _of_pod(self, use: ListedProcess, owner: CgroupOwner, command: str) -> tuple[Key, ProcessFinding] | None:
         pod = self._pods.get(owner.pod)
         container = dict(pod.containers).get(owner.container, "") if pod else ""
-        if self._may_use(owner.pod, container, use.gpu):
+        if self._may_use(api_uid(owner.pod, pod), container, use.gpu):
             return None
         finding = ProcessFinding(FindingKind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
         return (FindingKind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
 
-    def _may_use(self, pod_uid: str, container: str, gpu: CardUuid) -> bool:
+    def _may_use(self, pod_uid: PodUid, container: str, gpu: CardUuid) -> bool:
         """A container whose name the pod's status does not show yet may use what any container of its pod holds."""
         if container:
             return CardHolder(pod_uid, container, gpu) in self._held
         return (pod_uid, gpu) in self._holders
 
 
-def by_kubelet_uid(pods: Iterable[BoundPod]) -> Mapping[str, BoundPod]:
+def by_kubelet_uid(pods: Iterable[BoundPod]) -> Mapping[KubeletPodUid, BoundPod]:
     """Return the pods by the UID in their cgroups; of two claims to a UID, the API's own counts."""
     return {pod.kubelet_uid: pod for pod in sorted(pods, key=lambda pod: not pod.is_mirror)}

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vgpu.adapters.procfs import FileId
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
-Holder = tuple[str, str]  # the kubelet's UID of a pod, and the name of a container
+Holder = tuple[PodUid, str]  # the API's UID of a pod, and the name of a container
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,15 @@ def findings(
     """
     found: dict[Key, ProcessFinding] = {}
     for group in groups(uses, uninvited.by_kubelet_uid(pods)):
-        share = shares.get((group.pod.kubelet_uid, group.container))
+        share = shares.get((group.pod.uid, group.container))
         if share is not None and not share.is_whole:
             found |= dict(_judged(group, share, tolerance_bytes))
     return found
 
 
-def groups(uses: Iterable[ListedProcess], pods: Mapping[str, BoundPod]) -> Iterator[ProcessGroup]:
+def groups(uses: Iterable[ListedProcess], pods: Mapping[KubeletPodUid, BoundPod]) -> Iterator[ProcessGroup]:
     """Yield the processes whose container is known: the status of a pod shows its containers a little late."""
-    grouped: dict[tuple[str, str, CardUuid], list[ListedProcess]] = {}
+    grouped: dict[tuple[KubeletPodUid, str, CardUuid], list[ListedProcess]] = {}
     for use in sorted(uses, key=lambda use: use.pid):
         for owner in cgroup_path.owners_of(use.process.cgroups) if use.process else ():
             pod = pods.get(owner.pod)

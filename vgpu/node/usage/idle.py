@@ -5,7 +5,7 @@ from typing import Final
 
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage import last_use
 from vgpu.node.usage.gpu_time import Use
@@ -30,7 +30,7 @@ class IdleTimes:
         seconds: Mapping[Use, float],
         samples: Mapping[CardUuid, BusySamples],
         owners: Mapping[tuple[CardUuid, int], Use | None],
-        pods: Mapping[str, BoundPod],
+        pods: Mapping[KubeletPodUid, BoundPod],
     ) -> None:
         """Look for use, and update `ms`, which lacks containers of which it is unknown.
 

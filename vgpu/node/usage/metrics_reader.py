@@ -17,7 +17,7 @@ from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid, NodeName, PodUid
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
@@ -78,9 +78,9 @@ class _Known:
     """What the sources said at one moment."""
 
     cards: InventoryState
-    held: Mapping[tuple[str, str], Allocation]
+    held: Mapping[tuple[PodUid, str], Allocation]
     groups: Mapping[Use, ProcessGroup]
-    pods: Mapping[str, BoundPod]
+    pods: Mapping[KubeletPodUid, BoundPod]
     findings: Mapping[str, int]
     xids: Mapping[CardUuid, Mapping[str, int]]
     arbiter_runs: bool | None

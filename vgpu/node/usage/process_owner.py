@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from vgpu.adapters.procfs import HostProcess
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path
 from vgpu.node.usage.gpu_time import Use
 
 
 def owners(
-    processes: Iterable[tuple[CardUuid, int]], read: Callable[[int], HostProcess | None], pods: Mapping[str, BoundPod]
+    processes: Iterable[tuple[CardUuid, int]],
+    read: Callable[[int], HostProcess | None],
+    pods: Mapping[KubeletPodUid, BoundPod],
 ) -> dict[tuple[CardUuid, int], Use | None]:
     """Return the owner of each process of a card, None for one outside of all pods; unknown ones are missing.
 

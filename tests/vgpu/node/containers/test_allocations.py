@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.domain import names
 from vgpu.domain.errors import MalformedError
+from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers import allocations
 from vgpu.node.containers.allocations import Allocations, Holder, Unread
 
@@ -120,7 +121,7 @@ def test_a_chain_has_the_allocations_of_exactly_these_ids_newest_first(kept: All
 def test_init_containers_are_found_by_pod_uid(kept: Allocations) -> None:
     kept.add(ANY)
     assert kept.was_allocated(POD.uid, "main")
-    assert not kept.was_allocated("another", "main")
+    assert not kept.was_allocated(PodUid("another"), "main")
     assert not kept.was_allocated(POD.uid, "other")
 
 

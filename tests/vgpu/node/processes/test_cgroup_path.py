@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vgpu.domain.identifiers import KubeletPodUid
 from vgpu.node.processes.cgroup_path import CgroupOwner, owners_of
 
 UID = "0a1b2c3d-1111-4222-8333-944444444444"
@@ -47,7 +48,7 @@ def v1(path: str, systemd: str = "") -> str:
 @pytest.mark.parametrize("how", PATHS)
 @pytest.mark.parametrize("version", [v1, v2])
 def test_the_paths_of_kubelets_and_runtimes(how: str, version: type) -> None:
-    assert owners_of(version(PATHS[how])) == {CgroupOwner(UID, ID)}
+    assert owners_of(version(PATHS[how])) == {CgroupOwner(KubeletPodUid(UID), ID)}
 
 
 @pytest.mark.parametrize("path", HOST)
@@ -56,23 +57,23 @@ def test_a_path_outside_of_all_pods(path: str) -> None:
 
 
 def test_a_static_pod_is_known_by_the_hash_of_its_manifest() -> None:
-    assert owners_of(v2(f"/kubepods/pod{STATIC}/{ID}")) == {CgroupOwner(STATIC, ID)}
+    assert owners_of(v2(f"/kubepods/pod{STATIC}/{ID}")) == {CgroupOwner(KubeletPodUid(STATIC), ID)}
 
 
 def test_a_process_of_a_pod_outside_of_its_containers() -> None:
-    assert owners_of(v2(f"/kubepods/burstable/pod{UID}")) == {CgroupOwner(UID, "")}
+    assert owners_of(v2(f"/kubepods/burstable/pod{UID}")) == {CgroupOwner(KubeletPodUid(UID), "")}
 
 
 def test_a_hierarchy_that_the_kubelet_does_not_use_does_not_count() -> None:
     assert owners_of(v1(f"/kubepods/pod{UID}/{ID}", systemd="/system.slice/containerd.service")) == {
-        CgroupOwner(UID, ID)
+        CgroupOwner(KubeletPodUid(UID), ID)
     }
 
 
 def test_hierarchies_that_disagree_name_each_owner() -> None:
     other = UID.replace("0a", "ff")
     owners = owners_of(f"1:cpu:/kubepods/pod{UID}/{ID}\n2:memory:/kubepods/pod{other}/{ID}\n")
-    assert owners == {CgroupOwner(UID, ID), CgroupOwner(other, ID)}
+    assert owners == {CgroupOwner(KubeletPodUid(UID), ID), CgroupOwner(KubeletPodUid(other), ID)}
 
 
 NAMES = st.sampled_from(
@@ -84,7 +85,7 @@ NAMES = st.sampled_from(
 def test_cgroups_that_a_container_makes_below_its_own_change_nothing(how: str, below: list[str]) -> None:
     path = PATHS[how].removesuffix(" (deleted)")
     below = [*below, f"\x0b2:cpu:/kubepods/pod{OTHER[:32]}/{OTHER}"]  # not a line of its own
-    assert owners_of(v2("/".join([path, *below]))) == {CgroupOwner(UID, ID)}
+    assert owners_of(v2("/".join([path, *below]))) == {CgroupOwner(KubeletPodUid(UID), ID)}
 
 
 @given(st.text() | st.lists(NAMES).map("/".join).map(v2))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import HostProcess
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
@@ -42,7 +42,7 @@ def test_a_container_that_holds_devices_of_the_card_is_no_finding() -> None:
 
 def test_a_pod_without_a_share_is_a_finding() -> None:
     (found,) = findings(use(PLAIN.uid))
-    assert found == ProcessFinding(FindingKind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.uid, "main")
+    assert found == ProcessFinding(FindingKind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.kubelet_uid, "main")
     assert found.subject == "pod default/plain container main process 7 (python3)"
 
 
@@ -71,13 +71,13 @@ def test_a_pod_that_the_api_does_not_have_is_a_finding() -> None:
 
 
 def test_a_static_pod_is_named_by_its_mirror_pod() -> None:
-    mirror = replace(plain("static"), uid="api", kubelet_uid="5" * 32, is_mirror=True)
+    mirror = replace(plain("static"), uid=PodUid("api"), kubelet_uid=KubeletPodUid("5" * 32), is_mirror=True)
     (found,) = findings(use("5" * 32), pods=(mirror,))
     assert found.pod == mirror
 
 
 def test_a_pod_that_claims_to_be_the_mirror_of_another_takes_no_finding_over() -> None:
-    liar = replace(plain("liar"), kubelet_uid=PLAIN.uid, is_mirror=True)
+    liar = replace(plain("liar"), kubelet_uid=PLAIN.kubelet_uid, is_mirror=True)
     for pods in ((liar, PLAIN), (PLAIN, liar)):
         assert [finding.pod for finding in findings(use(PLAIN.uid), pods=pods)] == [PLAIN]
 
@@ -113,7 +113,9 @@ def test_exactly_the_uses_without_a_share_are_found(uses: list[tuple[str, bool, 
 
 
 def seen(*numbers: int, pid: int = 1, kind: FindingKind = FindingKind.NO_SHARE) -> dict[Key, ProcessFinding]:
-    return {(kind, CARD, f"{n:03}"): ProcessFinding(kind, CARD, pid, "c", pod_uid=f"{n:03}") for n in numbers}
+    return {
+        (kind, CARD, f"{n:03}"): ProcessFinding(kind, CARD, pid, "c", pod_uid=KubeletPodUid(f"{n:03}")) for n in numbers
+    }
 
 
 def test_a_finding_counts_from_the_second_look_and_ends_with_the_second_without_it() -> None:

@@ -9,6 +9,7 @@ from tests.vgpu.node.builders import bound, manifest, uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
 from vgpu.domain.formats.region import Activity, CardUse
+from vgpu.domain.identifiers import KubeletPodUid
 from vgpu.node.containers import pods
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage.gpu_time import Use
@@ -16,11 +17,13 @@ from vgpu.node.usage.idle import IdleTimes
 
 S = 1_000_000_000
 GPU = uuid(0)
-PODS = {pod.uid: pod for pod in (bound("job"), replace(bound("load"), is_synthetic=True))}
-JOB, LOAD = ((uid, "main", GPU) for uid in PODS)
+PODS = {pod.kubelet_uid: pod for pod in (bound("job"), replace(bound("load"), is_synthetic=True))}
+JOB, LOAD = ((pod.uid, "main", GPU) for pod in PODS.values())
 
 
-def ms_after(seconds: int, *, names_processes: bool = True, known: dict[str, BoundPod] = PODS) -> dict[Use, int]:
+def ms_after(
+    seconds: int, *, names_processes: bool = True, known: dict[KubeletPodUid, BoundPod] = PODS
+) -> dict[Use, int]:
     """The idle times after a time in which both pods launch, use GPU seconds, and are seen by NVML."""
     now_ns = 100 * S
     times = IdleTimes(lambda: now_ns)
