@@ -26,7 +26,7 @@ from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import Dimension, HistoryFilters, UsageGroup
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, retention, rollup
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 20_000 * 24 * HOUR_MS
@@ -76,7 +76,9 @@ def events(count: int) -> Iterator[Event]:
         node, card = rng.randrange(NODES), rng.randrange(CARDS)
         begin = BEGIN_MS + number * MONTH_MS // pods
         end = begin + int(rng.expovariate(1 / 2)) * HOUR_MS + rng.randrange(HOUR_MS)
-        pod = PodName(PodUid(f"{number:08x}-5f0c-4b1e-9d43-0123456789ab"), namespace, f"train-{owner}-{number:x}")
+        pod = PodName(
+            PodUid(f"{number:08x}-5f0c-4b1e-9d43-0123456789ab"), Namespace(namespace), f"train-{owner}-{number:x}"
+        )
         share, gpu = rng.choice((8192, 16384, 40960)), CardUuid(f"GPU-{node:08x}-{card:04x}-4f6e-8d43-0123456789ab")
         node_name = f"node-{node:04}"
         yield Decision(
@@ -106,7 +108,7 @@ def measure(engine: Engine, count: int) -> dict[str, tuple[float, str]]:
         "month-by-namespace": lambda: reports.usage([UsageGroup(Dimension.NAMESPACE)], BEGIN_MS, NOW_MS),
         "month-by-day-and-node": lambda: reports.usage(by_day, BEGIN_MS, NOW_MS),
         "month-by-label": lambda: reports.usage([UsageGroup(Dimension.LABEL, "team")], BEGIN_MS, NOW_MS),
-        "page-of-a-namespace": lambda: reports.history(HistoryFilters(namespaces=frozenset({"team-1"}))),
+        "page-of-a-namespace": lambda: reports.history(HistoryFilters(namespaces=frozenset({Namespace("team-1")}))),
         "page-of-a-pod": lambda: reports.history(HistoryFilters(pod="train-7-7")),
         "page-of-a-card": lambda: reports.history(
             HistoryFilters(gpu=CardUuid("GPU-00000001-0001-4f6e-8d43-0123456789ab"))

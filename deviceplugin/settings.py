@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from vgpu.adapters.settings import Address
 from vgpu.domain import names
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.node.cards.watermarks import Watermark
 from vgpu.node.containers.libraries import LIBRARY
 
@@ -33,7 +33,7 @@ class PluginSettings(BaseSettings):
         description="name of this Node (also from NODE_NAME)",
     )
     kubeconfig: Path | None = Field(None, description="credentials for the API server (default: the pod's own)")
-    namespace: str = Field(names.NAMESPACE, description="namespace of the node's Lease")
+    namespace: Namespace = Field(names.NAMESPACE, description="namespace of the node's Lease")
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB in a memory slice, one setting for the cluster")
     kubelet_dir: Path = Field(
         Path("/var/lib/kubelet"), description="the kubelet's directory, with device-plugins/ and pod-resources/"

@@ -11,6 +11,7 @@ from vgpu.adapters.settings import Address, Listening
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.identifiers import Namespace
 from vgpu.placement.policies import DefaultPolicies
 
 Policy = Literal[  # for an enum the command line would take the member's name
@@ -61,7 +62,7 @@ class ExtenderSettings(Listening):
     gang_hold_s: int = Field(
         600, ge=10, le=86400, description="seconds that room is kept free for a gang, after which other pods get it"
     )
-    namespace: str = Field(names.NAMESPACE, description="namespace of the Leases")
+    namespace: Namespace = Field(names.NAMESPACE, description="namespace of the Leases")
     identity: str = Field(
         "", description="this replica's name in the Lease (default: the host's name); each process adds a random part"
     )

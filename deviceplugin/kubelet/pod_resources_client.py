@@ -15,6 +15,7 @@ from deviceplugin.kubelet.api import podresources_pb2 as api
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain import names
 from vgpu.domain.errors import KubeletError
+from vgpu.domain.identifiers import Namespace
 from vgpu.node.containers.pods import PodKey
 
 T = TypeVar("T")
@@ -54,7 +55,7 @@ class PodResourcesClient:
     async def list(self) -> Listing:
         """Return everything that the kubelet lists, of our resources only. Raises KubeletError."""
         answer = await _within_rate_limit(lambda: self._list(api.ListPodResourcesRequest(), timeout=_TIMEOUT_S))
-        return {(pod.namespace, pod.name): _holdings(pod) for pod in answer.pod_resources}
+        return {(Namespace(pod.namespace), pod.name): _holdings(pod) for pod in answer.pod_resources}
 
     async def get(self, key: PodKey) -> Holdings:
         """Return what one pod holds; empty where the kubelet knows no such pod. Raises KubeletError."""

@@ -17,6 +17,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import idle
 from vgpu.domain.asks.idle import NOTHING_SET, Setting
 from vgpu.domain.errors import KubernetesError
+from vgpu.domain.identifiers import Namespace
 
 _NOT_FOUND: Final = 404
 
@@ -81,7 +82,7 @@ class ScalableOwner:
 
     api_version: str
     kind: str
-    namespace: str
+    namespace: Namespace
     name: str
     uid: str
     template: Setting = field(default=NOTHING_SET)

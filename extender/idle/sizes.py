@@ -12,6 +12,7 @@ import msgspec
 
 from extender.idle.owners import ScalableOwner
 from vgpu.adapters.kubernetes.client import KubernetesClient
+from vgpu.domain.identifiers import Namespace
 
 NAME: Final = "vgpu-idle"
 MAX_ENTRIES: Final = 2_000
@@ -22,7 +23,7 @@ class Size(msgspec.Struct, frozen=True):
     """An owner's size before it was scaled to zero, and when that was, in Unix ms."""
 
     kind: str
-    namespace: str
+    namespace: Namespace
     name: str
     replicas: int
     at_ms: int = msgspec.field(name="atMs")
@@ -41,7 +42,7 @@ class Sizes:
     """The sizes in the ConfigMap of `namespace`. All requests raise KubernetesError."""
 
     client: KubernetesClient
-    namespace: str
+    namespace: Namespace
 
     async def remember(self, owner: ScalableOwner, replicas: int, now_ms: int) -> None:
         """Store an owner's size; where there are too many, the oldest is forgotten."""

@@ -14,7 +14,7 @@ from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.errors import MalformedError
-from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, Namespace, NodeName, PodUid
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ class BindArgs:
     """`ExtenderBindingArgs`."""
 
     pod_name: str
-    pod_namespace: str
+    pod_namespace: Namespace
     pod_uid: PodUid
     node: NodeName
 
@@ -149,7 +149,7 @@ def bind_args(body: bytes) -> BindArgs:
         if not value:
             raise MalformedCall(f"{name}: must be a non-empty string")
     name, namespace, uid, node = values
-    return BindArgs(name, namespace, PodUid(uid), NodeName(node))
+    return BindArgs(name, Namespace(namespace), PodUid(uid), NodeName(node))
 
 
 def preemption_args(body: bytes) -> PreemptionArgs:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from extender.state.objects import WatchedPod
+from vgpu.domain.identifiers import Namespace
 from vgpu.domain.json_types import Json
 
 PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
@@ -16,7 +17,7 @@ PATH: Final = "/apis/policy/v1/poddisruptionbudgets"
 class Budget:
     """A PodDisruptionBudget. `disrupted` are the names of pods whose disruption is counted already."""
 
-    namespace: str
+    namespace: Namespace
     name: str
     allowed: int
     selector: Json

@@ -12,7 +12,7 @@ from extender.state.objects import WatchedPod
 from vgpu.domain.asks.policy import Labels
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, PodUid
 
 Holder = tuple[WatchedPod, Assignment]
 
@@ -22,9 +22,9 @@ class CardNeighbours:
 
     def __init__(self, binding: Callable[[], Iterable[Holder]]) -> None:
         self._binding = binding
-        self._holders: dict[str, dict[PodUid, Holder]] = {}
-        self._repelling: dict[str, dict[PodUid, None]] = {}
-        self._namespaces: dict[PodUid, str] = {}
+        self._holders: dict[Namespace, dict[PodUid, Holder]] = {}
+        self._repelling: dict[Namespace, dict[PodUid, None]] = {}
+        self._namespaces: dict[PodUid, Namespace] = {}
 
     def put(self, pod: WatchedPod) -> None:
         """Take a pod that is new or changed."""
@@ -123,7 +123,9 @@ def _matches(wanted: Labels, pod: WatchedPod) -> bool:
 
 
 def _pop(
-    by_namespace: dict[str, dict[PodUid, Holder]] | dict[str, dict[PodUid, None]], namespace: str, uid: PodUid
+    by_namespace: dict[Namespace, dict[PodUid, Holder]] | dict[Namespace, dict[PodUid, None]],
+    namespace: Namespace,
+    uid: PodUid,
 ) -> None:
     found = by_namespace.get(namespace)
     if found is not None:

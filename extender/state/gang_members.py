@@ -5,9 +5,9 @@ from typing import Final
 
 from extender.state.objects import WatchedPod
 from vgpu.domain.asks.gang import GangSource
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
 
-GangKey = tuple[str, GangSource, str]  # namespace, what names the gang, name
+GangKey = tuple[Namespace, GangSource, str]  # namespace, what names the gang, name
 
 _NOBODY: Final[Mapping[PodUid, WatchedPod]] = {}
 

@@ -24,7 +24,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, Namespace, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import fit
 
@@ -53,7 +53,7 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     """
 
     uid: PodUid
-    namespace: str
+    namespace: Namespace
     name: str
     node: NodeName
     is_terminal: bool

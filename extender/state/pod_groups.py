@@ -12,6 +12,7 @@ import msgspec
 
 from extender.state.gang_members import GangKey
 from vgpu.domain.asks.gang import MAX_SIZE, GangSource
+from vgpu.domain.identifiers import Namespace
 from vgpu.domain.json_types import Json
 
 MAX_TIMEOUT_S: Final = 3600  # the longest --gang-deadline-s
@@ -29,7 +30,7 @@ class PodGroup:
         timeout_s: how long its pods wait for each other, at most `MAX_TIMEOUT_S`; None: the extender's setting counts.
     """
 
-    namespace: str
+    namespace: Namespace
     name: str
     size: int | None
     problem: str = ""
@@ -100,7 +101,7 @@ _MIN_COUNT: Final = "spec.schedulingPolicy.gang.minCount"
 
 
 def _group(obj: Json, size: object, field: str) -> PodGroup:
-    namespace, name = str(obj["metadata"]["namespace"]), str(obj["metadata"]["name"])
+    namespace, name = Namespace(str(obj["metadata"]["namespace"])), str(obj["metadata"]["name"])
     if isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= MAX_SIZE:
         return PodGroup(namespace, name, size)
     why = f"{field} of PodGroup {namespace}/{name} must be a whole number from 1 to {MAX_SIZE}"

@@ -8,6 +8,7 @@ from extender.state.leases import Leases
 from extender.state.objects import WatchedLease
 from extender.watch.watches import WatchedKind
 from vgpu.domain import names
+from vgpu.domain.identifiers import Namespace
 
 LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease every 2 s
 
@@ -15,7 +16,7 @@ LEASE_SILENCE_S: Final = 10.0  # the leading extender alone renews its Lease eve
 class LeaseWatch:
     """Takes the Leases of our namespace: every device plugin's, and the extender's own."""
 
-    def __init__(self, leases: Leases, waker: Waker, namespace: str) -> None:
+    def __init__(self, leases: Leases, waker: Waker, namespace: Namespace) -> None:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self.kind = WatchedKind("leases", path, self, reading.lease, silence_s=LEASE_SILENCE_S)
         self._leases = leases

@@ -11,7 +11,7 @@ from deviceplugin.kubelet.messages import Listing
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu.domain import names
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, PodUid
 
 POD = bound("p")
 ANY = allocation(slices(0, 1, 2), POD)
@@ -26,7 +26,7 @@ LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
         ([POD.uid], [{}, {}], 601, False),
         ([], [LISTED, {}], 601, False),
         ([], [{}, LISTED], 601, False),
-        ([], [{("default", "another"): LISTED[POD.key]}] * 2, 601, True),
+        ([], [{(DEFAULT_NAMESPACE, "another"): LISTED[POD.key]}] * 2, 601, True),
     ],
 )
 def test_an_allocation_expires_when_its_pod_is_unknown_unlisted_and_old(
@@ -45,7 +45,7 @@ def test_an_allocation_that_was_proven_expires_within_minutes_of_its_pod() -> No
 
 def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted() -> None:
     unknown = replace(ANY, holder=None)
-    other = {("default", "another"): LISTED[POD.key]}
+    other = {(DEFAULT_NAMESPACE, "another"): LISTED[POD.key]}
     assert garbage_collection.expired([unknown], [], [{}, {}], 1700.0) == [unknown]
     assert garbage_collection.expired([unknown], [], [other, {}], 1700.0) == []
 

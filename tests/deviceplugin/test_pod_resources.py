@@ -9,7 +9,10 @@ import pytest
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu.domain import names
+from vgpu.domain.identifiers import Namespace
 from vgpu.node.containers.pods import PodKey
+
+NS = Namespace("ns")
 
 IDS = frozenset({"a", "b"})
 
@@ -29,7 +32,7 @@ class FakePodResources:
         assert self.concurrent_lists == 1
         await asyncio.sleep(0.001)
         self.concurrent_lists -= 1
-        return {("ns", str(self.lists)): {}}
+        return {(NS, str(self.lists)): {}}
 
     async def get(self, key: PodKey) -> Holdings:
         assert key == ("ns", "p")
@@ -80,7 +83,7 @@ async def test_a_list_follows_as_soon_as_get_shows_the_allocated_ids(
 ) -> None:
     async with pod_resources.admitting():
         pod_resources.refresh_soon()
-    pod_resources.allocated(("ns", "p"), IDS)
+    pod_resources.allocated((NS, "p"), IDS)
     listed = source.lists
     await asyncio.sleep(0.05)
     source.holdings = {"main": {names.SLICE: frozenset({"another"})}}
@@ -102,4 +105,4 @@ async def test_a_list_during_an_admission_serves_waiting_requests(pod_resources:
 
 async def test_get_never_waits(pod_resources: PodResources) -> None:
     async with pod_resources.admitting():
-        assert await pod_resources.get(("ns", "p")) == {}
+        assert await pod_resources.get((NS, "p")) == {}

@@ -33,3 +33,12 @@ other pods have one UID: `vgpu.node.containers.pods` has the two functions that 
 
 NOT_IN_A_POD: Final = KubeletPodUid("")
 """Of a process outside of all pods."""
+
+Namespace = NewType("Namespace", str)
+"""The name of a namespace."""
+
+NO_NAMESPACE: Final = Namespace("")
+"""Of an object of the cluster, and where no namespace is meant."""
+
+DEFAULT_NAMESPACE: Final = Namespace("default")
+"""Of an object whose manifest names none."""

@@ -5,7 +5,7 @@ All of them contain one domain. To install under another domain, change `DOMAIN`
 
 from typing import Final
 
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import NO_NODE, Namespace, NodeName
 
 DOMAIN: Final = "vgpu.io"
 
@@ -89,7 +89,7 @@ IDLE_CONDITION: Final = f"{DOMAIN}/Idle"  # of a pod that is warned because it u
 API_VERSION: Final = f"{DOMAIN}/v1alpha1"
 GPUNODES_PATH: Final = f"/apis/{DOMAIN}/v1alpha1/gpunodes"
 SCHEDULER: Final = "vgpu-scheduler"
-NAMESPACE: Final = "vgpu-system"
+NAMESPACE: Final = Namespace("vgpu-system")
 
 ADMIN_SERVICE: Final = "vgpu-admin"
 ADMIN_PORT: Final = 9871
@@ -98,7 +98,7 @@ ADMIN_AUDIENCE: Final = f"admin.{DOMAIN}"  # of tokens that are good for the adm
 ADMIN_TOKEN_HEADER: Final = "X-Vgpu-Token"  # noqa: S105 - the API server removes Authorization from what it proxies
 
 
-def pod_path(namespace: str, name: str) -> str:
+def pod_path(namespace: Namespace, name: str) -> str:
     """Return the path of a pod in the API server's REST API."""
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
 

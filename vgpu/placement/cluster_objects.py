@@ -19,7 +19,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import UNKNOWN_HOST, HostRoom, NodeState
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import NO_NODE, NodeName
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NO_NODE, Namespace, NodeName
 from vgpu.domain.json_types import Json
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
@@ -38,7 +38,7 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 class Waiting:
     """A pod that no node holds."""
 
-    namespace: str
+    namespace: Namespace
     name: str
     wanted: Wanted
 
@@ -146,14 +146,14 @@ class _ObjectReader:
         if node:
             self._taken[node] += host
         if parsed.request is not None and not parsed.problems:
-            namespace = metadata.get("namespace") or "default"
+            namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
             gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
             self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
 
     def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
         self._seen.append(wanted)
         if not node:
-            self._waiting.append(Waiting(metadata.get("namespace") or "default", metadata["name"], wanted))
+            self._waiting.append(Waiting(metadata.get("namespace") or DEFAULT_NAMESPACE, metadata["name"], wanted))
             return
         if wanted.gang is not None:
             self._bound[wanted.gang.name] += 1

@@ -17,6 +17,7 @@ import msgspec
 from extender.admin.answers import rows
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 from vgpu.placement.snapshot import NodeView
 
 PERIOD_S: Final = 1.0
@@ -33,7 +34,7 @@ class StreamEvent:
     """One event: its kind (pod, gpu, node), the pod's namespace, and the encoded frame."""
 
     kind: str
-    namespace: str
+    namespace: Namespace
     frame: bytes
 
 
@@ -125,10 +126,10 @@ def changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamE
     for name, view in after.views.items():
         yield from _node_changes(before.views.get(name), view, before, after)
     for name in before.views.keys() - after.views.keys():
-        yield _change("node", "", "DELETED", {"name": name})
+        yield _change("node", NO_NAMESPACE, "DELETED", {"name": name})
         for card in before.views[name].state.cards:
             if after.node_of_card.get(card.card.uuid, name) == name:
-                yield _change("gpu", "", "DELETED", {"uuid": card.card.uuid, "node": name})
+                yield _change("gpu", NO_NAMESPACE, "DELETED", {"uuid": card.card.uuid, "node": name})
 
 
 def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[StreamEvent]:
@@ -151,17 +152,17 @@ def _node_changes(
     kind = "ADDED" if known is None else "MODIFIED"
     row = rows.node_row(view, after)
     if known is None or rows.node_row(known, before) != row:
-        yield _change("node", "", kind, row)
+        yield _change("node", NO_NAMESPACE, kind, row)
     cards = {card.card.uuid: card for card in known.state.cards} if known is not None else {}
     for state in view.state.cards:
         old = cards.pop(state.card.uuid, None)
         gpu = rows.gpu_row(view, state, after)
         if known is None or old is None or rows.gpu_row(known, old, before) != gpu:
-            yield _change("gpu", "", "ADDED" if old is None else "MODIFIED", gpu)
+            yield _change("gpu", NO_NAMESPACE, "ADDED" if old is None else "MODIFIED", gpu)
     for uuid in cards:
-        yield _change("gpu", "", "DELETED", {"uuid": uuid, "node": view.name})
+        yield _change("gpu", NO_NAMESPACE, "DELETED", {"uuid": uuid, "node": view.name})
 
 
-def _change(kind: str, namespace: str, type_: str, row: Mapping[str, Any]) -> StreamEvent:
+def _change(kind: str, namespace: Namespace, type_: str, row: Mapping[str, Any]) -> StreamEvent:
     data = msgspec.json.encode({"type": type_, "object": row})
     return StreamEvent(kind, namespace, b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")

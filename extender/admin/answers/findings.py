@@ -9,6 +9,7 @@ from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import Namespace
 from vgpu.placement.snapshot import NodeView
 
 MAX_FINDINGS: Final = 200
@@ -16,12 +17,12 @@ MAX_FINDINGS: Final = 200
 Row = dict[str, Any]
 
 
-def of(snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> list[Row]:
+def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row]:
     """Return the findings: nodes first, then cards, then pods that the caller may see."""
     return list(islice(_all(snapshot, sees), MAX_FINDINGS))
 
 
-def _all(snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
+def _all(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
     for view in snapshot.views.values():
         yield from _of_node(view)
     for view in snapshot.views.values():
@@ -47,7 +48,7 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
             yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card")
 
 
-def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Iterator[Row]:
+def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
     for refusal in gpunode.refusals:
         pod = snapshot.pods.get(refusal.uid)
         namespace = pod.namespace if pod else refusal.namespace

@@ -11,7 +11,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.domain.quantity import FULL_CORES
 
 MAX_HELPING: Final = 5
@@ -84,7 +84,7 @@ def why_waiting(
     return "; ".join(parts)
 
 
-def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Callable[[str], bool]) -> Row | None:
+def with_helping_pods(nearest: Row | None, snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Row | None:
     """Return the nearest fit with those pods, each of which alone would make room if it ended; the smallest first."""
     if nearest is None:
         return None

@@ -15,7 +15,7 @@ from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
@@ -34,7 +34,7 @@ POD_FIELDS: Final = (
 )  # fmt: skip
 
 NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
-Sees = Callable[[str], bool]  # whether the caller may see the pods of a namespace
+Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a namespace
 
 
 def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:

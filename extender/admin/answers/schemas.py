@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from vgpu.domain import object_names
-from vgpu.domain.identifiers import NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NAMESPACE, NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, Namespace, NodeName, PodUid
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -60,7 +60,7 @@ class GrantSchema(AnswerSchema):
 class TenantSchema(GrantSchema):
     """A container on a card."""
 
-    namespace: str = Field(examples=["default"])
+    namespace: Namespace = Field(examples=["default"])
     pod: str = Field(examples=["train"])
 
 
@@ -122,7 +122,7 @@ class GpuSchema(AnswerSchema):
 class PodSchema(AnswerSchema):
     """A pod that asks for GPUs."""
 
-    namespace: str = Field("", examples=["default"])
+    namespace: Namespace = Field(NO_NAMESPACE, examples=["default"])
     name: str = Field("", examples=["train"])
     uid: PodUid = Field(NO_POD, examples=["0b8a1c9e-0000-4000-8000-000000000001"])
     status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
@@ -294,7 +294,7 @@ class GangLandingSchema(AnswerSchema):
 class LandingSchema(AnswerSchema):
     """Where a pod would be placed; without a node, why nowhere."""
 
-    namespace: str = Field(examples=["default"])
+    namespace: Namespace = Field(examples=["default"])
     name: str = Field(examples=["train"])
     number: int = Field(description="which of equal pods, from 1", examples=[1])
     requested: str = Field(examples=["8 GiB"])
@@ -423,7 +423,7 @@ class UsageSchema(AnswerSchema):
 class RightSizeItemSchema(AnswerSchema):
     """What a container of a workload asks for on one card, what it used, and what it should ask for."""
 
-    namespace: str = Field(examples=["default"])
+    namespace: Namespace = Field(examples=["default"])
     owner: str = Field(description="KIND/NAME of what created the pods", examples=["Deployment/train"])
     container: str = Field(examples=["main"])
     pods: int = Field(description="pods that were measured", examples=[3])
@@ -464,7 +464,7 @@ class HistoryItemSchema(AnswerSchema):
     id: int = Field(examples=[4711])
     time: str = Field(examples=["2026-11-22T12:00:00.000Z"])
     kind: str = Field(examples=["decision"])
-    namespace: str = Field(examples=["default"])
+    namespace: Namespace = Field(examples=["default"])
     event: dict[str, Any] = Field(description="fields by kind", examples=[{"node": "node-1"}])
 
 

@@ -20,7 +20,7 @@ from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.errors import VgpuError
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.snapshot import NodeView
@@ -59,12 +59,12 @@ class ClusterSnapshot:
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
 
     @cached_property
-    def by_name(self) -> Mapping[tuple[str, str], WatchedPod]:
+    def by_name(self) -> Mapping[tuple[Namespace, str], WatchedPod]:
         """The pods by namespace and name."""
         return {(pod.namespace, pod.name): pod for pod in self.pods.values()}
 
     @cached_property
-    def namespaces(self) -> frozenset[str]:
+    def namespaces(self) -> frozenset[Namespace]:
         """The namespaces of all pods."""
         return frozenset(pod.namespace for pod in self.pods.values())
 

@@ -13,6 +13,7 @@ from extender.admin.problems import AdminProblem
 from extender.admin.routes.context import Called, Context, Using, identified
 from extender.admin.security import visibility
 from extender.admin.security.access import READ_CARDS, Caller
+from vgpu.domain.identifiers import Namespace
 
 router = APIRouter(tags=["events"])
 
@@ -54,7 +55,7 @@ async def _sees(context: Context, caller: Caller, query: EventQuery) -> Callable
     may_see_cards = await context.access.may(caller, READ_CARDS)
     if query.kind and kinds & {"gpu", "node"} and not may_see_cards:
         raise AdminProblem(HTTPStatus.FORBIDDEN, f"{caller.name} may not {READ_CARDS}")
-    asked = set(query.namespace)
+    asked = set(map(Namespace, query.namespace))
     namespaces = asked or (await context.snapshot()).namespaces
     sees_pods = await visibility.namespaces(context.access, caller, namespaces)
     if any(not sees_pods(namespace) for namespace in asked):

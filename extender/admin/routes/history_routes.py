@@ -28,7 +28,7 @@ from extender.history.reporting.reports import (
 )
 from vgpu.domain.asks import right_size
 from vgpu.domain.errors import HistoryUnavailable, MalformedCursor
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import NO_NAMESPACE, CardUuid, Namespace, NodeName
 
 router = APIRouter(tags=["history"])
 
@@ -103,7 +103,7 @@ async def history(
     since, until = periods.read(query.since, query.until, context.now())
     namespaces = await _namespaces(context, caller, query.namespace)
     if namespaces is not None and not query.namespace and await context.access.may(caller, READ_CARDS):
-        namespaces |= {""}
+        namespaces |= {NO_NAMESPACE}
     filters = HistoryFilters(
         kinds=frozenset(EventKind(kind) for kind in query.kind) or None,
         namespaces=namespaces,
@@ -145,9 +145,9 @@ async def _asked(context: Context, ask: Callable[[], T]) -> T:
         await asyncio.sleep(RETRY_S)
 
 
-async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[str] | None:
+async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[Namespace] | None:
     """Return the namespaces that count, None for all. Raises AdminProblem: 403 for one asked for by name."""
-    named = frozenset(asked)
+    named = frozenset(map(Namespace, asked))
     if await context.access.may(caller, READ_PODS):
         return named or None
     wanted = named or (await context.snapshot()).namespaces

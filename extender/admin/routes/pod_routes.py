@@ -19,11 +19,12 @@ from extender.admin.security.access import READ_PODS, Caller
 from extender.admin.worker.questions import Explain, Reasons
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
+from vgpu.domain.identifiers import Namespace
 from vgpu.placement.simulate import Wanted
 
 router = APIRouter(tags=["pods"])
 
-Namespace = Annotated[str, Path(pattern=NAME, max_length=253, description="namespace of the pod")]
+NamespaceInPath = Annotated[Namespace, Path(pattern=NAME, max_length=253, description="namespace of the pod")]
 PodName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of the pod")]
 Row = dict[str, Any]
 
@@ -48,7 +49,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
 
 @router.get("/pods/{namespace}/{name}", response_model=schemas.PodSchema)
 async def get_pod(
-    request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
+    request: Request, context: Using, caller: Called, namespace: NamespaceInPath, name: PodName,
     query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
 ) -> Response:  # fmt: skip
     """Show one pod."""
@@ -85,7 +86,7 @@ async def list_pending(
 
 @router.get("/pods/{namespace}/{name}/explain", response_model=schemas.ExplanationSchema)
 async def explain_pod(
-    request: Request, context: Using, caller: Called, namespace: Namespace, name: PodName,
+    request: Request, context: Using, caller: Called, namespace: NamespaceInPath, name: PodName,
     query: Annotated[ExplainQuery, Query()],
 ) -> Response:  # fmt: skip
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
@@ -106,7 +107,9 @@ async def explain_pod(
     return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
 
 
-async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> tuple[ClusterSnapshot, WatchedPod]:
+async def _pod(
+    context: Context, caller: Caller, namespace: NamespaceInPath, name: str
+) -> tuple[ClusterSnapshot, WatchedPod]:
     """Return a pod that the caller may see. Raises AdminProblem: 403 without the right, so that no name leaks."""
     await visibility.require(context.access, caller, replace(READ_PODS, namespace=namespace))
     snapshot = await context.snapshot()
@@ -118,9 +121,9 @@ async def _pod(context: Context, caller: Caller, namespace: str, name: str) -> t
 
 async def _sees(
     context: Context, caller: Caller, asked: Iterable[str], snapshot: ClusterSnapshot
-) -> Callable[[str], bool]:
+) -> Callable[[Namespace], bool]:
     """Return which namespaces the caller may see. Raises AdminProblem: 403 for a namespace asked for by name."""
-    named = set(asked)
+    named = set(map(Namespace, asked))
     sees = await visibility.namespaces(context.access, caller, named or snapshot.namespaces)
     hidden = sorted(namespace for namespace in named if not sees(namespace))
     if hidden:
@@ -130,7 +133,11 @@ async def _sees(
 
 
 async def _reasons(
-    context: Context, caller: Caller, snapshot: ClusterSnapshot, pods: list[WatchedPod], sees: Callable[[str], bool]
+    context: Context,
+    caller: Caller,
+    snapshot: ClusterSnapshot,
+    pods: list[WatchedPod],
+    sees: Callable[[Namespace], bool],
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
@@ -170,6 +177,6 @@ def _nothing() -> Row:
     }  # fmt: skip
 
 
-def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[str]:
+def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[Namespace]:
     cards = [card["uuid"] for landing in found if landing["nearest"] for card in landing["nearest"]["gpus"]]
     return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}

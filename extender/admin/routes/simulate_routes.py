@@ -24,6 +24,7 @@ from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, object_names
 from vgpu.domain.asks import translate
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace
 from vgpu.placement import documents
 from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
@@ -39,7 +40,7 @@ MAX_PODS: Final = 1000
 class PodsToPlace:
     """One kind of pod to place."""
 
-    namespace: str
+    namespace: Namespace
     name: str
     pod: WatchedPod
     request: PodRequest
@@ -100,7 +101,7 @@ def _pod(
     except (msgspec.MsgspecError, RecursionError, OverflowError, ValueError) as error:
         return [("", f"is no readable Pod: {error}")]
     metadata = pod.get("metadata") or {}
-    namespace = metadata.get("namespace") or "default"
+    namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
     if not object_names.is_label(namespace):
         return [("metadata.namespace", "must be a DNS label: at most 63 of a-z, 0-9 and -, such as team-a")]
     name = metadata.get("name") or "pod"

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from extender.admin.problems import AdminProblem
 from vgpu.domain import names
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 
 MAX_TOKEN: Final = 16 << 10  # characters; a token of a cloud provider has 4,000
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -31,7 +32,7 @@ class AccessRequest:
     verb: str
     resource: str
     group: str = ""
-    namespace: str = ""
+    namespace: Namespace = NO_NAMESPACE
     name: str = ""
 
     def __str__(self) -> str:

@@ -8,12 +8,13 @@ from typing import Final
 
 from extender.admin.problems import AdminProblem, forbidden
 from extender.admin.security.access import READ_CARDS, READ_PODS, Access, AccessRequest, Caller
+from vgpu.domain.identifiers import Namespace
 
 MAX_NAMESPACES: Final = 500  # reviewed for one request
 AT_ONCE: Final = 16
 
 
-async def namespaces(access: Access, caller: Caller, asked: Iterable[str]) -> Callable[[str], bool]:
+async def namespaces(access: Access, caller: Caller, asked: Iterable[Namespace]) -> Callable[[Namespace], bool]:
     """Return whether the caller may see the pods of each of these namespaces.
 
     Raises:
@@ -27,7 +28,7 @@ async def namespaces(access: Access, caller: Caller, asked: Iterable[str]) -> Ca
         raise AdminProblem(HTTPStatus.FORBIDDEN, detail)
     at_once = asyncio.Semaphore(AT_ONCE)
 
-    async def review(namespace: str) -> bool:
+    async def review(namespace: Namespace) -> bool:
         async with at_once:
             return await access.may(caller, replace(READ_PODS, namespace=namespace))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, Namespace, NodeName, PodUid
 
 
 class DecisionSource(StrEnum):
@@ -47,7 +47,7 @@ class PodName:
     """A pod."""
 
     uid: PodUid
-    namespace: str
+    namespace: Namespace
     name: str
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare, RightSize
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 
 class Dimension(StrEnum):
@@ -48,7 +48,7 @@ class UsageFilters:
         labels: each pod's labels must have all of these.
     """
 
-    namespaces: frozenset[str] | None = None
+    namespaces: frozenset[Namespace] | None = None
     owner: str | None = None
     nodes: frozenset[NodeName] | None = None
     cards: frozenset[CardUuid] | None = None
@@ -91,7 +91,7 @@ class HistoryFilters:
     """
 
     kinds: frozenset[EventKind] | None = None
-    namespaces: frozenset[str] | None = None
+    namespaces: frozenset[Namespace] | None = None
     pod: str | None = None  # name
     pod_uid: PodUid | None = None
     node: NodeName | None = None
@@ -107,7 +107,7 @@ class HistoryEntry:
     id: int
     at_ms: int
     kind: EventKind
-    namespace: str
+    namespace: Namespace
     event: Event
 
 
@@ -133,7 +133,7 @@ class RightSizeRow:
         found: what they used, all cards and pods together, and the advice.
     """
 
-    namespace: str
+    namespace: Namespace
     owner: str
     container: str
     pods: int

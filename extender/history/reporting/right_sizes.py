@@ -20,12 +20,12 @@ from extender.history.storage.tables import CardRow, EventRow, PodRow, UsedRow, 
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare
 from vgpu.domain.cards import measured_use
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
 
 MAX_ROWS: Final = 50_000  # 300 containers for a week; 0.3 s
 _PODS_AT_ONCE: Final = 500  # SQLite takes 32,766 parameters
 
-Name = tuple[str, str, str]  # namespace, owner, container
+Name = tuple[Namespace, str, str]  # namespace, owner, container
 
 
 @dataclass(slots=True)

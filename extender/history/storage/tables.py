@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, LargeBinary, MetaData, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 OPEN: Final = 1 << 62  # `until_ms` of what still runs
 BIG: Final = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER key is SQLite's row number
@@ -45,7 +45,7 @@ class EventRow(Base):
     rank: Mapped[int] = mapped_column(BigInteger)
     kind: Mapped[str] = mapped_column(String(16))
     at_ms: Mapped[int] = mapped_column(BigInteger)
-    namespace: Mapped[str] = mapped_column(String(63))
+    namespace: Mapped[Namespace] = mapped_column(String(63))
     pod_uid: Mapped[PodUid] = mapped_column(String(64))
     pod: Mapped[str] = mapped_column(String(253))
     node: Mapped[NodeName] = mapped_column(String(253))
@@ -60,7 +60,7 @@ class WorkloadRow(Base):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(LargeBinary(16), unique=True)
-    namespace: Mapped[str] = mapped_column(String(63))
+    namespace: Mapped[Namespace] = mapped_column(String(63))
     owner: Mapped[str] = mapped_column(String(320))
     labels: Mapped[Mapping[str, Any]] = mapped_column(JSON)
 
@@ -86,7 +86,7 @@ class PodRow(Base):
     __table_args__ = (Index(None, "namespace", "name"), Index(None, "ended_ms"))
 
     uid: Mapped[PodUid] = mapped_column(String(64), primary_key=True)
-    namespace: Mapped[str] = mapped_column(String(63))
+    namespace: Mapped[Namespace] = mapped_column(String(63))
     name: Mapped[str] = mapped_column(String(253))
     node: Mapped[NodeName] = mapped_column(String(253))
     workload_id: Mapped[int]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vgpu.domain import object_names
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import NO_NAMESPACE, Namespace, PodUid
 
 MAX_REFUSALS: Final = 80  # 32 refused pods, 16 each without a share, without limits, and on an unhealthy card
 _MAX_MESSAGE: Final = 1024
@@ -33,7 +33,7 @@ class RefusedPod:
     reason: str
     message: str
     evict: bool
-    namespace: str = ""
+    namespace: Namespace = NO_NAMESPACE
     name: str = ""
 
 
@@ -57,8 +57,8 @@ def _entry(entry: object) -> RefusedPod | None:
     )
 
 
-def _named(pod: object) -> tuple[str, str]:
+def _named(pod: object) -> tuple[Namespace, str]:
     """Return the namespace and the name of NAMESPACE/NAME; both are empty where one is invalid: they become a path."""
     namespace, _, name = str(pod).partition("/")
     is_valid = object_names.is_label(namespace) and object_names.is_subdomain(name)
-    return (namespace, name) if is_valid else ("", "")
+    return (Namespace(namespace), name) if is_valid else (NO_NAMESPACE, "")

@@ -22,6 +22,7 @@ from tests.e2e.churn import create_slowly, pending
 from tests.e2e.pod_namespace import PodNamespace
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
+from vgpu.domain.identifiers import Namespace
 
 pytestmark = pytest.mark.e2e
 
@@ -84,7 +85,7 @@ def advanced(truth: Truth, event: dict[str, Any], pod: dict[str, Any]) -> Truth:
 
 def events(home: Path, namespace: str) -> Iterator[Event]:
     engine = database.engine(database.sqlite_url(folder.sqlite_file(home)))
-    filters, cursor = HistoryFilters(namespaces=frozenset({namespace})), ""
+    filters, cursor = HistoryFilters(namespaces=frozenset({Namespace(namespace)})), ""
     while True:
         page = SqlReports(engine, Prices(), lambda: 0).history(filters, cursor, 1000)
         yield from (entry.event for entry in page.entries)

@@ -13,7 +13,7 @@ from extender.admin.problems import AdminProblem
 from extender.state.pod_reader import PodReader
 from tests import strategies
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 from vgpu.placement.snapshot import NodeView
 
 
@@ -45,10 +45,10 @@ def test_changes_between_snapshots() -> None:
 
 def test_a_stream_that_is_not_read_is_full_and_holds_nothing() -> None:
     stream = ClientStream("me", lambda change: change.namespace != "hidden")
-    stream.put(StreamEvent("pod", "hidden", b"x"))
+    stream.put(StreamEvent("pod", Namespace("hidden"), b"x"))
     assert not stream.queue
     for _ in range(event_streams.MAX_QUEUED + 1):
-        stream.put(StreamEvent("pod", "default", b"x"))
+        stream.put(StreamEvent("pod", Namespace("default"), b"x"))
     assert (stream.is_full, len(stream.queue)) == (True, 0)
 
 
@@ -108,7 +108,7 @@ async def test_a_stream_of_a_caller_without_rights_ends_with_the_next_heartbeat(
 async def test_a_client_that_takes_no_data_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("extender.admin.answers.event_response.SEND_TIMEOUT_S", 0.01)
     stream = ClientStream("me", lambda _: True)
-    stream.put(StreamEvent("pod", "default", b"x"))
+    stream.put(StreamEvent("pod", Namespace("default"), b"x"))
     assert await answer(stream, stuck_after=1) == [b"retry: 2000\n\n"]
 
 

@@ -20,7 +20,7 @@ from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import Usage
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, CardUuid, NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 LONGEST_LIFE_S = 40
@@ -149,7 +149,7 @@ def test_room_is_kept_for_a_limited_time_and_then_small_pods_get_it() -> None:
     holds = sum(now and not before for before, now in zip([False, *kept], kept, strict=False))
     assert holds == 2  # after 60 s; the second after the back-off of twice the time
     assert HOLD_S <= kept.index(False, kept.index(True)) - kept.index(True) <= HOLD_S + 2
-    waits = stream.extender.tracker.why(("default", members[0].parsed.gang.source, "train"))  # type: ignore[union-attr]
+    waits = stream.extender.tracker.why((DEFAULT_NAMESPACE, members[0].parsed.gang.source, "train"))  # type: ignore[union-attr]
     assert waits is not None
     assert "free for it for 120 s" in waits[1]
 
@@ -171,7 +171,7 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
     assert stream.placed_after(members, int(HOLD_AFTER_S) + 5) is None
     assert stream.extender.holding.cards == 0
     assert stream.extender.holding.outcomes["impossible"] == 1
-    waits = stream.extender.tracker.why(("default", members[0].parsed.gang.source, "huge"))  # type: ignore[union-attr]
+    waits = stream.extender.tracker.why((DEFAULT_NAMESPACE, members[0].parsed.gang.source, "huge"))  # type: ignore[union-attr]
     assert waits is not None
     assert "does not fit the cluster's cards even when all of them are free" in waits[1]
 
@@ -179,7 +179,7 @@ def test_a_gang_that_never_fits_keeps_nothing_and_says_so() -> None:
 def test_kept_room_is_explained_and_a_pod_is_not_bound_to_it() -> None:
     extender = Extender(Clock(), None)
     whole = {name: {CardUuid(f"GPU-{name}-{card}"): Usage(wholes=1) for card in range(2)} for name in NODES}
-    extender.cluster.holds.now = HeldRoom(("default", GangSource.ANNOTATION, "train"), 0, whole)
+    extender.cluster.holds.now = HeldRoom((DEFAULT_NAMESPACE, GangSource.ANNOTATION, "train"), 0, whole)
     pod = Stream(random.Random(0)).pod(gpu_mem=256)
     explaining = Filter(extender.cluster, DefaultPolicies())
     at_once = partial(asyncio.sleep, 0)

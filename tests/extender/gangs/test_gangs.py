@@ -12,7 +12,9 @@ from tests.extender.gangs.gangs import DEADLINE_S
 from vgpu.domain import names
 from vgpu.domain.asks.gang import GangSource
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
+
+DEFAULT = Namespace("default")
 
 Pod = dict[str, Any]
 
@@ -305,7 +307,7 @@ async def test_a_pod_group_says_the_size_and_members_without_gpus_count(world: W
     groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pods = [await group_member(world, name="") for _ in range(2)]
     assert await reason(world, pods[0]) == "GangSizeUnknown"
-    groups.upsert(PodGroup("default", "train", 3))
+    groups.upsert(PodGroup(DEFAULT, "train", 3))
     assert await reason(world, pods[0]) == "GangIncomplete"
     await group_member(world, name="launcher", gpus=False)
     assert await bind_all(world, pods) == ["", ""]
@@ -315,21 +317,21 @@ async def test_members_that_wait_for_their_pod_group_are_tried_again_when_it_com
     groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pod = await group_member(world, name="")
     assert await reason(world, pod) == "GangSizeUnknown"
-    groups.upsert(PodGroup("default", "train", 3))
+    groups.upsert(PodGroup(DEFAULT, "train", 3))
     assert await condition(world, pod) == "the size of the gang is known: 3 pods"
 
 
 async def test_a_pod_group_that_grows_before_the_gang_has_started_waits_for_more_pods(world: World) -> None:
     groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
-    groups.upsert(PodGroup("default", "train", 2))
+    groups.upsert(PodGroup(DEFAULT, "train", 2))
     pods = [await group_member(world, name="") for _ in range(2)]
     nodes = [str(await node_of(world, pod)) for pod in pods]
-    groups.upsert(PodGroup("default", "train", 3))
+    groups.upsert(PodGroup(DEFAULT, "train", 3))
     assert reserved(world) == 0
     assert (await world.bind(pods[0], nodes[0])).startswith("GangWaits")
     pods.append(await group_member(world, name=""))
     assert await bind_all(world, pods) == [""] * 3
-    groups.upsert(PodGroup("default", "train", 8))  # the gang has started
+    groups.upsert(PodGroup(DEFAULT, "train", 8))  # the gang has started
     world.clock.seconds += 2 * DEADLINE_S
     await asyncio.sleep(0.05)
     assert not any(pod.scheduling.is_terminating for pod in world.cluster.objects.pods.values())
@@ -339,7 +341,7 @@ async def test_a_pod_group_says_how_long_its_plan_lasts(world: World) -> None:
     groups = world.seen.gangs.known.pod_groups[GangSource.COSCHEDULING]
     pods = [await group_member(world, name="") for _ in range(2)]
     assert await reason(world, pods[0]) == "GangSizeUnknown"
-    groups.upsert(PodGroup("default", "train", 2, timeout_s=7))
+    groups.upsert(PodGroup(DEFAULT, "train", 2, timeout_s=7))
     assert await node_of(world, pods[0]) is not None
     world.clock.seconds += 7 + deadlines.TICK_S
     await world.until(lambda: reserved(world) == 0)

@@ -11,14 +11,14 @@ from extender.history.recording.events import (
     PodName,
     PodOwner,
 )
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight
 
 
 def pod(number: int = 1, namespace: str = "team") -> PodName:
-    return PodName(PodUid(f"uid-{number}"), namespace, f"p{number}")
+    return PodName(PodUid(f"uid-{number}"), Namespace(namespace), f"p{number}")
 
 
 def card(gpu: str = "GPU-a", memory_mib: int = 4096, cores: int = 0, *, whole: bool = False) -> CardShare:

@@ -11,7 +11,7 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import MalformedCursor
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 N1 = NodeName("n1")
 
@@ -43,8 +43,8 @@ def listed(reports: SqlReports, filters: HistoryFilters) -> list[int]:
     [
         (HistoryFilters(), [0, 1, 2, 3, 4, 5, 6]),
         (HistoryFilters(kinds=frozenset({EventKind.DECISION, EventKind.END})), [1, 3, 6]),
-        (HistoryFilters(namespaces=frozenset({"team"})), [0, 1, 2, 6]),
-        (HistoryFilters(namespaces=frozenset({"other", ""})), [3, 4, 5]),
+        (HistoryFilters(namespaces=frozenset({Namespace("team")})), [0, 1, 2, 6]),
+        (HistoryFilters(namespaces=frozenset({Namespace("other"), Namespace("")})), [3, 4, 5]),
         (HistoryFilters(namespaces=frozenset()), []),
         (HistoryFilters(pod="p1"), [0, 1, 2, 6]),
         (HistoryFilters(pod_uid=PodUid("uid-2")), [3]),

@@ -1,9 +1,9 @@
 from extender.history.recording.events import Decision, DecisionSource, End, PodName, PodOwner
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 
 N1 = NodeName("n1")
 
-POD = PodName(PodUid("uid-1"), "team", "train")
+POD = PodName(PodUid("uid-1"), Namespace("team"), "train")
 
 
 def decision(source: DecisionSource) -> Decision:

@@ -10,7 +10,7 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 NOW = MONDAY + 48 * HOUR
 
@@ -76,7 +76,9 @@ def test_a_report_of_another_node_or_card_counts_nothing(engine: Engine) -> None
 
 def test_filters(engine: Engine) -> None:
     store(engine, decided(1), decided(2, namespace="other", owner="api"), used(1, 0, 20), used(2, 0, 20))
-    assert [row.owner for row in rows(engine, UsageFilters(namespaces=frozenset({"other"})))] == ["Deployment/api"]
+    assert [row.owner for row in rows(engine, UsageFilters(namespaces=frozenset({Namespace("other")})))] == [
+        "Deployment/api"
+    ]
     assert [row.owner for row in rows(engine, UsageFilters(owner="Deployment/web"))] == ["Deployment/web"]
     assert [row.owner for row in rows(engine, pod="p1")] == ["Deployment/web"]
     assert rows(engine, pod="none") == []

@@ -17,7 +17,7 @@ from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
 
 UID_1 = PodUid("uid-1")
 
@@ -99,7 +99,7 @@ def test_filters(engine: Engine) -> None:
     store(engine, make.decision(1, labels={"team": "a"}), make.end(1))
     store(engine, make.decision(2, MONDAY, make.card("GPU-b"), namespace="other"), make.end(2, namespace="other"))
     for filters in (
-        UsageFilters(namespaces=frozenset({"team"})),
+        UsageFilters(namespaces=frozenset({Namespace("team")})),
         UsageFilters(cards=frozenset({CardUuid("GPU-a")})),
         UsageFilters(labels={"team": "a"}),
     ):

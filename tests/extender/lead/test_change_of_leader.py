@@ -26,7 +26,7 @@ from tests.extender.conftest import PODS, gpu_node
 from tests.extender.virtual_time import VirtualClient
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.simulator.api import server
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ class Site:
 
     def call(self, pod: int) -> BindArgs:
         return BindArgs(
-            self.pods[pod]["metadata"]["name"], "default", self.pods[pod]["metadata"]["uid"], NodeName("n1")
+            self.pods[pod]["metadata"]["name"], Namespace("default"), self.pods[pod]["metadata"]["uid"], NodeName("n1")
         )
 
     def bound(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import msgspec
 
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import Namespace, NodeName, PodUid
 
 
 class Resources(TypedDict, total=False):
@@ -97,7 +97,7 @@ class Metadata(TypedDict, total=False):
     """A pod's `metadata`, without `managedFields`."""
 
     name: str
-    namespace: str
+    namespace: Namespace
     uid: PodUid
     resourceVersion: str
     creationTimestamp: str | None
@@ -148,7 +148,7 @@ class PlacedPod(TypedDict, total=False):
 class _Identity(TypedDict, total=False):
     uid: PodUid
     resourceVersion: str
-    namespace: str
+    namespace: Namespace
     name: str
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
 from vgpu.domain.asks import aliases, gang, host_request, translate
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
@@ -80,7 +80,7 @@ def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
     if found.asked is None:
         problems = "; ".join(map(str, found.problems)) or "no container asks for a GPU"
         raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
-    namespace, named = pod["metadata"].get("namespace") or "default", gang.parse(pod)[0]
+    namespace, named = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE, gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None
     return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * entry["count"]
 

@@ -18,7 +18,7 @@ import msgspec
 
 from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedError
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
 from vgpu.node.containers.pods import BoundPod, PodKey
 
 VERSION: Final = 1
@@ -36,7 +36,7 @@ class Holder:
     """A container of a pod."""
 
     uid: PodUid
-    namespace: str
+    namespace: Namespace
     name: str
     container: str
 

@@ -12,7 +12,7 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks import request as requests
 from vgpu.domain.asks.request import ContainerKind, Parsed
 from vgpu.domain.formats import container_paths
-from vgpu.domain.identifiers import NO_NODE, NOT_IN_A_POD, KubeletPodUid, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, NOT_IN_A_POD, KubeletPodUid, Namespace, NodeName, PodUid
 from vgpu.domain.problem import Problem
 
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
@@ -24,7 +24,7 @@ _NO_REQUEST = Parsed(None)
 _REMEMBERED = 1000
 _MAX_WARNING = 1000  # characters
 
-PodKey = tuple[str, str]  # namespace, name
+PodKey = tuple[Namespace, str]  # namespace, name
 
 
 class _ContainerStatus(msgspec.Struct):
@@ -70,7 +70,7 @@ class BoundPod:
     """
 
     uid: PodUid
-    namespace: str
+    namespace: Namespace
     name: str
     node: NodeName = NO_NODE
     device_requests: tuple[DeviceRequest, ...] = ()

@@ -14,13 +14,15 @@ from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
 
 
 class NodeLease:
     """The Lease that says that the kubelet serves this node's devices. All requests raise KubernetesError."""
 
-    def __init__(self, client: KubernetesClient, namespace: str, node: NodeName, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, client: KubernetesClient, namespace: Namespace, node: NodeName, now: Callable[[], datetime]
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._name = names.node_lease(node)

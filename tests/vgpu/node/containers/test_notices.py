@@ -3,13 +3,15 @@
 from pathlib import Path
 
 from vgpu.domain import names
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
 from vgpu.node.containers import pods
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.notices import Notices
 from vgpu.node.containers.state_files import StateFiles
 
-WARNED = Allocation("a", names.SLICE, frozenset(), "c", 1, 0.0, "lib", Holder(PodUid("uid-a"), "default", "nb", "main"))
+WARNED = Allocation(
+    "a", names.SLICE, frozenset(), "c", 1, 0.0, "lib", Holder(PodUid("uid-a"), Namespace("default"), "nb", "main")
+)
 
 
 def test_the_notice_is_there_as_long_as_the_warning(tmp_path: Path) -> None:

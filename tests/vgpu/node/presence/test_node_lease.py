@@ -13,9 +13,11 @@ from tests.vgpu.adapters.test_reflector import connect
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import Namespace, NodeName
 from vgpu.node.presence.node_lease import NodeLease
 from vgpu.simulator.api import server
+
+NS = Namespace("ns")
 
 N1 = NodeName("n1")
 
@@ -56,7 +58,7 @@ async def client(tmp_path: Path) -> AsyncIterator[CountingClient]:
 
 
 async def test_a_renewal_is_one_request(client: CountingClient) -> None:
-    node = NodeLease(client, "ns", N1, lambda: datetime.now(UTC))
+    node = NodeLease(client, NS, N1, lambda: datetime.now(UTC))
     await node.renew(3)
     client.requests.clear()
     stamps = set()
@@ -72,7 +74,7 @@ async def test_a_renewal_is_one_request(client: CountingClient) -> None:
 
 
 async def test_after_a_conflict_a_deletion_or_no_answer_the_next_renewal_reads(client: CountingClient) -> None:
-    node = NodeLease(client, "ns", N1, lambda: datetime.now(UTC))
+    node = NodeLease(client, NS, N1, lambda: datetime.now(UTC))
     await node.renew(3)
     await client.patch(PATH, {"metadata": {"labels": {"a": "b"}}})
     with pytest.raises(KubernetesError):
@@ -92,4 +94,4 @@ async def test_after_a_conflict_a_deletion_or_no_answer_the_next_renewal_reads(c
 async def test_a_lease_that_another_program_holds_is_not_taken(client: CountingClient) -> None:
     await lease.renew(client, "ns", "vgpu-node-n1", "other", 60, datetime.now(UTC))
     with pytest.raises(KubernetesError, match="held by another program"):
-        await NodeLease(client, "ns", N1, lambda: datetime.now(UTC)).renew(3)
+        await NodeLease(client, NS, N1, lambda: datetime.now(UTC)).renew(3)
