@@ -80,9 +80,9 @@ static void drop_events(struct gate *gate) {
 /* The events that would measure the turns are destroyed with their contexts, so their launches are charged by their
  * estimates. The caller owns the gate, and holds LOCK_GATE, which is released meanwhile. */
 static void charge_by_estimates(struct gate *gate, bool is_open) {
-    RELEASE_GATE(gate);
-    gate_measure_collect(gate, false);
+    gate_measure_drop(gate);
     if (!is_open) return;
+    RELEASE_GATE(gate);
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
     turn_request_end(&gate->request, gate->turn.expected);
 }
