@@ -82,6 +82,13 @@ void ledger_release(const char *uuid, uint64_t bytes) {
     }
 }
 
+void ledger_add_contexts(const char *uuid, int added) {
+    if (own_slot < 0) return;
+    HOLD_STATE();
+    int card = card_index_or_add(uuid);
+    if (card >= 0) __atomic_fetch_add(&state->slot[own_slot].contexts[card], (uint32_t)added, __ATOMIC_RELAXED);
+}
+
 uint64_t ledger_used(const char *uuid) {
     if (ledger_attach() != 0) return 0;
     int card = card_index(uuid);
@@ -93,6 +100,7 @@ static bool describe(uint32_t slot, int card, struct ledger_process *out) {
     uint64_t busy_until = __atomic_load_n(&state->slot[slot].busy_until[card], __ATOMIC_RELAXED);
     uint64_t bytes = slot_bytes(slot, card) + shared_memory_attributed(slot, card);
     *out = (struct ledger_process){.bytes = bytes, .busy_until = busy_until};
+    out->contexts = __atomic_load_n(&state->slot[slot].contexts[card], __ATOMIC_RELAXED);
     if ((bytes | busy_until) == 0 || !slot_is_alive((int)slot)) return false;
     out->pid = slot_pid(slot);
     return out->pid != 0;

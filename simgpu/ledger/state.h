@@ -20,6 +20,7 @@
 struct slot {
     uint64_t bytes[LEDGER_CARDS];
     uint64_t busy_until[LEDGER_CARDS]; /* CLOCK_MONOTONIC ns at the last card_time_publish; UINT64_MAX = has work */
+    uint32_t contexts[LEDGER_CARDS];
 };
 
 /* Memory that several processes may hold, in addition to the bytes of their slots. Written under the file's lock. */
@@ -56,7 +57,7 @@ struct state {
     struct card_time time[LEDGER_CARDS];
 };
 
-static_assert(sizeof(struct slot) == 512 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,
+static_assert(sizeof(struct slot) == 640 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,
               "simgpu/usage.py reads this layout");
 
 extern struct state *state; /* NULL before ledger_attach; MAP_FAILED when the file cannot be used */

@@ -67,14 +67,14 @@ def test_a_pool_holds_what_it_reserved_until_a_synchronisation(world: World) -> 
 def test_releasing_the_context_frees_its_memory(world: World) -> None:
     session = world.session()
     session("start()")
-    session(f"[alloc({MIB}), alloc({9 * MIB}), alloc({MIB}, 'cuMemAllocAsync')]")
-    assert world.mib_used() == 2 + 10 + 32
+    session(f"[alloc({MIB}), alloc({9 * MIB})]")
+    assert world.mib_used() == 2 + 10
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
     assert world.mib_used() == 0
     assert session("alloc(4096)")[0] == 709
 
 
-def test_a_pools_memory_outlives_a_context_but_the_primary_one(world: World) -> None:
+def test_a_pools_memory_outlives_every_context(world: World) -> None:
     session = world.session()
     session("start()")
     _, context = session("made('cuCtxCreate_v2', 0, 0)")
@@ -83,6 +83,19 @@ def test_a_pools_memory_outlives_a_context_but_the_primary_one(world: World) -> 
     assert world.mib_used() == 32
     assert session(f"fill({pointer}, {MIB})") == 0
     assert session("cuda.cuDevicePrimaryCtxReset_v2(0)") == 0
+    assert world.mib_used() == 32
+    assert session(f"start() or fill({pointer}, {MIB}) or free({pointer}, 'cuMemFreeAsync')") == 0
+    assert session("cuda.cuCtxSynchronize()") == 0
+    assert world.mib_used() == 0
+
+
+def test_a_context_s_end_trims_pools_as_a_synchronisation_does(world: World) -> None:
+    session = world.session()
+    session("start()")
+    _, pointer = session(f"alloc({MIB}, 'cuMemAllocAsync')")
+    assert session(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    assert world.mib_used() == 32
+    assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
     assert world.mib_used() == 0
 
 

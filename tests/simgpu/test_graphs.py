@@ -178,14 +178,15 @@ def test_a_launch_takes_the_time_of_its_kernels(session: ProbeSession) -> None:
     assert time.monotonic() - began >= 0.2
 
 
-def test_memory_of_graphs_goes_with_the_context(world: World, session: ProbeSession) -> None:
-    for freed in (True, False):
-        _, _, instance = make(session, 64, freed=freed)
-        assert session(f"graphs.launch({instance})") == 0
-    assert world.mib_used() == 64
+@pytest.mark.parametrize("freed", [True, False])
+def test_memory_of_graphs_outlives_the_context(world: World, session: ProbeSession, *, freed: bool) -> None:
+    _, _, instance = make(session, 64, freed=freed)
+    assert session(f"graphs.launch({instance})") == 0
     assert session("cuda.cuDevicePrimaryCtxRelease_v2(0)") == 0
-    assert world.mib_used() == 0
-    assert session(MARKS)[:3:2] == [0, 0]
+    assert world.mib_used() == 64
+    assert session(MARKS)[:3:2] == [0 if freed else 64, 64]
+    assert session("cuda.cuDeviceGraphMemTrim(0)") == 0
+    assert world.mib_used() == (0 if freed else 64)
 
 
 def test_each_device_has_graph_memory_of_its_own(world: World, session: ProbeSession) -> None:

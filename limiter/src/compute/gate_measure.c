@@ -98,9 +98,14 @@ static uint64_t measured_cost(struct gate *gate) {
     return turn_cost(&aside->turn, measured, aside->ends_recorded_at);
 }
 
-void gate_measure_collect(struct gate *gate, bool may_ask_driver) {
+void gate_measure_collect(struct gate *gate) {
     if (!gate->set_aside.is_valid) return;
-    uint64_t cost = may_ask_driver ? measured_cost(gate) : gate->set_aside.turn.expected;
+    uint64_t cost = measured_cost(gate);
     gate->set_aside.is_valid = false;
     turn_request_charge(&gate->request, cost);
+}
+
+void gate_measure_drop(struct gate *gate) {
+    if (gate->set_aside.is_valid) turn_request_charge_later(&gate->request, gate->set_aside.turn.expected);
+    gate->set_aside.is_valid = false;
 }

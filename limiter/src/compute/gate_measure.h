@@ -17,8 +17,12 @@ void gate_measure_set_aside(struct gate *gate, uint64_t ends_recorded_at);
 /* Whether the work of the turn that was set aside has drained, as far as its end events say. Asks the driver. */
 bool gate_measure_is_drained(const struct gate *gate);
 
-/* Charges the turn that was set aside, if there is one: what it took, for which its drain is waited for, or what was
- * expected if the driver may not be asked. No wait of a stream is closed if the driver may be asked. */
-void gate_measure_collect(struct gate *gate, bool may_ask_driver);
+/* Charges the turn that was set aside, if there is one, with what it took; its drain is waited for. No wait of a stream
+ * is closed. */
+void gate_measure_collect(struct gate *gate);
+
+/* Drops the turn that was set aside, if there is one: it is charged with what was expected, at the next charge. Asks
+ * neither the driver nor the region; the request may be another thread's. */
+void gate_measure_drop(struct gate *gate);
 
 #endif

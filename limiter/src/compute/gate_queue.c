@@ -177,7 +177,7 @@ static void collect(struct gate *gate) {
     if (!gate->set_aside.is_valid || gate->launches_in_driver) return;
     gate->phase = CLOSING;
     RELEASE_GATE(gate);
-    gate_measure_collect(gate, true);
+    gate_measure_collect(gate);
 }
 
 static bool ensure_thread(struct gate *gate) {
@@ -200,7 +200,8 @@ enum phase gate_queue_begin(struct gate *gate) {
     collect(gate);
     gate->segments.is_sealed = true;
     gate->queued_since = gate->last_launch_at = clock_now();
-    gate->is_turn_wanted = gate->is_host_waiting = false;
+    gate->is_turn_wanted = false;
+    __atomic_store_n(&gate->is_host_waiting, false, __ATOMIC_RELAXED);
     gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
     return turn_request_is_at_hand(&gate->request) ? take_at_once(gate) : QUEUING;
 }
@@ -266,7 +267,9 @@ void gate_queue_want_turn(struct gate *gate) {
 void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back) {
     uint64_t rest = turn_remaining(&gate->turn, clock_now());
     gate->has_ends = is_given_back && may_ask_driver && turn_events_record_ends(gate_events(gate), NULL);
-    if (is_given_back) turn_request_give_back(&gate->request, rest, gate->has_ends && gate->is_host_waiting);
+    if (is_given_back)
+        turn_request_give_back(&gate->request, rest,
+                               gate->has_ends && __atomic_load_n(&gate->is_host_waiting, __ATOMIC_RELAXED));
     activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
     turn_request_charge(&gate->request, gate->turn.expected);
 }
@@ -275,7 +278,7 @@ static void begin_wait(struct gate *gate, struct host_wait *wait) {
     HOLD_GATE(gate);
     bool is_queued = gate->phase == QUEUING || (gate->phase == OPEN && gate->is_queue_turn);
     wait->ends_period = host_periods_note_host_wait(&gate->periods, wait->since) && is_queued;
-    gate->is_host_waiting = true;
+    __atomic_store_n(&gate->is_host_waiting, true, __ATOMIC_RELAXED);
     gate->is_host_bound_period = host_periods_is_host_bound(&gate->periods);
     if (gate->phase == QUEUING) gate_note_change(gate);
     if (gate->phase == OPEN && is_idle(gate))

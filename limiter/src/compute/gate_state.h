@@ -41,6 +41,7 @@ struct gate {
     unsigned launches_in_driver; /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe;
                                     they use entries of `events` without the mutex */
     bool are_launches_awaited;   /* a thread may wait until none is in the driver */
+    bool has_sample;             /* a launch of this turn is timed alone */
     uint64_t sample_key;         /* the estimates key of the launch that is timed alone in this turn */
     unsigned sample_index;   /* which launch of the turn is timed alone, unless one without an estimate comes before */
     uint32_t random_state;   /* of the generator that draws `sample_index` */
@@ -70,7 +71,7 @@ struct gate {
     bool is_host_bound_period; /* the program was host-bound when it last waited for the card, or began to queue */
     bool is_turn_wanted;       /* the turn is to be asked for at once */
     bool is_turn_awaited;      /* the gate's thread waits for the turn, so `request` is its own in every phase */
-    bool is_host_waiting;      /* the host has waited for the card since its last launch */
+    bool is_host_waiting;      /* atomic; the host has waited for the card since its last launch */
     bool has_ends;             /* the ends of the last queued turn were recorded as the turn was given back */
     bool has_thread;           /* the gate's thread was started (gate_queue.h) */
 };

@@ -80,9 +80,9 @@ static void drop_events(struct gate *gate) {
 /* The events that would measure the turns are destroyed with their contexts, so their launches are charged by their
  * estimates. The caller owns the gate, and holds LOCK_GATE, which is released meanwhile. */
 static void charge_by_estimates(struct gate *gate, bool is_open) {
-    RELEASE_GATE(gate);
-    gate_measure_collect(gate, false);
+    gate_measure_drop(gate);
     if (!is_open) return;
+    RELEASE_GATE(gate);
     turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
     turn_request_end(&gate->request, gate->turn.expected);
 }
@@ -104,20 +104,23 @@ static void await_holder(struct gate *gate) { HOLD_GATE(gate); }
 
 /* Other threads may have queued launches since the turns ended, behind words of these pages. Under a lock, because a
  * page must not be written when another thread, which ends its context, has returned from here. */
-static void release_pages(void) {
+static void release_pages(int device, CUcontext context, struct hidden_pages *pages) {
     HOLD_LOCK(LOCK_HIDDEN_PAGES);
-    queue_page_hide();
+    queue_page_hide(device, context, pages);
     for (int i = 0; i < GATES; i++)
         if (gate_at(i)) await_holder(gate_at(i));
-    queue_page_open_hidden();
+    queue_page_open_hidden(pages);
 }
 
-void gate_teardown_contexts(void) {
+void gate_teardown_contexts(int device, CUcontext context, struct hidden_pages *pages) {
+    *pages = (struct hidden_pages){0};
     if (!gate_is_used()) return;
     for (int i = 0; i < GATES; i++)
-        if (gate_at(i)) end_turn(gate_at(i));
-    release_pages();
+        if (gate_at(i) && (device < 0 || device == i)) end_turn(gate_at(i));
+    release_pages(device, context, pages);
 }
+
+void gate_teardown_undo(const struct hidden_pages *pages) { queue_page_restore(pages); }
 
 static void forget(struct gate *gate) {
     struct turn_request request = {0};

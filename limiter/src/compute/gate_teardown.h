@@ -2,6 +2,7 @@
 #ifndef VGPU_COMPUTE_GATE_TEARDOWN_H
 #define VGPU_COMPUTE_GATE_TEARDOWN_H
 
+#include "compute/queue_page.h"
 #include "driver/abi.h"
 
 /* Called before `stream` is destroyed; NULL does nothing. Records the end of the open turn's launches in this stream if
@@ -9,9 +10,13 @@
  * second for each card whose turn another thread is closing. */
 void gate_teardown_stream(CUstream stream);
 
-/* Called before any context is destroyed or reset. Ends every open turn, charges it with the estimates of its launches,
- * and destroys the CUDA events of all turns, which belong to contexts. Takes LOCK_GATE and the locks of turn_request.h;
- * for each card waits at most 1 s for a thread that is closing the turn, and 100 ms for launches in the driver. */
-void gate_teardown_contexts(void);
+/* Called before `context` is destroyed, or, where that is NULL, every context of a device (-1: of any device). Ends the
+ * open turn of the device, charges it with the estimates of its launches, and destroys the CUDA events of its turns,
+ * which belong to contexts. `pages` are those of the contexts. Takes LOCK_GATE and the locks of turn_request.h; waits
+ * at most 1 s for a thread that is closing the turn, and 100 ms for launches in the driver. */
+void gate_teardown_contexts(int device, CUcontext context, struct hidden_pages *pages);
+
+/* The contexts live on after all. */
+void gate_teardown_undo(const struct hidden_pages *pages);
 
 #endif

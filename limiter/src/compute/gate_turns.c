@@ -116,7 +116,7 @@ static void measure_turn(struct gate *gate, enum verdict verdict) {
         gate_queue_end_turn(gate, true, is_asked_to_yield);
         return;
     }
-    gate_measure_collect(gate, true);
+    gate_measure_collect(gate);
     bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
     end_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
 }
@@ -138,6 +138,7 @@ static enum phase close_turn(struct gate *gate, enum verdict verdict) {
  * first finds the card idle and the caches cold. */
 static void draw_sample(struct gate *gate) {
     gate->random_state = gate->random_state * 1664525U + 1013904223U; /* Numerical Recipes, section 7.1 */
+    gate->has_sample = false;
     gate->sample_index = gate->turn.launches ? (gate->random_state >> 8) % gate->turn.launches : 0;
 }
 

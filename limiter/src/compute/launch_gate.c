@@ -25,8 +25,9 @@ uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, 
 static void note_admitted(struct gate *gate, uint64_t key, uint64_t estimate, const struct launch_slot *slot,
                           uint64_t now) {
     if (slot->is_sampled) gate->sample_key = key;
+    gate->has_sample |= slot->is_sampled;
     gate->last_launch_at = now;
-    gate->is_host_waiting = false;
+    __atomic_store_n(&gate->is_host_waiting, false, __ATOMIC_RELAXED);
     backlog_note_launch(&gate->backlog, turn_remaining(&gate->turn, now) + gate->segments.closed_ns, now);
     gate->launches_in_driver++;
     host_periods_note_launch(&gate->periods, estimate, now);
@@ -44,7 +45,7 @@ static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct
     if (verdict != VERDICT_FITS) return verdict;
     if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first)
         return VERDICT_UNMEASURED;
-    slot->is_sampled = !is_known || gate->turn.launches == gate->sample_index;
+    slot->is_sampled = !gate->has_sample && (!is_known || gate->turn.launches == gate->sample_index);
     turn_add(&gate->turn, is_known, launch->estimate, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
     slot->records_end_at_once = gate->is_host_bound;

@@ -11,9 +11,6 @@
 /* One cache line for each word, so that the card's accesses to one do not meet the host's to another. */
 enum { WORD_STRIDE = 64, GATE_STRIDE = 2 * WORD_STRIDE, PAGE_SIZE = GATE_STRIDE * REGION_CARDS };
 
-/* Contexts whose streams can wait. In others, launches take turns without being queued. */
-enum { PAGES = 16 };
-
 /* More segments than are ever closed, and less than half of the cyclic range. */
 #define FAR_AHEAD (UINT32_C(1) << 30)
 
@@ -24,11 +21,9 @@ static uint32_t state_word; /* atomic; enum state */
 static struct page {
     CUcontext context; /* atomic; NULL = the entry is free */
     char *host;        /* atomic, set last; NULL = there is no page */
-    CUdeviceptr device;
-} pages[PAGES];
-
-/* Of the pages that queue_page_hide took away; NULL = none. */
-static char *hidden[PAGES];
+    int ordinal;       /* of the context's device */
+    CUdeviceptr address;
+} pages[QUEUE_PAGES];
 
 /* The newest segment of each gate that was opened, guarded by the gate's lock: a launch that is under way may wait for
  * it in a new page. */
@@ -43,7 +38,7 @@ static uint32_t *begun_word(char *host, unsigned gate) {
 static char *host_of(const struct page *page) { return __atomic_load_n(&page->host, __ATOMIC_ACQUIRE); }
 
 static struct page *page_of(CUcontext context) {
-    for (int i = 0; i < PAGES; i++)
+    for (int i = 0; i < QUEUE_PAGES; i++)
         if (__atomic_load_n(&pages[i].context, __ATOMIC_ACQUIRE) == context && host_of(&pages[i])) return &pages[i];
     return NULL;
 }
@@ -68,13 +63,14 @@ static bool is_mps(CUdevice device) {
 
 static bool allocate(struct page *page) {
     void *host = NULL;
-    CUdeviceptr device = 0;
+    CUdeviceptr address = 0;
+    if (REAL(cuCtxGetDevice)(&page->ordinal) != CUDA_SUCCESS) return false;
     if (REAL(cuMemHostAlloc)(&host, PAGE_SIZE, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return false;
     memset(host, 0, PAGE_SIZE);
     for (unsigned gate = 0; gate < REGION_CARDS; gate++)
         *open_word(host, gate) = *begun_word(host, gate) = __atomic_load_n(&opened[gate], __ATOMIC_RELAXED);
-    if (REAL(cuMemHostGetDevicePointer_v2)(&device, host, 0) != CUDA_SUCCESS) return false;
-    page->device = device;
+    if (REAL(cuMemHostGetDevicePointer_v2)(&address, host, 0) != CUDA_SUCCESS) return false;
+    page->address = address;
     __atomic_store_n(&page->host, host, __ATOMIC_RELEASE);
     return true;
 }
@@ -98,7 +94,7 @@ static bool is_probed(void) {
 }
 
 static struct page *claim(CUcontext context) {
-    for (int i = 0; i < PAGES; i++) {
+    for (int i = 0; i < QUEUE_PAGES; i++) {
         CUcontext none = NULL;
         if (__atomic_compare_exchange_n(&pages[i].context, &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return &pages[i];
@@ -122,26 +118,52 @@ bool queue_page_is_usable(void) {
 
 void queue_page_refuse(void) { set_state(UNUSABLE); }
 
-void queue_page_hide(void) {
-    for (int i = 0; i < PAGES; i++) {
-        hidden[i] = host_of(&pages[i]);
-        if (!hidden[i]) continue;
-        __atomic_store_n(&pages[i].host, NULL, __ATOMIC_RELEASE);
-        __atomic_store_n(&pages[i].context, NULL, __ATOMIC_RELEASE);
+static CUcontext context_of(const struct page *page) { return __atomic_load_n(&page->context, __ATOMIC_ACQUIRE); }
+
+static bool is_ending(const struct page *page, int ordinal, CUcontext context) {
+    if (context) return context_of(page) == context;
+    return ordinal < 0 || page->ordinal == ordinal;
+}
+
+static struct hidden_page hide(struct page *page) {
+    struct hidden_page hidden = {context_of(page), page->ordinal, host_of(page), page->address};
+    __atomic_store_n(&page->host, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&page->context, NULL, __ATOMIC_RELEASE);
+    return hidden;
+}
+
+void queue_page_hide(int ordinal, CUcontext context, struct hidden_pages *hidden) {
+    for (int i = 0; i < QUEUE_PAGES; i++) {
+        bool is_hidden = host_of(&pages[i]) && is_ending(&pages[i], ordinal, context);
+        hidden->pages[i] = is_hidden ? hide(&pages[i]) : (struct hidden_page){0};
     }
 }
 
-void queue_page_open_hidden(void) {
-    for (int i = 0; i < PAGES; i++)
-        for (unsigned gate = 0; hidden[i] && gate < REGION_CARDS; gate++)
-            __atomic_store_n(open_word(hidden[i], gate), __atomic_load_n(&opened[gate], __ATOMIC_RELAXED) + FAR_AHEAD,
-                             __ATOMIC_RELEASE);
+void queue_page_open_hidden(const struct hidden_pages *hidden) {
+    for (int i = 0; i < QUEUE_PAGES; i++)
+        for (unsigned gate = 0; hidden->pages[i].host && gate < REGION_CARDS; gate++)
+            __atomic_store_n(open_word(hidden->pages[i].host, gate),
+                             __atomic_load_n(&opened[gate], __ATOMIC_RELAXED) + FAR_AHEAD, __ATOMIC_RELEASE);
+}
+
+/* Another thread may have made a page for the context meanwhile. */
+static void restore(const struct hidden_page *hidden) {
+    struct page *page = queue_page_has(hidden->context) ? NULL : claim(hidden->context);
+    if (!page) return;
+    page->ordinal = hidden->ordinal;
+    page->address = hidden->address;
+    __atomic_store_n(&page->host, hidden->host, __ATOMIC_RELEASE);
+}
+
+void queue_page_restore(const struct hidden_pages *hidden) {
+    for (int i = 0; i < QUEUE_PAGES; i++)
+        if (hidden->pages[i].host) restore(&hidden->pages[i]);
 }
 
 void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
     const struct page *page = page_of(context);
     if (!page) return;
-    CUdeviceptr word = page->device + (CUdeviceptr)gate * GATE_STRIDE;
+    CUdeviceptr word = page->address + (CUdeviceptr)gate * GATE_STRIDE;
     if (REAL(cuStreamWaitValue32_v2)(stream, word, number, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS)
         set_state(UNUSABLE);
 }
@@ -149,21 +171,21 @@ void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t
 void queue_page_mark(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
     const struct page *page = page_of(context);
     if (!page) return;
-    CUdeviceptr word = page->device + (CUdeviceptr)gate * GATE_STRIDE + WORD_STRIDE;
+    CUdeviceptr word = page->address + (CUdeviceptr)gate * GATE_STRIDE + WORD_STRIDE;
     if (REAL(cuStreamWriteValue32_v2)(stream, word, number, CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
         set_state(UNUSABLE);
 }
 
 void queue_page_open(unsigned gate, uint32_t number) {
     __atomic_store_n(&opened[gate], number, __ATOMIC_RELAXED);
-    for (int i = 0; i < PAGES; i++) {
+    for (int i = 0; i < QUEUE_PAGES; i++) {
         char *host = host_of(&pages[i]);
         if (host) __atomic_store_n(open_word(host, gate), number, __ATOMIC_RELEASE);
     }
 }
 
 uint32_t queue_page_begun(unsigned gate, uint32_t known) {
-    for (int i = 0; i < PAGES; i++) {
+    for (int i = 0; i < QUEUE_PAGES; i++) {
         char *host = host_of(&pages[i]);
         uint32_t begun = host ? __atomic_load_n(begun_word(host, gate), __ATOMIC_ACQUIRE) : known;
         if ((int32_t)(begun - known) > 0) known = begun;

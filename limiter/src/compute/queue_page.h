@@ -10,6 +10,9 @@
 
 #include "driver/abi.h"
 
+/* Contexts whose streams can wait. In others, launches take turns without being queued. */
+enum { QUEUE_PAGES = 16 };
+
 /* Whether launches of the current context can be queued. The first call asks the driver and the environment, and the
  * first call in a context allocates its page; call it while no wait is closed. Not with VGPU_QUEUE_AHEAD=0 (ADR 88);
  * not under CUDA_LAUNCH_BLOCKING=1, where a launch waits for its kernel; not beside injected tools (profilers,
@@ -19,14 +22,28 @@ bool queue_page_is_usable(void);
 /* Whether the context has a page. */
 bool queue_page_has(CUcontext context);
 
-/* A context ends: no page is used from now on, and the next call of queue_page_is_usable allocates another one. Pages
- * of other contexts stay allocated, because their streams may not have passed all operations. The other functions use
- * the pages under a gate's lock, so they are in use until the caller has taken and released the lock of each gate. The
+/* Pages of contexts that are about to end. */
+struct hidden_pages {
+    struct hidden_page {
+        CUcontext context;
+        int ordinal;
+        char *host; /* NULL: none */
+        CUdeviceptr address;
+    } pages[QUEUE_PAGES];
+};
+
+/* `context` is about to end, or, where that is NULL, every context of the device `ordinal` (-1: of any device): their
+ * pages are no longer used, and put into `hidden`. Pages of other contexts stay in use. The other functions use the
+ * pages under a gate's lock, so they are in use until the caller has taken and released the lock of each gate. The
  * caller holds LOCK_HIDDEN_PAGES until it has called queue_page_open_hidden. */
-void queue_page_hide(void);
+void queue_page_hide(int ordinal, CUcontext context, struct hidden_pages *hidden);
 
 /* Opens every wait for a word of a hidden page, for good: no later queue_page_open would. */
-void queue_page_open_hidden(void);
+void queue_page_open_hidden(const struct hidden_pages *hidden);
+
+/* The contexts have not ended: their pages are used again. Until the next queue_page_open of a gate, no wait for its
+ * word is closed. */
+void queue_page_restore(const struct hidden_pages *hidden);
 
 /* Lets no stream wait from now on. */
 void queue_page_refuse(void);

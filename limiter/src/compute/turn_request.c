@@ -209,20 +209,23 @@ static bool goes_on(const struct turn_request *request) {
 }
 
 /* False if LOCK_REGION cannot be taken. */
-static bool charge_bucket(const struct turn_request *request) {
+static bool charge_bucket(struct turn_request *request) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (!region) return false;
-    token_bucket_charge(request->card, request->holder_id, request->share, request->uncharged_ns, clock_now());
+    uint64_t cost = __atomic_exchange_n(&request->uncharged_ns, 0, __ATOMIC_RELAXED);
+    token_bucket_charge(request->card, request->holder_id, request->share, cost, clock_now());
     if (goes_on(request)) token_bucket_keep_turn(request->card, request->holder_id);
     return true;
 }
 
 void turn_request_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
-    request->uncharged_ns += cost;
-    if (!charge_bucket(request)) return;
-    request->uncharged_ns = 0;
-    syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
+    turn_request_charge_later(request, cost);
+    if (charge_bucket(request)) syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void turn_request_charge_later(struct turn_request *request, uint64_t cost) {
+    __atomic_fetch_add(&request->uncharged_ns, cost, __ATOMIC_RELAXED);
 }
 
 void turn_request_count_wait(const struct turn_request *request, uint64_t ns) {

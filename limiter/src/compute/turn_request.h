@@ -18,7 +18,8 @@ struct turn_request {
     uint32_t holder_id;               /* what this process writes as the row's `holder` */
     uint32_t ticket;                  /* place in the token bucket's queue while the process waits; 0 = none */
     unsigned share;        /* percent, as of the turn's beginning; 100 = only the arbiter limits it, 0 = nothing does */
-    uint64_t uncharged_ns; /* GPU time used but not yet charged, because LOCK_REGION could not be taken in time */
+    uint64_t uncharged_ns; /* atomic; GPU time used but not yet charged, because LOCK_REGION could not be taken in time,
+                              or another thread owned the request */
     struct arbiter_turn arbiter_turn;
     struct arbiter_link link;
 };
@@ -75,6 +76,10 @@ void turn_request_end(struct turn_request *request, uint64_t cost);
 /* Charges the token bucket with the `cost` of a turn that was given back, or that goes on, before its work had drained.
  * Takes LOCK_REGION; if that fails, the time is charged with the next turn. */
 void turn_request_charge(struct turn_request *request, uint64_t cost);
+
+/* Like turn_request_charge, at the next charge of the thread that owns the request. Takes no lock; any thread may call
+ * it. */
+void turn_request_charge_later(struct turn_request *request, uint64_t cost);
 
 /* The work of the turn that was given back last has drained: tells the arbiter if that is earlier than announced. Takes
  * LOCK_ARBITER_LINK. */

@@ -26,7 +26,7 @@ enum lock {
     LOCK_ARRAY_RECORDS,     /* books/arrays/array_records.c */
     LOCK_ARRAY_CHUNKS,      /* books/arrays/array_chunks.c */
     LOCK_GRAPH_NEEDS,       /* books/graphs/graph_needs.c */
-    LOCK_GRAPH_MEMORY,      /* hooks/graphs/graph_memory.c */
+    LOCK_GRAPH_CHARGES,     /* books/graphs/graph_charges.c */
     LOCK_LIBRARIES,         /* hooks/programs/libraries.c */
     LOCK_CONTEXT_LIMITS,    /* charge/measure/context_limits.c */
     LOCKS,

@@ -15,6 +15,8 @@ CUresult device_charge(CUdevice ordinal, uint64_t bytes) {
 
 void device_release(CUdevice ordinal, uint64_t bytes) { ledger_release(device_at(ordinal)->uuid, bytes); }
 
+void device_add_contexts(CUdevice ordinal, int added) { ledger_add_contexts(device_at(ordinal)->uuid, added); }
+
 CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *shared_id) {
     if (*shared_id == 0) *shared_id = shared_memory_create(device_at(ordinal)->uuid, bytes, 0);
     return *shared_id != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -15,6 +15,9 @@
 CUresult device_charge(CUdevice ordinal, uint64_t bytes);
 void device_release(CUdevice ordinal, uint64_t bytes);
 
+/* Adds to the contexts that this process has on a device: NVML lists processes with contexts only. */
+void device_add_contexts(CUdevice ordinal, int added);
+
 /* Makes charged bytes shared memory, and sets `shared_id` to its id. Does nothing when `shared_id` is not 0. */
 CUresult device_share(CUdevice ordinal, uint64_t bytes, uint64_t *shared_id);
 /* Gives bytes back: the hold of shared memory when `shared_id` is not 0, else the charge. */

@@ -289,3 +289,27 @@ def test_a_forked_child_does_not_wait(queuing: Tenant) -> None:
     )
     give(other)
     assert session("launches.cuda.cuCtxSynchronize()") == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "made('cuDevicePrimaryCtxRetain', 0)[0] or cuda.cuDevicePrimaryCtxRelease_v2(0)",
+        "cuda.cuCtxDestroy_v2(launches.P(made('cuCtxCreate_v2', 0, 0)[1]))",
+        "made('cuDevicePrimaryCtxRetain', 1)[0] or cuda.cuDevicePrimaryCtxRelease_v2(1)",
+    ],
+    ids=["spare reference", "another context", "another card"],
+)
+def test_ends_of_other_contexts_leave_the_page_of_queued_launches(joined: Joined, end: str) -> None:  # noqa: F811
+    """A page takes 4 KiB of pinned memory."""
+    session, _, container = joined()
+    session(MADE)
+    session("[launches.launch(f) for _ in range(200)]")
+    ends = f"[{end} or launches.launch(f) or launches.launch(f) for _ in range(ROUNDS)]"
+    assert set(session(ends.replace("ROUNDS", "50"))) == {0}
+    before = session("int(open('/proc/self/statm').read().split()[1])")
+    assert set(session(ends.replace("ROUNDS", "1000"))) == {0}
+    grown = session("int(open('/proc/self/statm').read().split()[1])") - before
+    assert grown < 250  # pages of 4 KiB
+    assert session("launches.cuda.cuCtxSynchronize()") == 0
+    assert container.region().cards[0].activity.queued_launches > 0

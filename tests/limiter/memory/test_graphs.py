@@ -134,16 +134,6 @@ def test_a_graph_uploaded_at_instantiation_is_checked_then(container: Container,
     process("cuda.cuDevicePrimaryCtxReset_v2(0)")
 
 
-def test_graphs_memory_ends_with_the_context(container: Container, process: ProbeSession) -> None:
-    for _ in range(2):
-        instance, _ = make(process, 100)
-        assert process(f"graphs.launch({instance})") == 0
-        assert container.used_mib() == container.world.mib_used() == 128
-        process("cuda.cuDevicePrimaryCtxReset_v2(0)")
-        assert container.used_mib() == container.world.mib_used() == 0
-        process("start()")
-
-
 def test_graphs_without_memory_are_not_charged(container: Container, process: ProbeSession) -> None:
     _, instance = process("graphs.instantiate(graphs.create())")
     assert process(f"graphs.launch({instance})") == 0

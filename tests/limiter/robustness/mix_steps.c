@@ -193,6 +193,16 @@ static void use_other_context(void) {
     DRIVER(cuCtxSetCurrent)(context);
 }
 
+/* A kernel whose time is unknown, in a turn in which another thread's may be unknown too. */
+static void use_new_kernel(CUstream stream) {
+    CUmodule module;
+    CUresult result = cuModuleLoadData(&module, PTX);
+    expect("cuModuleLoadData", result);
+    if (result != CUDA_SUCCESS) return;
+    use_kernel(module, stream);
+    expect("cuModuleUnload", cuModuleUnload(module));
+}
+
 void launch_step(struct thread *thread) {
     unsigned place = next(thread, KEPT);
     if (!thread->module[0]) expect("cuModuleLoadData", cuModuleLoadData(&thread->module[0], PTX));
@@ -209,6 +219,15 @@ void launch_step(struct thread *thread) {
         case 3:
             TOGGLE(thread->stream[place], cuStreamDestroy_v2(thread->stream[place]),
                    cuStreamCreate(&thread->stream[place], CU_STREAM_NON_BLOCKING));
+            return;
+        case 4:
+        case 5:
+            use_new_kernel(thread->stream[place]);
+            return;
+        case 6:
+        case 7:
+        case 8:
+            expect("cuStreamSynchronize", cuStreamSynchronize(thread->stream[place]));
             return;
         default:
             use_kernel(thread->module[0], thread->stream[place]);

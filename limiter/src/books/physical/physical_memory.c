@@ -120,6 +120,11 @@ bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memo
     return mapping.number != 0;
 }
 
+uint64_t physical_memory_shown_bytes(int card) {
+    HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
+    return references_shown_bytes(card);
+}
+
 bool physical_memory_sweep(struct physical_memory *change) {
     HOLD_LOCK(LOCK_PHYSICAL_MEMORY);
     *change = references_sweep();

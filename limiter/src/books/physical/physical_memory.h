@@ -67,6 +67,9 @@ struct physical_memory physical_memory_end_pool(uint64_t number, int card, uint6
  * is no mapping at `*address`, or `*address` has reached `end`. */
 bool physical_memory_unmap(uint64_t *address, uint64_t end, struct physical_memory *change);
 
+/* Bytes on the region's row `card` that cuMemCreate made and NVML counts for this process while it has a context. */
+uint64_t physical_memory_shown_bytes(int card);
+
 /* Finds memory whose descriptor was closed since the last call, and stores what changed in `change`. False where
  * there is none. */
 bool physical_memory_sweep(struct physical_memory *change);

@@ -79,6 +79,19 @@ struct physical_memory references_drop(uint64_t number, enum reference_kind kind
     return update_state(number);
 }
 
+/* A pool's memory is counted by what the pool has reserved. */
+static bool is_shown_on(const struct hash_table_entry *memory, int card) {
+    bool is_hidden = memory->value != 0, is_of_pool = memory->count != 0;
+    return memory->key != 0 && memory->card == card && !is_hidden && !is_of_pool;
+}
+
+uint64_t references_shown_bytes(int card) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < memories.size; i++)
+        if (is_shown_on(&memories.entries[i], card)) bytes += memories.entries[i].bytes;
+    return bytes;
+}
+
 void references_export(uint64_t number, int descriptor) { descriptors_add(&descriptors, descriptor, number); }
 
 uint64_t references_exported(int descriptor) { return descriptors_find(&descriptors, descriptor); }

@@ -47,6 +47,9 @@ void references_add(uint64_t number, enum reference_kind kind);
 /* Removes a reference, and returns what changed. */
 struct physical_memory references_drop(uint64_t number, enum reference_kind kind);
 
+/* Bytes on the region's row `card` that cuMemCreate made and NVML counts for this process while it has a context. */
+uint64_t references_shown_bytes(int card);
+
 /* Records that the memory is exported as a descriptor. */
 void references_export(uint64_t number, int descriptor);
 

@@ -135,12 +135,6 @@ struct pool pools_remove(CUmemoryPool handle) {
     return taken;
 }
 
-struct pool pools_remove_any(void) {
-    for (unsigned i = 0; i < count; i++)
-        if (listed[i]->handle != DESTROYED) return pools_remove(listed[i]->handle);
-    return (struct pool){0};
-}
-
 static bool is_on(const struct pool *pool, int card) {
     return __atomic_load_n(&pool->handle, __ATOMIC_ACQUIRE) != DESTROYED && pool->is_counted && pool->card == card;
 }

@@ -90,9 +90,6 @@ void pools_resume(void);
  * not in the table. Takes LOCK_POOLS. */
 struct pool pools_remove(CUmemoryPool handle);
 
-/* Removes any one pool; otherwise like pools_remove. */
-struct pool pools_remove_any(void);
-
 /* Asks the driver what a pool has reserved, and stores it in `last_reserved`. The caller holds LOCK_POOLS. */
 void pools_read_reserved(struct pool *pool);
 

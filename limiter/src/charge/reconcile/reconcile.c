@@ -1,10 +1,13 @@
 #include "charge/reconcile/reconcile.h"
 
+#include "books/graphs/graph_charges.h"
+#include "books/physical/physical_memory.h"
 #include "books/pools/pools.h"
 #include "charge/nvml/nvml_usage.h"
 #include "charge/reconcile/cadence.h"
 #include "charge/reconcile/lost_pool_memory.h"
 #include "charge/release/release.h"
+#include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/nocancel.h"
 #include "container/container.h"
@@ -26,6 +29,7 @@ struct nvml_snapshot {
     int own_slot;                 /* this process's; -1: none */
     unsigned own_calls;           /* calls that the calling thread has open */
     uint64_t pool_bytes;          /* what this process's pools had reserved */
+    uint64_t device_bytes;        /* physical memory and memory of graphs of this process */
     uint64_t calls[REGION_SLOTS]; /* call counters of each slot (account_calls) */
     struct nvml_usage usage;      /* read last */
 };
@@ -43,18 +47,28 @@ static bool take_snapshot(struct nvml_snapshot *snapshot, const uint8_t uuid[UUI
     snapshot->own_slot = container_slot(snapshot->region);
     snapshot->slots = account_slots(snapshot->region);
     for (int slot = 0; slot < snapshot->slots; slot++) snapshot->calls[slot] = account_calls(snapshot->region, slot);
+    snapshot->device_bytes = physical_memory_shown_bytes(snapshot->card) + graph_charges_on(snapshot->card);
     return read_pools(snapshot) && nvml_usage_read(uuid, &snapshot->usage);
 }
 
-/* Another process for which NVML reports nothing keeps its charge: it may be checkpointed from outside the container.
- * If it has ended, its slot is cleared. The caller holds LOCK_REGION, and LOCK_POOLS for this process's own slot. */
+/* NVML does not list a process without a context, although its pools, its physical memory and the memory of its graphs
+ * are still on the card, for they belong to the device (measured on an H200, driver 580). The caller holds LOCK_REGION
+ * and LOCK_POOLS. */
+static bool reconcile_own_slot(const struct nvml_snapshot *snapshot, uint64_t nvml_bytes) {
+    uint64_t bytes = nvml_bytes ? nvml_bytes : saturating_add(snapshot->pool_bytes, snapshot->device_bytes);
+    int slot = snapshot->own_slot;
+    return account_reconcile(snapshot->region, slot, snapshot->card, bytes, snapshot->calls[slot], snapshot->own_calls);
+}
+
+/* Another process for which NVML reports nothing keeps its charge: it may have no context, or be checkpointed from
+ * outside the container. If it has ended, its slot is cleared. The caller holds LOCK_REGION, and LOCK_POOLS for this
+ * process's own slot. */
 static bool reconcile_slot(const struct nvml_snapshot *snapshot, int slot) {
-    uint64_t bytes, calls = snapshot->calls[slot];
+    uint64_t bytes;
     if (!nvml_usage_of_process(&snapshot->usage, snapshot->region->slots[slot].pid, &bytes)) return false;
-    if (slot != snapshot->own_slot && bytes == 0) return true;
-    return slot == snapshot->own_slot
-               ? account_reconcile(snapshot->region, slot, snapshot->card, bytes, calls, snapshot->own_calls)
-               : account_reconcile_other(snapshot->region, slot, snapshot->card, bytes, calls);
+    if (slot == snapshot->own_slot) return reconcile_own_slot(snapshot, bytes);
+    if (bytes == 0) return true;
+    return account_reconcile_other(snapshot->region, slot, snapshot->card, bytes, snapshot->calls[slot]);
 }
 
 /* If a pool has changed since the snapshot, at another thread's synchronisation, it is unknown whether NVML's figure

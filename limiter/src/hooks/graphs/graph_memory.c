@@ -1,7 +1,6 @@
 #include "hooks/graphs/graph_memory.h"
 
-#include <string.h>
-
+#include "books/graphs/graph_charges.h"
 #include "books/graphs/graph_needs.h"
 #include "charge/release/release.h"
 #include "charge/reserve/charge.h"
@@ -9,14 +8,7 @@
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
-#include "process/fork.h"
-#include "process/lock.h"
 #include "region/account.h"
-
-static uint64_t charged[REGION_CARDS]; /* bytes charged for graphs, by device; guarded by LOCK_GRAPH_MEMORY */
-
-static void forget(void) { memset(charged, 0, sizeof charged); }
-FORGET_IN_CHILD(forget);
 
 static uint64_t reserved_bytes(int device) {
     cuuint64_t bytes = 0;
@@ -30,16 +22,6 @@ void graph_memory_begin_trim(const char *function_name, CUdevice device, struct 
     if (calls->count == 0) return;
     *call = (struct graph_call){.device = device, .reserved_before = reserved_bytes(device)};
     call->attempt = attempt_begin_on(function_name, device, 0);
-}
-
-/* Notes that a device's graphs are charged what they hold, and returns by how much the former charge and
- * `reserved_ahead` exceed that. If they are less, another thread has reserved the difference, or the next measurement
- * charges it. */
-static uint64_t update_charged(CUdevice device, uint64_t reserved_ahead, uint64_t reserved_now) {
-    HOLD_LOCK(LOCK_GRAPH_MEMORY);
-    uint64_t charged_total = charged[device] + reserved_ahead;
-    charged[device] = reserved_now;
-    return charged_total > reserved_now ? charged_total - reserved_now : 0;
 }
 
 static void release_attempt(struct attempt *attempt) {
@@ -133,12 +115,20 @@ bool graph_memory_fits(struct graph_calls *calls) {
     return all;
 }
 
+/* The region's row of a device; -1 if there is none. */
+static int card_of(CUdevice device) {
+    uint8_t uuid[UUID_SIZE];
+    const struct region *region = container_region();
+    return region && cards_of_device(device, uuid) ? account_find_card(region, uuid) : -1;
+}
+
 static void end_on_device(struct graph_call *call) {
     uint64_t reserved_now = reserved_bytes(call->device);
     bool is_unchanged = !call->attempt.is_charged && reserved_now == call->reserved_before;
     if (is_unchanged) return;
     if (!call->attempt.is_charged) call->attempt = attempt_begin_on(call->attempt.function_name, call->device, 0);
-    uint64_t surplus = update_charged(call->device, call->attempt.reservation.bytes, reserved_now);
+    uint64_t surplus =
+        graph_charges_set(call->device, card_of(call->device), call->attempt.reservation.bytes, reserved_now);
     if (surplus) release_charge(call->attempt.reservation.card, surplus);
     attempt_end(&call->attempt);
 }
@@ -147,23 +137,11 @@ void graph_memory_end(struct graph_calls *calls) {
     for (int i = 0; i < calls->count; i++) end_on_device(&calls->devices[i]);
 }
 
-static bool is_charged(CUdevice device) {
-    HOLD_LOCK(LOCK_GRAPH_MEMORY);
-    return charged[device] != 0;
-}
-
-/* The region's row of a device; -1 if there is none. */
-static int card_of(CUdevice device) {
-    uint8_t uuid[UUID_SIZE];
-    const struct region *region = container_region();
-    return region && cards_of_device(device, uuid) ? account_find_card(region, uuid) : -1;
-}
-
 void graph_memory_correct(int card, bool is_trimming) {
     for (CUdevice device = 0; graph_needs_any() && device < REGION_CARDS; device++) {
-        if (!is_charged(device) || (card >= 0 && card_of(device) != card)) continue;
+        if (!graph_charges_has(device) || (card >= 0 && card_of(device) != card)) continue;
         if (is_trimming) REAL(cuDeviceGraphMemTrim)(device);
-        uint64_t surplus = update_charged(device, 0, reserved_bytes(device));
+        uint64_t surplus = graph_charges_set(device, card_of(device), 0, reserved_bytes(device));
         if (surplus) release_charge(card_of(device), surplus);
     }
 }

@@ -8,7 +8,6 @@
 #include "cuda/device/device_memory.h"
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
-#include "cuda/graph/graph_memory.h"
 #include "cuda/memory/allocation_free.h"
 #include "cuda/module/module.h"
 #include "cuda/pool/pool.h"
@@ -24,7 +23,10 @@ CUresult context_make(CUcontext *out, CUdevice dev, unsigned flags, bool is_prim
     if (result != CUDA_SUCCESS) return result;
     *out = context_add(
         &(struct CUctx_st){.device = dev, .flags = flags, .is_primary = is_primary, .overhead = card.context});
-    if (!*out) device_release(dev, card.context);
+    if (*out)
+        device_add_contexts(dev, 1);
+    else
+        device_release(dev, card.context);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -37,8 +39,8 @@ void context_destroy(CUcontext context) {
     streams_free_of(context);
     modules_free_of(context);
     pools_trim(context->device);
-    graph_memory_trim(context->device);
     device_release(context->device, context->overhead);
+    device_add_contexts(context->device, -1);
     free(context);
 }
 
