@@ -47,10 +47,14 @@ class RollupWindows:
 
 
 def roll_up(engine: Engine, now_ms: int) -> int:
-    """Roll up the oldest hours that are over and not rolled up yet, up to a day of them; return how many."""
+    """Roll up the oldest hours that are over and not rolled up yet, up to a day of them; return how many.
+
+    An hour is over when something later is stored. The clock alone does not say so: it may be wrong by months, and what
+    is stored later in a rolled hour would have to be found again.
+    """
     with database.writing(engine) as connection:
         begin = _first_hour(connection)
-        end = (now_ms - GRACE_MS) // HOUR_MS
+        end = (progress.proved_ms(connection, now_ms) - GRACE_MS) // HOUR_MS
         if begin is None or begin >= end:
             return 0
         hours = range(begin, min(end, begin + HOURS_PER_DAY))

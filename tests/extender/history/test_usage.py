@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -246,7 +247,7 @@ def test_the_text_of_a_report_depends_on_neither_time_nor_data(engine: Engine) -
         store(engine, make.decision(step, now - 1000), make.end(max(step - 2, 0), now))
         while rollup.roll_up(engine, now):
             pass
-        reports = SqlReports(engine, PRICES, lambda now=now: now)
+        reports = SqlReports(engine, PRICES, partial(int, now))
         for since in (MONDAY, now - 5_000, now - 3 * HOUR, now - 40 * HOUR):
             reports.usage(NAMESPACE, since, now)
             reports.usage([UsageGroup(Dimension.DAY)], since, now)
