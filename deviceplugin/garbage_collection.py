@@ -13,6 +13,7 @@ from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 
 PERIOD_S: Final = 60.0
+LONGEST_STEP_S: Final = 5 * PERIOD_S  # between two collections, by the wall clock
 MIN_AGE_S: Final = 600.0
 MIN_AGE_OF_PROVEN_S: Final = 60.0  # the watch has shown the pod and its end; the library's copy takes 300 KB of disk
 
@@ -24,6 +25,8 @@ def expired(
 ) -> list[Allocation]:
     """Return the allocations to remove: no such pod in the watch, old enough, and held in none of the listings.
 
+    One that was created far in the future is old too: the clock was ahead then.
+
     Pass two listings taken apart: a single one has been seen to miss a pod that the kubelet was starting.
     """
     taken = list(listings)
@@ -31,7 +34,7 @@ def expired(
         allocation
         for allocation in allocations
         if (allocation.holder is None or allocation.holder.uid not in uids)
-        and now - allocation.created > (MIN_AGE_OF_PROVEN_S if allocation.is_proven else MIN_AGE_S)
+        and abs(now - allocation.created) > (MIN_AGE_OF_PROVEN_S if allocation.is_proven else MIN_AGE_S)
         and not any(_is_held(allocation, listing) for listing in taken)
     ]
 
@@ -69,6 +72,7 @@ class GarbageCollector:
         self._synced = synced
         self._wall_clock = wall_clock
         self._earlier = PodResourcesListing()
+        self._earlier_s = wall_clock()
         self._torn_since: dict[str, float] = {}
 
     async def run(self) -> None:
@@ -78,9 +82,11 @@ class GarbageCollector:
             self.collect()
 
     def collect(self) -> None:
-        """Collect once; the first call only remembers the listing."""
+        """Collect once; the first call only remembers the listing. Nothing is old by a clock that was set meanwhile."""
+        earlier_s, self._earlier_s = self._earlier_s, self._wall_clock()
+        was_set = not 0 <= self._earlier_s - earlier_s <= LONGEST_STEP_S
         earlier, self._earlier = self._earlier, self._pod_resources.snapshot
-        if not self._synced.is_set() or not 0 < earlier.number < self._earlier.number:
+        if was_set or not self._synced.is_set() or not 0 < earlier.number < self._earlier.number:
             return
         uids = {pod.uid for pod in self._pods.all()}
         listings = (earlier.listing, self._earlier.listing)

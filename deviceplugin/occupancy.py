@@ -110,7 +110,7 @@ def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[Bou
     ours |= {
         allocation.id: allocation
         for allocation in every
-        if allocation.holder is None and now - allocation.created < _IN_FLIGHT_S
+        if allocation.holder is None and abs(now - allocation.created) < _IN_FLIGHT_S
     }
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
     for our in ours.values():

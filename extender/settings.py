@@ -110,7 +110,7 @@ class ExtenderSettings(Listening):
         "", description="database of the history: postgresql://USER@HOST/NAME (default: history.db in history-dir)"
     )
     history_spill_mib: int = Field(
-        256, ge=1, le=65536, description="MiB of events that may wait on disk while the database does not answer"
+        256, ge=16, le=65536, description="MiB of events that may wait on disk while the database does not answer"
     )
     history_events_days: int = Field(90, ge=1, le=36500, description="days that events are kept")
     history_hours_days: int = Field(1100, ge=1, le=36500, description="days that usage by the hour is kept")

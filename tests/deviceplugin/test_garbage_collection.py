@@ -136,3 +136,21 @@ async def test_an_allocation_that_cannot_be_removed_is_removed_later(
 
 def _fail(_: str) -> None:
     raise PermissionError
+
+
+async def test_nothing_is_old_by_a_clock_that_was_set(parts: PluginParts) -> None:
+    """The kubelet lists no init containers, and the watch may not show a pod yet that it starts."""
+    parts.allocate(IDS, share("starting", 10), library=parts.library)
+    synced = asyncio.Event()
+    synced.set()
+    collector = collector_of(parts, synced)
+    for step_s in (60, 8_640_000, -8_640_000):
+        parts.now += step_s
+        await parts.list_once()
+        collector.collect()
+    assert len(parts.allocations.all()) == 1
+
+
+def test_an_allocation_of_a_clock_that_was_ahead_expires() -> None:
+    assert garbage_collection.expired([ANY], [], [{}, {}], ANY.created - 601) == [ANY]
+    assert garbage_collection.expired([ANY], [], [{}, {}], ANY.created - 599) == []

@@ -12,11 +12,13 @@ from cluster.programs import prometheus
 from tests.deviceplugin.conftest import World, settings_of
 from tests.deviceplugin.test_uninvited import ID, use, with_status
 from tests.strategies import container
-from tests.vgpu.node.builders import uuid
+from tests.vgpu.node.builders import sidecar, uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import MIB
+
+COMPLETED: JsonObject = {"terminated": {"exitCode": 0}}
 
 
 @pytest.fixture
@@ -59,6 +61,34 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has(served, limit, counted, "vgpu_node_registered"))
     await idle_world.end(pod)
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
+
+
+async def test_the_limits_of_a_cards_containers_do_not_exceed_the_card(idle_world: World, served: str) -> None:
+    """PreStartContainer proves the containers of a chain at once, and allocations stay until the pod ends."""
+    inits = (sidecar("side", gpu_mem=256), container("first", gpu_mem=700), container("second", gpu_mem=700))
+    pod = await idle_world.run("p", container("one", gpu_mem=512), container("two", gpu_mem=200), init=inits)
+    await idle_world.until(lambda: lists(served, {"side", "first"}))
+    await idle_world.set_status(pod, {"initContainerStatuses": [{"name": "first", "state": COMPLETED}]})
+    await idle_world.until(lambda: lists(served, {"side", "second"}))
+    ended = [{"name": "first", "state": COMPLETED}, {"name": "second", "state": {"terminated": {"exitCode": 1}}}]
+    await idle_world.set_status(pod, {"initContainerStatuses": ended})
+    await idle_world.until(lambda: lists(served, {"side", "second"}))
+    ended = [{"name": name, "state": COMPLETED} for name in ("first", "second")]
+    await idle_world.set_status(pod, {"initContainerStatuses": ended})
+    await idle_world.until(lambda: lists(served, {"side", "one", "two"}))
+    assert sum(await limits_of(served)) == (256 + 512 + 200) * MIB
+
+
+async def lists(url: str, containers: set[str]) -> bool:
+    """Whether these containers, and no others, have a limit."""
+    lines = (await scraped(url)).split("\n")
+    found = [line for line in lines if line.startswith("vgpu_container_memory_limit_bytes{")]
+    return {line.partition('container="')[2].partition('"')[0] for line in found} == containers
+
+
+async def limits_of(url: str) -> list[float]:
+    lines = (await scraped(url)).split("\n")
+    return [float(line.split()[-1]) for line in lines if line.startswith("vgpu_container_memory_limit_bytes{")]
 
 
 async def test_a_process_that_nvml_does_not_list_counts_for_the_container_of_its_cgroup(

@@ -40,3 +40,9 @@ async def test_the_devices_of_a_terminal_pod_are_free_before_the_next_list(parts
     parts.pods.upsert(bound("p", uid="next"))
     parts.occupancy.recount()
     assert parts.inventory.state.held == HeldDevices(IDS), "a pod of the listed name runs"
+
+
+def test_an_allocation_without_a_holder_of_a_clock_that_was_ahead_is_not_held() -> None:
+    young = allocation(slices(1, 2))
+    assert occupancy.held({}, [young], [], young.created - 1) == HeldDevices(slices(1, 2))
+    assert occupancy.held({}, [young], [], young.created - 8_640_000) == HeldDevices()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
+from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.json_types import JsonObject
@@ -31,8 +32,9 @@ def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
     if held is None or until_ms <= from_ms:
         return
     uid, lasted = pod["metadata"]["uid"], until_ms - from_ms
+    ended = {container.name for container in held[0].containers if container.kind is ContainerKind.INIT}
     for container, grants in held[1].containers.items():
-        for grant in grants:
+        for grant in grants if container not in ended else ():
             most = FULL_CORES if grant.whole else grant.cores or IDLE_CORES
             percent = _part(uid + container) * most // FULL_CORES
             levels = (*[0] * measured_use.level_of(percent), lasted // _MINUTE_MS)

@@ -30,6 +30,7 @@ from vgpu.simulator.workload import SimulatedWorkload
 
 READY_S: Final = 60.0
 FRAME_S: Final = 0.25
+HISTORY: Final = 1_000  # changes of each resource: with 10,000 versions of GPUNodes it would grow by 400 MB for an hour
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
@@ -83,7 +84,7 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
     admin_port = ports.choose(settings.asked_admin_port, names.ADMIN_PORT)
     webhook_port = ports.free()
     async with AsyncExitStack() as stack:
-        cluster = server.make_cluster(now, uid)
+        cluster = server.make_cluster(now, uid, HISTORY)
         kubernetes = await stack.enter_async_context(server.serving(cluster))
         at = Addresses(
             extender=f"http://127.0.0.1:{extender_port}",

@@ -32,17 +32,22 @@ class MalformedAuthorities(MalformedError):
 
 
 def rotate(authorities: Sequence[Authority], now: datetime) -> tuple[Authority, ...]:
-    """Return the CAs that should exist now: without those that have expired, and with a new one where it is due."""
+    """Return the CAs that should exist now: without those that have expired, and with a new one where it is due.
+
+    One that is not valid yet, because a clock was ahead when it was made, stays, and replaces none.
+    """
     alive = tuple(sorted((a for a in authorities if a.ends > now), key=lambda a: a.created))
-    if not alive or alive[-1].ends - now < AUTHORITY_RENEWAL:
+    valid = [authority for authority in alive if authority.created - signing.SKEW <= now]
+    if not valid or valid[-1].ends - now < AUTHORITY_RENEWAL:
         return (*alive, signing.new_authority(now))
     return alive
 
 
 def signer(authorities: Sequence[Authority], now: datetime) -> Authority:
     """Return the CA that signs: the newest that has been trusted for `OVERLAP`, or the oldest where none has been."""
-    proven = [authority for authority in authorities if authority.created + OVERLAP <= now]
-    return proven[-1] if proven else authorities[0]
+    by_age = sorted(authorities, key=lambda authority: authority.created)
+    proven = [authority for authority in by_age if authority.created + OVERLAP <= now]
+    return proven[-1] if proven else by_age[0]
 
 
 def bundle(authorities: Iterable[Authority]) -> bytes:
@@ -53,6 +58,8 @@ def bundle(authorities: Iterable[Authority]) -> bytes:
 def is_due(serving: ServingCertificate | None, authority: Authority, now: datetime) -> bool:
     """Whether a new serving certificate must be signed."""
     if serving is None or serving.issuer != authority.certificate:
+        return True
+    if serving.begins > now:
         return True
     return serving.ends - now < SERVING_RENEWAL and serving.ends < authority.ends
 

@@ -60,7 +60,7 @@ class OwnCa:
         shared = await ca_objects.shared_authorities(self._client, self._namespace, self._secret, now)
         is_trusted = await self._publish(ca_rotation.bundle(shared))
         signer = ca_rotation.signer(shared, now)
-        is_valid = self._serving is not None and self._serving.ends > now
+        is_valid = self._serving is not None and self._serving.begins <= now < self._serving.ends
         if not ca_rotation.is_due(self._serving, signer, now) or (is_valid and not is_trusted):
             return False
         serving = signing.issue(signer, self._names, now)

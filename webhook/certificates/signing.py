@@ -41,6 +41,7 @@ class ServingCertificate:
 
     certificate: bytes
     key: bytes
+    begins: datetime
     ends: datetime
     issuer: x509.Certificate
 
@@ -75,7 +76,8 @@ def issue(authority: Authority, names: Sequence[str], now: datetime) -> ServingC
         .sign(authority.key, hashes.SHA256())
     )
     pem = certificate.public_bytes(serialization.Encoding.PEM)
-    return ServingCertificate(pem, key_pem(key), certificate.not_valid_after_utc, authority.certificate)
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return ServingCertificate(pem, key_pem(key), begins, ends, authority.certificate)
 
 
 def _builder(

@@ -11,9 +11,9 @@ from extender.idle import pod_use
 from extender.state.fields import container_use
 from extender.state.fields.container_use import ContainerUse
 from extender.state.objects import WatchedPod
-from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.asks.request import ContainerKind, PodRequest
 from vgpu.domain.cards.share import CardState
-from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
 from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.domain.quantity import FULL_CORES
@@ -263,8 +263,7 @@ def used_on(uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     return added(
         _used(pod, container, uuid, snapshot)
         for pod in snapshot.holders.get(uuid, ())
-        if isinstance(pod.assignment, Assignment)
-        for container, grants in pod.assignment.containers.items()
+        for container, grants in _held(pod)
         if any(grant.gpu == uuid for grant in grants)
     )
 
@@ -294,11 +293,24 @@ def _seconds(ms: int | None) -> int | None:
     return None if ms is None else ms // 1000
 
 
+def _held(pod: WatchedPod) -> Iterator[tuple[str, tuple[Grant, ...]]]:
+    """Yield what containers have, without init containers that have ended: the next ones have the cards instead."""
+    if not isinstance(pod.assignment, Assignment):
+        return
+    asked = pod.parsed.request.containers if pod.parsed.request else ()
+    inits = {container.name for container in asked if container.kind is ContainerKind.INIT}
+    runs = pod.lifecycle.runs or {}
+    for container, grants in pod.assignment.containers.items():
+        run = runs.get(container)
+        if container not in inits or run is None or run.exit is None or run.exit.code:
+            yield container, grants
+
+
 def _grants(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
-    if not pod.node or not isinstance(pod.assignment, Assignment):
+    if not pod.node:
         return
     gpunode = snapshot.gpunodes.get(pod.node)
-    for container, grants in pod.assignment.containers.items():
+    for container, grants in _held(pod):
         for grant in grants:
             card = gpunode.node.card(grant.gpu) if gpunode else None
             yield {

@@ -33,7 +33,7 @@ class _RefusalPeriod:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def event(self) -> Refusals:
-        return Refusals(self.pod, self.since_ms, self.until_ms, self.attempts, self.reasons)
+        return Refusals(self.pod, min(self.since_ms, self.until_ms), self.until_ms, self.attempts, self.reasons)
 
 
 class RefusalPeriods:
@@ -52,7 +52,7 @@ class RefusalPeriods:
             return
         period.attempts += 1
         period.until_ms = now_ms
-        if now_ms - period.counted_ms >= COUNT_MS:
+        if _has_passed(period.counted_ms, now_ms, COUNT_MS):
             period.counted_ms, period.reasons = now_ms, count(refused)
 
     def end(self, uid: PodUid) -> Iterator[Refusals]:
@@ -63,5 +63,10 @@ class RefusalPeriods:
 
     def due(self, now_ms: int) -> Iterator[Refusals]:
         """Yield the periods that last five minutes; the next refusal of such a pod begins another one."""
-        for uid in [uid for uid, period in self._periods.items() if now_ms - period.since_ms >= PERIOD_MS]:
+        for uid in [uid for uid, period in self._periods.items() if _has_passed(period.since_ms, now_ms, PERIOD_MS)]:
             yield self._periods.pop(uid).event()
+
+
+def _has_passed(since_ms: int, now_ms: int, period_ms: int) -> bool:
+    """Whether a period is over; one that begins in the future is: the clock was ahead."""
+    return not since_ms <= now_ms < since_ms + period_ms

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import pairwise
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -25,7 +24,7 @@ from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import Dimension, UsageFilters, UsageGroup, UsageRow
 from extender.history.storage import progress, rollup
 from extender.history.storage.progress import HOUR_MS
-from extender.history.storage.rollup import MEASURES, RollupWindow
+from extender.history.storage.rollup import MEASURES, RollupWindows
 from extender.history.storage.tables import CardRow, UsageDay, UsageHour, WorkloadRow
 from vgpu.domain import names
 
@@ -72,9 +71,7 @@ def _parts(
         day = UsageHour.hour // literal_column(str(HOURS_PER_DAY), Integer)  # a parameter would differ in each place
         yield _rolled(UsageHour, UsageHour.hour, day if by_day else literal(0), part)
     for part in _outer(range(since_ms, until_ms), hours, HOUR_MS):
-        windows = list(_windows(part.start, part.stop, by_day=by_day))
-        for first in range(0, len(windows), rollup.MAX_WINDOWS):
-            yield rollup.usage_in(windows[first : first + rollup.MAX_WINDOWS])
+        yield rollup.usage_in(RollupWindows(part.start, part.stop, DAY_MS if by_day else rollup.WHOLE_MS))
 
 
 def _inner(period: range, unit: int, limit: int) -> range:
@@ -95,13 +92,6 @@ def _rolled(table: type[UsageHour | UsageDay], column: Any, number: Any, period:
     rows = select(sql_cast(number, Integer).label("number"), table.workload_id, table.card_id, *sums)
     groups = (table.workload_id, table.card_id, *([number] if not isinstance(number, BindParameter) else []))
     return rows.where(column >= period.start, column < period.stop).group_by(*groups)
-
-
-def _windows(since_ms: int, until_ms: int, *, by_day: bool) -> Iterator[RollupWindow]:
-    midnights = range((since_ms // DAY_MS + 1) * DAY_MS, until_ms, DAY_MS) if by_day else ()
-    for begin, end in pairwise((since_ms, *midnights, until_ms)):
-        if begin < end:
-            yield RollupWindow(begin // DAY_MS if by_day else 0, begin, end)
 
 
 def _grouped(parts: Any, by: Sequence[UsageGroup], filters: UsageFilters) -> Select[Any]:

@@ -22,6 +22,7 @@ CONNECT_TIMEOUT_S: Final = 5
 STATEMENT_TIMEOUT_S: Final = 60
 BUSY_TIMEOUT_S: Final = 10.0
 PRAGMA_TRIES: Final = 50
+STATEMENTS: Final = 100  # of which SQLAlchemy keeps what it compiled, about 200 KB of a report; it has 50 more at times
 SQLITE_PRAGMAS: Final = (
     "auto_vacuum = INCREMENTAL",  # takes effect only before the first table is created
     "journal_mode = WAL",
@@ -110,12 +111,15 @@ def _wait_for_other_migrations(connection: Connection) -> None:
 def _postgresql(url: URL) -> Engine:
     options = {"connect_timeout": CONNECT_TIMEOUT_S, "options": f"-c statement_timeout={STATEMENT_TIMEOUT_S}s"}
     url = url.set(drivername="postgresql+psycopg")
-    return sqlalchemy.create_engine(url, connect_args=options, pool_pre_ping=True, pool_size=4)
+    return sqlalchemy.create_engine(
+        url, connect_args=options, pool_pre_ping=True, pool_size=4, query_cache_size=STATEMENTS
+    )
 
 
 def _sqlite(url: URL) -> Engine:
     """Return an engine that begins transactions itself: Python's module would begin them late, and commit at DDL."""
-    created = sqlalchemy.create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "isolation_level": None})
+    options = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
+    created = sqlalchemy.create_engine(url, connect_args=options, query_cache_size=STATEMENTS)
     event.listen(created, "connect", _prepare_sqlite)
     event.listen(created, "begin", _begin_sqlite)
     return created

@@ -41,13 +41,14 @@ def ingest(connection: Connection, records: Sequence[Record]) -> None:
 
 def unseen_ends(connection: Connection, listed: Any) -> Iterable[End]:
     """Yield the ends of pods that the database has running and the cluster does not: nobody saw them end."""
-    watched = connection.scalar(select(func.max(ReplicaRow.watched_ms))) or 0
+    before = ReplicaRow.watched_ms <= listed.at_ms  # a later mark is of a replica whose clock was ahead
+    watched = connection.scalar(select(func.max(ReplicaRow.watched_ms)).where(before)) or 0
     columns = (PodRow.uid, PodRow.namespace, PodRow.name, PodRow.node, PodRow.bound_ms)
     running = select(*columns).where(PodRow.ended_ms.is_(None), PodRow.bound_ms < listed.before_ms)
     for pod in connection.execute(running).all():
         if pod.uid not in listed.uids:
             name = PodName(pod.uid, pod.namespace, pod.name)
-            after_ms = max(pod.bound_ms, min(watched, listed.at_ms))
+            after_ms = max(pod.bound_ms, watched)
             yield End(name, pod.node, "", after_ms, listed.at_ms, reason=NOT_LISTED)
 
 
@@ -56,8 +57,10 @@ def _group(record: Record) -> type | None:
 
 
 def _watched(connection: Connection, marks: Sequence[Any]) -> None:
-    rows = [{"name": mark.replica, "watched_ms": mark.at_ms} for mark in marks]
-    statements.replace(connection, ReplicaRow.__table__, rows, "name", keep="watched_ms")
+    """Store the last mark of each replica, also one that is before the mark stored: its clock was ahead then."""
+    last = {mark.replica: mark.at_ms for mark in marks}
+    rows = [{"name": replica, "watched_ms": at_ms} for replica, at_ms in last.items()]
+    statements.replace(connection, ReplicaRow.__table__, rows, "name")
 
 
 def _used(connection: Connection, samples: Sequence[Any]) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from sqlalchemy import Connection, Row, case, select, update
+from sqlalchemy import Connection, Row, case, func, select, update
 
-from extender.history.storage.tables import Progress
+from extender.history.storage.tables import EventRow, Progress, ReplicaRow, UsedRow
 
 HOUR_MS: Final = 3_600_000
 
@@ -17,6 +17,19 @@ def lock(connection: Connection) -> "Row[int | None, int]":
 def read(connection: Connection) -> "Row[int | None, int]":
     """Return `rolled_until_hour` and `purged_until_hour`."""
     return connection.execute(select(*_COLUMNS)).one()
+
+
+def proved_ms(connection: Connection, now_ms: int) -> int:
+    """Return the latest stored time that is not after `now_ms`: a clock that runs ahead proves nothing by itself.
+
+    The extender stores a mark every 5 s, so this is the present wherever the history is written.
+    """
+    latest = (
+        select(func.max(ReplicaRow.watched_ms)).where(ReplicaRow.watched_ms <= now_ms),
+        select(func.max(EventRow.at_ms)).where(EventRow.at_ms <= now_ms),
+        select(func.max(UsedRow.until_ms)).where(UsedRow.until_ms <= now_ms),
+    )
+    return max(connection.scalar(query) or 0 for query in latest)
 
 
 def roll_up_again(connection: Connection, from_ms: int) -> None:

@@ -1,21 +1,45 @@
 """Deletes old history: events and holdings by age, hours later, and the oldest days where the database is too large.
 
-Hours are deleted from the journal only when they are rolled up, so that usage remains when its events are gone. The
-decision of a pod that still runs stays.
+Hours are deleted from the journal only when they are rolled up, so that usage remains when its events are gone. From
+the decision and the resizes of a pod its usage is derived until it ends: they stay while it runs, and nothing else
+does.
+
+A purge by age goes on by one day at most, and purges are an hour apart: a clock that is months ahead for a while costs
+days of events, not all of them.
 """
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, delete, func, select, text, update
+from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, exists, func, not_, select, text, update
 
+from extender.history.recording.events import EventKind
 from extender.history.storage import database, progress
 from extender.history.storage.progress import HOUR_MS
-from extender.history.storage.tables import EventRow, HoldingRow, PodRow, Progress, UsageDay, UsageHour, UsedRow
+from extender.history.storage.tables import (
+    EventRow,
+    HoldingRow,
+    PodRow,
+    Progress,
+    ReplicaRow,
+    UsageDay,
+    UsageHour,
+    UsedRow,
+    WorkloadRow,
+)
 
-DAY_MS: Final = 24 * HOUR_MS
+HOURS_PER_DAY: Final = 24
+DAY_MS: Final = HOURS_PER_DAY * HOUR_MS
 TARGET: Final = 0.9  # of the largest size, after a deletion by size
+USAGE_PART: Final = 0.5  # of the largest size, above which usage by the hour is deleted before events are
 POSTGRESQL_EVENT_BYTES: Final = 1_024  # with indexes and derived rows: benchmarks/history.py measures 1,008
+USED_BYTES: Final = 256  # of a measured period, with its indexes
+USAGE_BYTES: Final = 128  # of an hour's or a day's row, with its key
+KEPT_KINDS: Final = (EventKind.DECISION, EventKind.RESIZE)  # what the usage of a running pod is derived from
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,57 +52,150 @@ class Retention:
 
 
 def purge(engine: Engine, retention: Retention, now_ms: int) -> None:
-    """Delete what is too old, and, a day at a time, the oldest events where the database is too large."""
+    """Delete what is too old, and, a day at a time, the oldest events and hours where the database is too large."""
     with database.writing(engine) as connection:
-        _delete_events(connection, now_ms - retention.events_days * DAY_MS)
-        old_hour = (now_ms - retention.hours_days * DAY_MS) // HOUR_MS
-        connection.execute(delete(UsageHour).where(UsageHour.hour < old_hour))
-        connection.execute(delete(UsageDay).where(UsageDay.day < old_hour // 24))
+        proved_ms = progress.proved_ms(connection, now_ms)
+        _delete_old_events(connection, proved_ms - retention.events_days * DAY_MS)
+        _delete_old_usage(connection, (proved_ms - retention.hours_days * DAY_MS) // HOUR_MS)
     limit: float = retention.max_bytes
-    while size(engine) > limit and _delete_oldest_day(engine):
+    while size(engine) > limit and _delete_oldest_day(engine, retention.max_bytes):
         limit = TARGET * retention.max_bytes
+    _delete_unused_workloads(engine)
     _give_space_back(engine)
+    if (left := size(engine)) > retention.max_bytes:
+        log.warning("the history has %d MiB, all about pods that run and the last hour", left >> 20)
 
 
 def size(engine: Engine) -> int:
     """Return the bytes that rows use. Free pages of SQLite's file do not count.
 
-    PostgreSQL's files do not shrink when rows are deleted, so their size says nothing: it is estimated from the number
-    of events.
+    PostgreSQL's files do not shrink when rows are deleted, so their size says nothing: it is estimated from the
+    number of rows.
     """
     with database.reading(engine) as connection:
         if connection.dialect.name == database.POSTGRESQL:
-            return POSTGRESQL_EVENT_BYTES * int(connection.scalar(select(func.count()).select_from(EventRow)) or 0)
+            events, used = _count(connection, EventRow), _count(connection, UsedRow)
+            return POSTGRESQL_EVENT_BYTES * events + USED_BYTES * used + _usage_bytes(connection)
         return int(connection.scalar(text(_SQLITE_SIZE)) or 0)
 
 
-def _delete_oldest_day(engine: Engine) -> bool:
-    """Delete the events of the oldest day; return whether any were deleted."""
+def _delete_oldest_day(engine: Engine, max_bytes: int) -> bool:
+    """Delete the oldest day of events, or of usage where it takes too much; return whether anything was deleted."""
     with database.writing(engine) as connection:
-        oldest = connection.scalar(select(func.min(EventRow.at_ms)))
-        if oldest is None:
-            return False
-        deleted = _delete_events(connection, (oldest // DAY_MS + 1) * DAY_MS)
+        usage_first = _usage_bytes(connection) > USAGE_PART * max_bytes
+        order = (_delete_usage_day, _delete_event_day) if usage_first else (_delete_event_day, _delete_usage_day)
+        is_deleted = any(delete_day(connection) for delete_day in order)
     if engine.dialect.name == database.POSTGRESQL:
         _vacuum(engine)
-    return deleted > 0
+    return is_deleted
 
 
-def _delete_events(connection: Connection, before_ms: int) -> int:
-    """Delete events and holdings that ended before a time, at most up to the hours that are rolled up."""
+def _delete_old_events(connection: Connection, before_ms: int) -> None:
+    """Delete the oldest day of events where it is over before a time."""
+    oldest = _oldest_ms(connection)
+    if oldest is not None and oldest < before_ms:
+        _delete_events(connection, min(before_ms, oldest + DAY_MS))
+
+
+def _delete_event_day(connection: Connection) -> bool:
+    """Delete the oldest events that may be deleted, to the end of their day; return whether there were any."""
+    oldest = _oldest_ms(connection)
+    rolled_ms = (progress.lock(connection).rolled_until_hour or 0) * HOUR_MS
+    if oldest is None or oldest >= rolled_ms:
+        return False
+    _delete_events(connection, (oldest // DAY_MS + 1) * DAY_MS)
+    return True
+
+
+def _oldest_ms(connection: Connection) -> int | None:
+    """Return the time of the oldest thing that may be deleted: an event, the end of a pod, a measured period."""
+    oldest = (
+        select(EventRow.at_ms).where(EventRow.kind.not_in(KEPT_KINDS)).order_by(EventRow.at_ms).limit(1),
+        select(func.min(PodRow.ended_ms)),
+        select(func.min(UsedRow.until_ms)),
+    )
+    return _earliest(connection.scalar(query) for query in oldest)
+
+
+def _earliest(found: Iterable[int | None]) -> int | None:
+    return min((at for at in found if at is not None), default=None)
+
+
+def _delete_events(connection: Connection, before_ms: int) -> None:
+    """Delete events, and holdings and pods that ended, before a time; at most up to the hours that are rolled up."""
     row = progress.lock(connection)
     before_hour = min(before_ms // HOUR_MS, row.rolled_until_hour or 0)
     before_ms = before_hour * HOUR_MS
-    if before_hour <= row.purged_until_hour:
-        return 0
-    running = select(PodRow.uid).where(PodRow.ended_ms.is_(None) | (PodRow.ended_ms >= before_ms))
-    old = delete(EventRow).where(EventRow.at_ms < before_ms, EventRow.pod_uid.not_in(running))
-    deleted = connection.execute(old).rowcount
-    connection.execute(delete(HoldingRow).where(HoldingRow.until_ms < before_ms, HoldingRow.pod_uid.not_in(running)))
-    connection.execute(delete(UsedRow).where(UsedRow.until_ms < before_ms))
+    connection.execute(delete(EventRow).where(EventRow.at_ms < before_ms, not_(_is_kept(before_ms))))
+    held = (HoldingRow.until_ms < before_ms, not_(_runs(HoldingRow.pod_uid, before_ms)))
+    last_ms = connection.scalar(select(func.max(HoldingRow.until_ms)).where(*held))
+    connection.execute(delete(HoldingRow).where(*held))
+    last_ms = max(last_ms or 0, _delete_used(connection, before_ms))
     connection.execute(delete(PodRow).where(PodRow.ended_ms < before_ms))
-    connection.execute(update(Progress).values(purged_until_hour=before_hour))
-    return deleted
+    connection.execute(delete(ReplicaRow).where(ReplicaRow.watched_ms < before_ms))
+    purged_hour = max(row.purged_until_hour, last_ms // HOUR_MS + 1 if last_ms else 0)
+    connection.execute(update(Progress).values(purged_until_hour=purged_hour))
+
+
+def _is_kept(before_ms: int) -> ColumnElement[bool]:
+    return and_(EventRow.kind.in_(KEPT_KINDS), _runs(EventRow.pod_uid, before_ms))
+
+
+def _runs(uid: Any, before_ms: int) -> ColumnElement[bool]:
+    """Return whether a pod had not ended before a time."""
+    return exists().where(PodRow.uid == uid, PodRow.ended_ms.is_(None) | (PodRow.ended_ms >= before_ms))
+
+
+def _delete_used(connection: Connection, before_ms: int) -> int:
+    """Delete measured time before a time; return the end of the last period that is deleted, 0 where there is none."""
+    old = UsedRow.until_ms < before_ms
+    last_ms = connection.scalar(select(func.max(UsedRow.until_ms)).where(old))
+    connection.execute(delete(UsedRow).where(old))
+    return last_ms or 0
+
+
+def _delete_old_usage(connection: Connection, before_hour: int) -> None:
+    """Delete the oldest day of usage by the hour and by the day where it is before an hour."""
+    oldest = _oldest_usage_hour(connection)
+    if oldest is not None and oldest < before_hour:
+        _delete_usage(connection, min(before_hour, oldest + HOURS_PER_DAY))
+
+
+def _delete_usage_day(connection: Connection) -> bool:
+    """Delete the oldest day of usage; return whether there was any."""
+    oldest = _oldest_usage_hour(connection)
+    if oldest is None:
+        return False
+    _delete_usage(connection, (oldest // HOURS_PER_DAY + 1) * HOURS_PER_DAY)
+    return True
+
+
+def _oldest_usage_hour(connection: Connection) -> int | None:
+    hour = connection.scalar(select(func.min(UsageHour.hour)))
+    day = connection.scalar(select(func.min(UsageDay.day)))
+    return _earliest((hour, None if day is None else day * HOURS_PER_DAY))
+
+
+def _delete_usage(connection: Connection, before_hour: int) -> None:
+    connection.execute(delete(UsageHour).where(UsageHour.hour < before_hour))
+    connection.execute(delete(UsageDay).where(UsageDay.day < before_hour // HOURS_PER_DAY))
+
+
+def _delete_unused_workloads(engine: Engine) -> None:
+    """Delete workloads that nothing is known of: a pod without an owner is one by itself."""
+    tables = (PodRow, HoldingRow, UsageHour, UsageDay)
+    unused = (not_(exists().where(table.workload_id == WorkloadRow.id)) for table in tables)
+    with database.writing(engine) as connection:
+        progress.lock(connection)
+        connection.execute(delete(WorkloadRow).where(*unused))
+
+
+def _usage_bytes(connection: Connection) -> int:
+    return USAGE_BYTES * (_count(connection, UsageHour) + _count(connection, UsageDay))
+
+
+def _count(connection: Connection, table: Any) -> int:
+    return int(connection.scalar(select(func.count()).select_from(table)) or 0)
 
 
 def _give_space_back(engine: Engine) -> None:
@@ -90,7 +207,7 @@ def _give_space_back(engine: Engine) -> None:
 def _vacuum(engine: Engine) -> None:
     """Let PostgreSQL use the space of deleted rows again."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("VACUUM events, holdings, pods, used")
+        connection.exec_driver_sql("VACUUM events, holdings, pods, used, usage_hours, usage_days, workloads")
 
 
 _SQLITE_SIZE: Final = (

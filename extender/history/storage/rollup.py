@@ -4,7 +4,6 @@ A holding counts in a window for the milliseconds of it that the holding covers.
 period that it was measured in. A pod counts as bound, and its waiting time counts, in the window in which it was bound.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,7 +24,6 @@ from sqlalchemy import (
     literal,
     null,
     select,
-    union_all,
     update,
 )
 
@@ -35,24 +33,28 @@ from extender.history.storage.tables import CardRow, HoldingRow, PodRow, Progres
 
 GRACE_MS: Final = 60_000  # events of an hour that is over may still be on their way
 HOURS_PER_DAY: Final = 24
-MAX_WINDOWS: Final = 100  # in one query; SQLite joins at most 500 by UNION ALL
+WHOLE_MS: Final = 1 << 50  # a unit that contains every period: one window, with the number 0
 MEASURES: Final = ("share_ms", "cores_ms", "mib_ms", "used_ms", "bound", "waited_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class RollupWindow:
-    """A period in Unix milliseconds; `number` is the hour, or the day, that it belongs to."""
+class RollupWindows:
+    """A period in Unix milliseconds, cut where a unit ends: window `n` is what the period has of the `n`th unit."""
 
-    number: int
     from_ms: int
     until_ms: int
+    unit_ms: int = WHOLE_MS
 
 
 def roll_up(engine: Engine, now_ms: int) -> int:
-    """Roll up the oldest hours that are over and not rolled up yet, up to a day of them; return how many."""
+    """Roll up the oldest hours that are over and not rolled up yet, up to a day of them; return how many.
+
+    An hour is over when something later is stored. The clock alone does not say so: it may be wrong by months, and what
+    is stored later in a rolled hour would have to be found again.
+    """
     with database.writing(engine) as connection:
         begin = _first_hour(connection)
-        end = (now_ms - GRACE_MS) // HOUR_MS
+        end = (progress.proved_ms(connection, now_ms) - GRACE_MS) // HOUR_MS
         if begin is None or begin >= end:
             return 0
         hours = range(begin, min(end, begin + HOURS_PER_DAY))
@@ -65,7 +67,7 @@ def roll_up(engine: Engine, now_ms: int) -> int:
 
 def _roll_hours(connection: Connection, hours: range) -> None:
     connection.execute(delete(UsageHour).where(UsageHour.hour >= hours.start, UsageHour.hour < hours.stop))
-    windows = [RollupWindow(hour, hour * HOUR_MS, (hour + 1) * HOUR_MS) for hour in hours]
+    windows = RollupWindows(hours.start * HOUR_MS, hours.stop * HOUR_MS, HOUR_MS)
     connection.execute(insert(UsageHour).from_select(["hour", "workload_id", "card_id", *MEASURES], usage_in(windows)))
 
 
@@ -90,8 +92,11 @@ def _first_hour(connection: Connection) -> int | None:
     return None if first is None else max(first // HOUR_MS, row.purged_until_hour)
 
 
-def usage_in(windows: Sequence[RollupWindow]) -> Select[Any]:
-    """Return a query for the usage in each window: its number, the workload, the card, and the measures."""
+def usage_in(windows: RollupWindows) -> Select[Any]:
+    """Return a query for the usage in each window: its number, the workload, the card, and the measures.
+
+    The text of the query is the same for all windows: SQLAlchemy keeps hundreds of texts, each of up to 1 MB.
+    """
     table = _windows(windows)
     both = _held_in(table, windows).union_all(_used_in(table, windows)).subquery("both")
     sums = [func.sum(both.c[name]).label(name) for name in MEASURES]
@@ -99,19 +104,20 @@ def usage_in(windows: Sequence[RollupWindow]) -> Select[Any]:
     return select(*groups, *sums).group_by(*groups)
 
 
-def _windows(windows: Sequence[RollupWindow]) -> CTE:
-    rows = [
-        select(
-            literal(window.number, Integer).label("number"),
-            literal(window.from_ms, BigInteger).label("from_ms"),
-            literal(window.until_ms, BigInteger).label("until_ms"),
-        )
-        for window in windows
-    ]
-    return union_all(*rows).cte(f"windows_{windows[0].from_ms}")
+def _windows(windows: RollupWindows) -> CTE:
+    first, last = (at // windows.unit_ms for at in (windows.from_ms, windows.until_ms - 1))
+    numbers = select(literal(first, BigInteger).label("number")).cte(recursive=True)
+    numbers = numbers.union_all(select(numbers.c.number + 1).where(numbers.c.number < last))
+    unit, begin, end = (literal(ms, BigInteger) for ms in (windows.unit_ms, windows.from_ms, windows.until_ms))
+    unit_begin, unit_end = numbers.c.number * unit, (numbers.c.number + 1) * unit
+    return select(
+        cast(numbers.c.number, Integer).label("number"),
+        case((unit_begin > begin, unit_begin), else_=begin).label("from_ms"),
+        case((unit_end < end, unit_end), else_=end).label("until_ms"),
+    ).cte()
 
 
-def _held_in(window: CTE, windows: Sequence[RollupWindow]) -> Select[Any]:
+def _held_in(window: CTE, windows: RollupWindows) -> Select[Any]:
     lasted = _overlap(HoldingRow.from_ms, HoldingRow.until_ms, window)
     is_begun = (HoldingRow.from_ms >= window.c.from_ms) & (HoldingRow.from_ms < window.c.until_ms)
     return (
@@ -131,7 +137,7 @@ def _held_in(window: CTE, windows: Sequence[RollupWindow]) -> Select[Any]:
     )
 
 
-def _used_in(window: CTE, windows: Sequence[RollupWindow]) -> Select[Any]:
+def _used_in(window: CTE, windows: RollupWindows) -> Select[Any]:
     lasted = func.nullif(cast(UsedRow.until_ms - UsedRow.from_ms, Double), 0.0)
     part = _overlap(UsedRow.from_ms, UsedRow.until_ms, window) / lasted
     card = (
@@ -164,6 +170,6 @@ def _meets(period: type[HoldingRow | UsedRow], window: CTE | Subquery) -> Any:
     return (period.from_ms < window.c.until_ms) & (period.until_ms > window.c.from_ms)
 
 
-def _near(period: type[HoldingRow | UsedRow], windows: Sequence[RollupWindow]) -> tuple[Any, Any]:
+def _near(period: type[HoldingRow | UsedRow], windows: RollupWindows) -> tuple[Any, Any]:
     """Return conditions that an index answers: the period meets the time from the first to the last window."""
-    return period.until_ms > windows[0].from_ms, period.from_ms < windows[-1].until_ms
+    return period.until_ms > windows.from_ms, period.from_ms < windows.until_ms

@@ -2,7 +2,12 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+
+from extender.state.objects import WatchedPod
+from tests import strategies
 from tests.extender.admin.conftest import Admin
+from tests.extender.conftest import PODS
 from vgpu.domain import names
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
@@ -44,6 +49,32 @@ async def test_how_long_a_pod_has_been_idle(admin: Admin) -> None:
     await admin.fresh()
     row = await admin.get(f"/pods/default/{name}")
     assert (row["idleSeconds"], row["gpus"][0]["idleSeconds"]) == (1860, 1860)
+
+
+async def test_an_init_container_has_its_cards_until_it_has_ended(admin: Admin) -> None:
+    pod = strategies.pod(strategies.container(gpu_mem=1024), init=(strategies.container("init", gpu_mem=1024),))
+    pod["metadata"] = {"name": "p", "namespace": "default"}
+    del pod["spec"]["nodeName"]
+    created = msgspec.json.decode(await admin.world.client.post(PODS, strategies.admit(pod)))
+    pods, uid = admin.world.cluster.objects.pods, created["metadata"]["uid"]
+    await admin.world.until(lambda: uid in pods)
+    assert await admin.world.bind(created, "n2") == ""
+    await admin.world.until_bound_is_watched(created)
+    assert [grant["container"] for grant in (await admin.get("/pods/default/p"))["gpus"]] == ["init", "main"]
+    for code, shown in ((1, ["init", "main"]), (0, ["main"])):
+        ended = {"exitCode": code, "finishedAt": "2026-01-01T00:00:00Z"}
+        status = {"initContainerStatuses": [{"name": "init", "state": {"terminated": ended}}]}
+        await admin.world.client.patch(f"{PODS}/p/status", {"status": status})
+        await admin.world.until(lambda code=code: has_exited(pods[uid], code))
+        await admin.fresh()
+        (grant, *_) = grants = (await admin.get("/pods/default/p"))["gpus"]
+        assert [grant["container"] for grant in grants] == shown
+        assert [tenant["container"] for tenant in (await admin.get(f"/gpus/{grant['uuid']}"))["pods"]] == shown
+
+
+def has_exited(pod: WatchedPod, code: int) -> bool:
+    run = (pod.lifecycle.runs or {}).get("init")
+    return run is not None and run.exit is not None and run.exit.code == code
 
 
 async def test_lists_filter_sort_page_and_choose_fields(admin: Admin) -> None:

@@ -171,8 +171,8 @@ def test_pods_that_a_first_list_lacks_ended_in_an_interval(pipeline: Pipeline) -
 
 
 def test_old_events_go_and_their_usage_stays(pipeline: Pipeline) -> None:
-    pipeline.record(make.decision(1), make.end(1), make.decision(2, MONDAY + HOUR))
     pipeline.now = MONDAY + 100 * 24 * HOUR
+    pipeline.record(make.decision(1), make.end(1), make.decision(2, MONDAY + HOUR), Watched("replica", pipeline.now))
     pipeline.drain_all()
     retention.purge(pipeline.engine, KEPT, pipeline.now)
     assert pipeline.events() == [make.decision(2, MONDAY + HOUR)]  # it still runs

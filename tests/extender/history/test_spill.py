@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from extender.history.recording import lines
 from extender.history.recording.events import Watched
+from extender.history.recording.recorder import BATCH
 from extender.history.recording.spill import Spill, segments
 from extender.history.recording.spill_reader import SpillReader
+from extender.settings import ExtenderSettings
 from vgpu.domain.errors import MalformedEvent, SpillFull, UnusableSetting
 
 
@@ -115,6 +117,22 @@ def test_a_full_spill_takes_nothing_and_goes_on_when_it_was_read(tmp_path: Path)
     reader.delete_read()
     write(spill, 100)
     assert reader.read(9) == marks(100)
+
+
+def test_the_smallest_spill_that_can_be_set_goes_on_when_it_was_read(tmp_path: Path) -> None:
+    """The reader never deletes the segment that is written, which may be the whole of a small spill."""
+    (smallest,) = (
+        rule.ge for rule in ExtenderSettings.model_fields["history_spill_mib"].metadata if hasattr(rule, "ge")
+    )
+    spill, reader = Spill(tmp_path, max_bytes=smallest << 20), SpillReader(tmp_path)
+    batch = [lines.encode(Watched("r" * 1_000, n)) for n in range(BATCH)]
+    for _ in range(2):
+        with contextlib.suppress(SpillFull):
+            while True:
+                spill.append(batch)
+        while reader.read(BATCH):
+            reader.delete_read()
+    spill.append(batch)
 
 
 def test_after_a_failed_write_nothing_of_it_is_in_the_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event
 
 from extender.history.recording.events import DecisionSource, Record, Resize, Used
 from extender.history.reporting.prices import Prices
@@ -244,3 +245,21 @@ def take_all(engine: Engine, order: list[Record], twice: list[Record], rolls: se
         ("other", "GPU-a"): (900.0, None, 0.0, 1),
         ("other", "GPU-b"): (3600.0, None, 0.0, 0),
     }
+
+
+def test_the_text_of_a_report_depends_on_neither_time_nor_data(engine: Engine) -> None:
+    """SQLAlchemy keeps hundreds of texts with what it made of them, about 200 KB each."""
+    texts: set[str] = set()
+    event.listen(engine, "before_cursor_execute", lambda *args: texts.add(args[2]))
+    counts = []
+    for step in range(36):
+        now = MONDAY + step * (HOUR * 7 // 4) + step * 1001
+        store(engine, make.decision(step, now - 1000), make.end(max(step - 2, 0), now))
+        while rollup.roll_up(engine, now):
+            pass
+        reports = SqlReports(engine, PRICES, partial(int, now))
+        for since in (MONDAY, now - 5_000, now - 3 * HOUR, now - 40 * HOUR):
+            reports.usage(NAMESPACE, since, now)
+            reports.usage([UsageGroup(Dimension.DAY)], since, now)
+        counts.append(len(texts))
+    assert counts[-1] == counts[len(counts) // 2]

@@ -167,3 +167,18 @@ async def test_what_a_pod_uses_is_reported_every_ten_seconds(world: NodeWorld) -
     assert (use.container, use.gpu, use.until_ms - use.from_ms, use.used_mib) == ("main", FIRST, 120_000, 4096)
     assert 5 <= use.percent <= 45
     assert (use.gpu_ms, sum(use.levels)) == (use.percent * 1200, 2)
+
+
+async def test_an_init_container_uses_nothing_beside_the_container_after_it(world: NodeWorld) -> None:
+    share: JsonObject = {"resources": {"limits": {"vgpu.io/gpu-mem": 8192}}}
+    spec = {"initContainers": [{"name": "init", **share}], "containers": [{"name": "main", **share}]}
+    target = Target(PODS, "default", "a")
+    await world.cluster.create(Target(PODS, "default"), {"metadata": {"name": "a"}, "spec": spec})
+    grants = (Grant(FIRST, 8192),)
+    chosen = {names.ASSIGNMENT: assignment.encode(Assignment({"init": grants, "main": grants}))}
+    await world.cluster.bind(target, {"metadata": {"annotations": chosen}, "target": {"name": NODE.name}})
+    await world.kubelet.round()
+    world.clock.now += timedelta(seconds=125)
+    await world.kubelet.round()
+    (uses,) = container_use.decode(world.cluster.get(Target(resources.GPUNODES, name=NODE.name))["status"]).values()
+    assert [use.container for use in uses] == ["main"]

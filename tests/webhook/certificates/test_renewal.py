@@ -203,3 +203,21 @@ async def test_waiting_for_the_first_certificate_retries() -> None:
 
     await renewal.wait_for_certificate(FailsThreeTimes(), sleep)
     assert len(pauses) == 3
+
+
+async def test_a_clock_that_was_ahead_leaves_no_certificate_that_is_not_valid_yet(
+    api: FakeApi, client: KubernetesClient, tmp_path: Path
+) -> None:
+    clock = Clock()
+    one, folder = replica(client, tmp_path / "one", clock), tmp_path / "one"
+    await one.step()
+    clock.now = START + signing.AUTHORITY_LIFE + timedelta(days=1)
+    await one.step()
+    clock.now = START + timedelta(minutes=1)
+    assert await one.step()
+    served = x509.load_pem_x509_certificate((folder / "crt").read_bytes())
+    assert served.not_valid_before_utc <= clock.now
+    (signer,) = (ca for ca in bundles(api)[0] if ca.subject == served.issuer)
+    assert signer.not_valid_before_utc <= clock.now
+    clock.now += timedelta(minutes=1)
+    assert not await one.step()

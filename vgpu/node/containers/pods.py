@@ -32,6 +32,20 @@ class _ContainerStatus(msgspec.Struct):
     container_id: str | None = msgspec.field(default=None, name="containerID")
 
 
+class _Exit(msgspec.Struct):
+    exit_code: int = msgspec.field(default=-1, name="exitCode")
+
+
+class _State(msgspec.Struct):
+    terminated: _Exit | None = None
+
+
+class _Completion(msgspec.Struct):
+    name: str = ""
+    state: _State | None = None
+
+
+_completion = msgspec.json.Decoder(_Completion).decode
 _container_status = msgspec.json.Decoder(_ContainerStatus).decode
 
 
@@ -63,6 +77,7 @@ class BoundPod:
         has_controller: whether a controller would create another pod in its place.
         covered: container and path of each volume that is mounted over one of vgpushare's files.
         containers: the runtime's ID and the name of each container that the status shows, of every kind.
+        completed: the names of the init containers that have ended with exit code 0, sidecars among them.
         is_synthetic: whether the pod's kernels are a load for tests, and no use.
         idle_warning: what the extender has warned of, because the pod uses none of its cards; empty for nothing.
         kubelet_uid: the UID that the kubelet uses in cgroups: of a static pod, another one than the API's.
@@ -82,6 +97,7 @@ class BoundPod:
     has_controller: bool = False
     covered: tuple[tuple[str, str], ...] = ()
     containers: tuple[tuple[str, str], ...] = ()
+    completed: frozenset[str] = frozenset()
     kubelet_uid: KubeletPodUid = NOT_IN_A_POD
     is_synthetic: bool = False
     idle_warning: str = ""
@@ -132,6 +148,7 @@ def _bound(pod: Mapping[str, Any]) -> BoundPod:
         has_controller=any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()),
         covered=tuple(_covered(pod)),
         containers=tuple(_containers(status)),
+        completed=frozenset(_completed(status)),
         kubelet_uid=KubeletPodUid(annotations.get(_MIRROR) or metadata["uid"]),
         is_synthetic=(metadata.get("labels") or {}).get(names.SYNTHETIC) == "true",
         idle_warning=_idle_warning(status),
@@ -155,6 +172,16 @@ def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 continue
             if container.container_id:
                 yield container.container_id.rpartition("/")[2], container.name
+
+
+def _completed(status: Mapping[str, Any]) -> Iterator[str]:
+    for raw in status.get("initContainerStatuses") or ():
+        try:
+            container = _completion(raw)
+        except msgspec.ValidationError:
+            continue
+        if container.state and container.state.terminated and not container.state.terminated.exit_code:
+            yield container.name
 
 
 def _covered(pod: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -130,6 +130,7 @@ class GpuTime:
             now_us: the time of the call.
         """
         for gpu, sample in samples.items():
+            self._forget_future(gpu, now_us)
             sampled_before = self._asked.get(gpu) or self._read_at.get(gpu, now_us)
             by_pid = self._by_pid(gpu, sample)
             busy: float | None = None
@@ -147,6 +148,13 @@ class GpuTime:
         for sums in (self.containers, self.sampled, self._turns):
             for use in [total for total in sums if total[:2] not in held]:
                 del sums[use]
+
+    def _forget_future(self, gpu: CardUuid, now_us: int) -> None:
+        """Forget times that are later than now: the wall clock was ahead, and no sample would count until it is."""
+        for known in (self._until, self._asked, self._read_at):
+            if known.get(gpu, 0) > now_us + _LONGEST_US:
+                del known[gpu]
+                self._of_processes.pop(gpu, None)
 
     def _has_samples_of_card(self, gpu: CardUuid, now_us: int) -> bool:
         """Whether the card has had samples of its own lately: the next ones will contain the time since."""

@@ -16,6 +16,7 @@ from vgpu.node.usage.gpu_time import Use
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
 KEPT_MS: Final = 20 * MINUTE_MS  # that an ended period stays in the report
+LONGEST_STEP_MS: Final = MINUTE_MS  # between two calls, which are a second apart: then the clock was set
 _SHORTEST_MINUTE_MS: Final = 30_000  # a container that ends within less adds no minute to the histogram
 _FULL: Final = 100
 NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
@@ -82,14 +83,16 @@ class UsageMeter:
     ) -> None:
         """Take the GPU seconds of each container, which only grow, its memory and idle time; call it every second.
 
-        A wall clock that was set back makes the running periods end: two periods of a container never overlap.
+        A wall clock that was set makes the running periods end: two periods of a container never overlap, and none
+        contains time that has not passed.
         """
-        is_new_hour = now_ms // HOUR_MS != self._at_ms // HOUR_MS or now_ms < self._at_ms
+        is_new_hour = now_ms // HOUR_MS != self._at_ms // HOUR_MS
+        is_continuous = self._at_ms > 0 and 0 <= now_ms - self._at_ms < LONGEST_STEP_MS
         before = dict(self._open)
         for use in before:
-            if is_new_hour or use not in seconds:
-                self._end(use)
-        begin = now_ms if now_ms < self._at_ms or not self._at_ms else self._at_ms
+            if is_new_hour or not is_continuous or use not in seconds:
+                self._end(use, has_gone=use not in seconds)
+        begin = self._at_ms if is_continuous else now_ms
         for use, total in seconds.items():
             period = self._open.get(use) or self._begin(use, begin, before.get(use))
             used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
@@ -97,7 +100,7 @@ class UsageMeter:
             period.idle_ms = idle_ms.get(use)
         self._seconds = dict(seconds)
         self._at_ms = now_ms
-        self._ended = [ended for ended in self._ended if now_ms - ended.until_ms < KEPT_MS]
+        self._ended = [ended for ended in self._ended if abs(now_ms - ended.until_ms) < KEPT_MS]
 
     def report(self) -> list[MeasuredUse]:
         """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
@@ -109,10 +112,12 @@ class UsageMeter:
         self._open[use] = _MeterPeriod(use, from_ms, from_ms, percent=percent, minute_from_ms=from_ms)
         return self._open[use]
 
-    def _end(self, use: Use) -> None:
+    def _end(self, use: Use, *, has_gone: bool) -> None:
         period = self._open.pop(use)
         period.end_minute()
         period.idle_ms = None
+        if has_gone:  # it uses nothing now; what it has used stays
+            period.percent, period.memory = 0.0, MemoryUse(0, period.memory.peak_bytes)
         self._ended.append(period)
 
 

@@ -7,6 +7,7 @@ sensors are read when the metrics are; which containers there are is known from 
 import asyncio
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
@@ -17,10 +18,12 @@ from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, KubeletPodUid, NodeName
 from vgpu.node.cards.inventory import InventoryState
+from vgpu.node.containers import running
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.pods import BoundPod
+from vgpu.node.containers.running import ContainerKey
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files, uninvited
 from vgpu.node.processes.findings import ProcessFinding
@@ -75,10 +78,15 @@ class NodeSources:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the sources said at one moment."""
+    """What the sources said at one moment.
+
+    The GPU time of every container in `held` is added up, so that none is missed of one whose start the API server
+    shows late; only containers in `running` are reported.
+    """
 
     cards: InventoryState
-    held: Mapping[tuple[PodUid, str], Allocation]
+    held: Mapping[ContainerKey, Allocation]
+    running: Mapping[ContainerKey, Allocation]
     groups: Mapping[Use, ProcessGroup]
     pods: Mapping[KubeletPodUid, BoundPod]
     findings: Mapping[str, int]
@@ -121,6 +129,7 @@ class MetricsReader:
         self._idle = IdleTimes(monotonic_ns)
         self._known = _known(sources)
         self._reading = threading.Lock()
+        self._reported: AbstractSet[ContainerKey] = frozenset()
 
     async def run(self, period_s: float = PERIOD_S) -> None:
         """Take NVML's samples every `period_s` seconds, until cancelled."""
@@ -142,7 +151,7 @@ class MetricsReader:
         synthetic = {pod.uid for pod in known.pods.values() if pod.is_synthetic}
         parts = [
             replace(part, is_synthetic=part.holder.uid in synthetic)
-            for allocation in known.held.values()
+            for allocation in known.running.values()
             for part in self._containers(allocation, accounts[allocation.id], known)
         ]
         return NodeReading(
@@ -179,10 +188,12 @@ class MetricsReader:
             samples = self._driver.busy_samples(since)
             owners = self._owners(known, samples)
             self._time.add(samples, owners, turns, int(now_s * 1e6))
-            self._time.forget(known.held)
+            self._time.forget(known.held.keys() - (self._reported - known.running.keys()))
+            self._reported = known.running.keys()
             held = self._held(known, accounts)
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
-            seconds = dict.fromkeys(held, 0.0) | self._time.containers
+            counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
+            seconds = dict.fromkeys(held, 0.0) | counted
             self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
             return accounts
 
@@ -199,7 +210,7 @@ class MetricsReader:
     def _held(self, known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, CardUse | None]:
         """Return each container on each of its cards, with the region's account; without unreadable regions."""
         found: dict[Use, CardUse | None] = {}
-        for (uid, container), allocation in known.held.items():
+        for (uid, container), allocation in known.running.items():
             account = accounts[allocation.id]
             if not account.problem:
                 granted = {limit.gpu for limit in share_files.read_limits(self._files.limits(allocation.id))}
@@ -256,13 +267,11 @@ class MetricsReader:
 
 
 def _known(sources: NodeSources) -> _Known:
+    allocations = sources.allocations()
     return _Known(
         sources.cards(),
-        {
-            (holder.uid, holder.container): allocation
-            for allocation in sources.allocations()
-            if (holder := allocation.holder)
-        },
+        {(holder.uid, holder.container): allocation for allocation in allocations if (holder := allocation.holder)},
+        running.running(allocations, {pod.uid: pod for pod in sources.pods()}),
         {(group.pod.uid, group.container, group.gpu): group for group in sources.groups()},
         uninvited.by_kubelet_uid(sources.pods()),
         _counts(sources.findings()),

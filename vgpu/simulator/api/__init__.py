@@ -4,6 +4,7 @@ Implemented: optimistic concurrency, uid preconditions, no-op writes, status sub
 watches with bookmarks and 410, Bindings, graceful deletion, finalizers, admission webhooks, Status errors, discovery.
 
 Simplified: there is no authentication or authorization; namespaces need not exist; objects are validated only as far as
-our parts depend on it; there is no garbage collection by owner; `matchConditions` and ValidatingAdmissionPolicies are
-not evaluated; a strategic patch and an apply patch are merge patches, in which only lists with known keys are merged.
+our parts depend on it; there is no garbage collection by owner; the last 1,000 Events stay, and not those of an hour;
+`matchConditions` and ValidatingAdmissionPolicies are not evaluated; a strategic patch and an apply patch are merge
+patches, in which only lists with known keys are merged.
 """

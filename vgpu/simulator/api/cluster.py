@@ -6,13 +6,15 @@ loop starts over where it has changed (a write with a resourceVersion fails then
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import objects, pods, resources
-from vgpu.simulator.api.resources import PODS, Resource, Target
+from vgpu.simulator.api.resources import EVENTS, PODS, Resource, Target
 from vgpu.simulator.api.store import Store
+
+MAX_EVENTS: Final = 1_000  # the API server keeps them for an hour
 
 
 class Admission(Protocol):
@@ -60,7 +62,10 @@ class InMemoryCluster:
         admitted = await self._admission.admit("CREATE", target, obj, None) or obj
         if self.find(target) is not None:
             raise KubernetesError(409, "AlreadyExists", f'{target.resource.name} "{target.name}" already exists')
-        return self._put(target, admitted)
+        stored = self._put(target, admitted)
+        if target.resource is EVENTS:
+            self.store.keep(EVENTS.name, MAX_EVENTS)
+        return stored
 
     async def update(self, target: Target, body: JsonObject) -> JsonObject:
         """Replace an object, or its status where the target says so."""

@@ -8,12 +8,15 @@ from vgpu.simulator.api import app
 from vgpu.simulator.api import http_server as http
 from vgpu.simulator.api.admission import Webhooks
 from vgpu.simulator.api.cluster import InMemoryCluster
-from vgpu.simulator.api.store import Store
+from vgpu.simulator.api.store import HISTORY, Store
 
 
-def make_cluster(now: Callable[[], datetime], uid: Callable[[], str]) -> InMemoryCluster:
-    """Return an empty cluster with admission webhooks; `now` and `uid` return the time and new UIDs for objects."""
-    store = Store()
+def make_cluster(now: Callable[[], datetime], uid: Callable[[], str], history: int = HISTORY) -> InMemoryCluster:
+    """Return an empty cluster with admission webhooks.
+
+    `now` and `uid` return the time and new UIDs for objects; `history` changes of each resource are kept at least.
+    """
+    store = Store(history)
     return InMemoryCluster(store, Webhooks(store), now, uid)
 
 

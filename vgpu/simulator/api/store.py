@@ -102,6 +102,12 @@ class Store:
         collection.append(ObjectChange(self.version, key, before, None, last), self._history)
         return last
 
+    def keep(self, resource: str, most: int) -> None:
+        """Remove the objects of a resource that were created first, until at most `most` are left."""
+        objects = self._collection(resource).objects
+        while len(objects) > most:
+            self.remove(resource, next(iter(objects)))
+
     def at(self, resource: str, version: int, namespace: str = "") -> list[JsonObject]:
         """Return what `objects` returned at an earlier version.
 

@@ -262,3 +262,15 @@ def test_an_interval_without_a_sample_of_the_card_is_counted_when_the_next_one_c
     add(time, samples({}, {1: {101: 0.8}}), {})
     add(time, samples({102: 0.8}, {1: {102: 0.8}}), {})
     assert [time.card[GPU], time.containers[A]] == pytest.approx([1.6, 1.6])
+
+
+def test_samples_count_again_after_a_clock_that_was_ahead() -> None:
+    time, ahead = GpuTime(), 8_640_000
+    add(time, samples({10: 0.5}, {1: {10: 0.5}}), {})
+    add(time, samples({ahead: 0.5}, {1: {ahead: 0.5}}), {})
+    time.add({GPU: BusySamples()}, OWNERS, {}, 12 * S)
+    assert time.since([GPU])[GPU] <= 12 * S
+    before = time.containers[A]
+    add(time, samples({13: 0.5}, {1: {13: 0.5}}), {})
+    add(time, samples({14: 0.5}, {1: {14: 0.5}}), {})
+    assert time.containers[A] - before == pytest.approx(1.0, abs=0.01)

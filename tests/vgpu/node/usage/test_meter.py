@@ -46,7 +46,9 @@ def test_a_period_ends_with_the_hour_and_stays_in_the_report_for_a_while() -> No
     assert (running.from_ms, running.until_ms, running.gpu_ms) == (NINE + HOUR_MS - 1000, now, 6100 - 100 + 500)
     assert (running.percent, ended.percent) == (11, 50)
     assert (ended.from_ms, ended.until_ms, ended.gpu_ms) == (begin, NINE + HOUR_MS - 1000, 29_500)
-    meter.add({MAIN: seconds}, {}, now + KEPT_MS)
+    for _ in range(KEPT_MS // 30_000):
+        now += 30_000
+        meter.add({MAIN: seconds}, {}, now)
     assert len(meter.report()) == 1
 
 
@@ -69,6 +71,23 @@ def test_a_container_that_ends_keeps_its_entry() -> None:
     meter.add({}, {}, now + 1000)
     (entry,) = meter.report()
     assert (entry.until_ms, entry.gpu_ms, entry.levels) == (now, 24_000, (*[0] * 8, 1))
+
+
+def test_a_container_that_has_ended_uses_nothing_and_keeps_its_peak() -> None:
+    meter = UsageMeter()
+    now, _ = run(meter, NINE, [40])
+    meter.add({}, {}, now + 1000)
+    (entry,) = meter.report()
+    assert (entry.used_mib, entry.percent, entry.peak_mib, entry.gpu_ms) == (0, 0, 100, 24_000)
+
+
+def test_a_clock_that_was_months_ahead_leaves_no_period_of_months_and_none_in_the_future() -> None:
+    meter = UsageMeter()
+    now, seconds = run(meter, NINE, [40])
+    run(meter, now + 2400 * HOUR_MS, [10], seconds)
+    assert max(entry.until_ms - entry.from_ms for entry in meter.report()) == MINUTE_MS
+    now, _ = run(meter, now + 5 * MINUTE_MS, [10], seconds)
+    assert [entry.until_ms for entry in meter.report()] == [now]
 
 
 def test_a_clock_that_is_set_back_begins_another_period() -> None:

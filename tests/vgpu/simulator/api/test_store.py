@@ -2,14 +2,17 @@
 
 import asyncio
 import copy
+import itertools
 import json
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpu.simulator.api import selectors, watch
-from vgpu.simulator.api.resources import GPUNODES, PODS, Target
+from vgpu.simulator.api import selectors, server, watch
+from vgpu.simulator.api.cluster import MAX_EVENTS
+from vgpu.simulator.api.resources import EVENTS, GPUNODES, PODS, Target
 from vgpu.simulator.api.store import Store, TooOld
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -68,6 +71,16 @@ def test_the_log_is_bounded_and_a_forgotten_version_is_an_error() -> None:
     assert [change.version for change in store.since(PODS.name, store.version - 5)] == list(range(17, 22))
     with pytest.raises(TooOld):
         store.since(PODS.name, 3)
+
+
+async def test_the_events_are_the_last_thousand() -> None:
+    """The API server keeps them for an hour."""
+    numbers = itertools.count()
+    cluster = server.make_cluster(lambda: datetime.now(UTC), lambda: f"uid-{next(numbers)}")
+    for n in range(MAX_EVENTS + 5):
+        await cluster.create(Target(EVENTS, "default"), {"metadata": {"name": f"event-{n}"}})
+    kept = {event["metadata"]["name"] for event in cluster.store.objects(EVENTS.name)}
+    assert kept == {f"event-{n}" for n in range(5, MAX_EVENTS + 5)}
 
 
 def test_a_version_of_a_former_server_is_too_old() -> None:

@@ -1,0 +1,23 @@
+"""Summaries of refusals."""
+
+from extender.history.recording.refusals import PERIOD_MS, RefusalPeriods
+from extender.state.fields.equal_pods import SharedRequest
+from extender.state.objects import WatchedPod
+from tests.extender.history.make import HOUR, MONDAY
+from vgpu.domain.asks import host_request, request
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NO_NODE, Namespace, PodUid
+
+REQUEST = SharedRequest(request.parse({}), {}, host_request.of_pod({}))
+POD = WatchedPod(PodUid("uid-1"), Namespace("team"), "p1", NO_NODE, False, REQUEST)
+
+
+def test_a_period_that_began_while_the_clock_was_ahead_ends_when_it_is_right_again() -> None:
+    periods = RefusalPeriods()
+    list(periods.add(POD, {Reason.CARD_TOO_SMALL: 1}, MONDAY + 2400 * HOUR))
+    list(periods.add(POD, {Reason.CARD_TOO_SMALL: 2}, MONDAY))
+    (event,) = periods.due(MONDAY + 1)
+    assert (event.since_ms, event.until_ms, event.reasons) == (MONDAY, MONDAY, {"CardTooSmall": 2})
+    list(periods.add(POD, {Reason.CARD_TOO_SMALL: 1}, MONDAY))
+    assert not list(periods.due(MONDAY + PERIOD_MS - 1))
+    assert len(list(periods.due(MONDAY + PERIOD_MS))) == 1
