@@ -17,10 +17,13 @@ def native_env() -> dict[str, str]:
 
 
 class Container:
-    """A memory limit for the programs that run with `env`; no arbiter."""
+    """Limits for the programs that run with `env`; no arbiter.
 
-    def __init__(self, memory: str) -> None:
-        self.folder = launch.write_files(launch.parse(memory, 100, "fixed"))
+    `cores` is percent of a card's time; 100: no limit.
+    """
+
+    def __init__(self, memory: str, cores: int = 100) -> None:
+        self.folder = launch.write_files(launch.parse(memory, cores, "fixed"))
         self.env = native_env() | launch.variables(self.folder, {}) | {"VGPU_LOG": "off"}
 
     def __enter__(self) -> Self:
