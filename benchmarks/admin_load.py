@@ -31,9 +31,9 @@ from typing import Any
 
 import httpx
 
-from benchmarks import populated, quantile_ratio, verb_caller
-from benchmarks.quantile_ratio import CallRound
-from benchmarks.verb_caller import VerbCaller
+from benchmarks.calls import populated, quantile_ratio, verb_caller
+from benchmarks.calls.quantile_ratio import CallRound
+from benchmarks.calls.verb_caller import VerbCaller
 from vgpu.domain import names
 
 CARDS = 8

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import populated, verb_caller
-from benchmarks.populated import Extender
+from benchmarks.calls import populated, verb_caller
+from benchmarks.calls.populated import Extender
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug

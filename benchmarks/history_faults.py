@@ -30,11 +30,11 @@ from typing import Any
 
 import aiohttp
 
-from benchmarks import quantile_ratio, verb_caller
-from benchmarks.quantile_ratio import CallRound
+from benchmarks.calls import quantile_ratio, verb_caller
+from benchmarks.calls.quantile_ratio import CallRound
+from benchmarks.calls.verb_caller import VerbCaller
 from benchmarks.record import recorder, result
 from benchmarks.record.recorder import ResultRecorder
-from benchmarks.verb_caller import VerbCaller
 from cluster import postgres, progress
 from cluster.postgres import Postgres
 from extender.history import drain_state, folder

@@ -2,8 +2,8 @@
 
 import random
 
-from benchmarks import quantile_ratio
-from benchmarks.quantile_ratio import CallRound, Ratio
+from benchmarks.calls import quantile_ratio
+from benchmarks.calls.quantile_ratio import CallRound, Ratio
 
 
 def rounds(count: int, factor: float) -> list[CallRound]:
