@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
-#include "driver/own_strings.h"
-#include "driver/real_lookup.h"
+#include "loader/libc.h"
+#include "loader/own_strings.h"
 
 struct entry {
     const char *name;
@@ -47,7 +47,7 @@ static bool resolve(enum library library, bool may_load) {
     if (!handle) return false;
     for (int i = 0; i < FUNCTIONS; i++)
         if (table[i].library == library)
-            __atomic_store_n(&table[i].real, real_lookup_dlsym()(handle, table[i].name), __ATOMIC_RELAXED);
+            __atomic_store_n(&table[i].real, LIBC(dlsym)(handle, table[i].name), __ATOMIC_RELAXED);
     __atomic_store_n(&libraries[library].is_resolved, true, __ATOMIC_RELEASE);
     return true;
 }

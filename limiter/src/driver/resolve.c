@@ -7,16 +7,19 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "driver/elf.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
-#include "driver/real_lookup.h"
+#include "loader/elf.h"
+#include "loader/libc.h"
 
 #if defined(__x86_64__)
 #define FIRST_GLIBC "GLIBC_2.2.5"
 #elif defined(__aarch64__)
 #define FIRST_GLIBC "GLIBC_2.17"
 #endif
+
+typedef void *(*dlsym_function)(void *, const char *);
+typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
 static void *substitute(void *address) {
     void *found = functions_substitute(address);
@@ -40,7 +43,7 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
  * library, unless another object defines the name: for RTLD_DEFAULT before this library; for RTLD_NEXT before or behind
  * it, because where that search starts depends on the caller. */
 void *vgpu_dlsym(void *handle, const char *name) {
-    dlsym_function lookup = real_lookup_dlsym();
+    dlsym_function lookup = LIBC(dlsym);
     if (!name || !functions_is_hooked(name)) __attribute__
         ((musttail)) return lookup(handle, name);
     if (!is_pseudo(handle)) return substitute(lookup(handle, name));
@@ -54,7 +57,7 @@ void *vgpu_dlsym(void *handle, const char *name) {
 }
 
 void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
-    dlvsym_function lookup = real_lookup_dlvsym();
+    dlvsym_function lookup = LIBC(dlvsym);
     if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
     return substitute(lookup(handle, name, version));
