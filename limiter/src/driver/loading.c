@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "driver/copies.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
 #include "driver/relocations.h"
@@ -21,9 +22,9 @@ typedef void *(*dlmopen_function)(Lmid_t, const char *, int);
 EXPORT void *vgpu_dlopen(const char *path, int flags);
 EXPORT void *vgpu_dlmopen(Lmid_t space, const char *path, int flags);
 EXPORT void vgpu_bind_namespace(void);
-EXPORT void *vgpu_substitute(void *address);
+EXPORT void *vgpu_substitute(const char *name, void *address);
 
-void *vgpu_substitute(void *address) { return functions_substitute(address); }
+void *vgpu_substitute(const char *name, void *address) { return functions_substitute(copies_redirect(name, address)); }
 
 /* References to the C library's functions that another library replaces stay as they are. */
 static void *replace(const char *name, void *present) {
@@ -37,7 +38,7 @@ static void *replace(const char *name, void *present) {
     for (size_t i = 0; i < sizeof loading / sizeof *loading; i++)
         if (strcmp(name, loading[i].name) == 0)
             return !present || present == elf_find_symbol(name) ? loading[i].ours : NULL;
-    return present ? functions_substitute(present) : functions_wrapper(name);
+    return present ? vgpu_substitute(name, present) : functions_wrapper(name);
 }
 
 void vgpu_bind_namespace(void) { relocations_bind(replace); }

@@ -1,12 +1,14 @@
-/* This library exports dlsym and dlvsym. For names that are not HOOKED they jump (musttail) to the C library's function
- * instead of calling it, so that the C library sees the program's return address, by which it resolves RTLD_NEXT and
- * RTLD_DEFAULT. For a HOOKED name the real lookup is made, and its result is replaced only if it is the *address* of
- * NVIDIA's function: a function with that name in another library stays untouched. */
+/* This library exports dlsym and dlvsym. For names that are not NVIDIA's they jump (musttail) to the C library's
+ * function instead of calling it, so that the C library sees the program's return address, by which it resolves
+ * RTLD_NEXT and RTLD_DEFAULT. For NVIDIA's names the real lookup is made, and its result is replaced only if it is the
+ * *address* of NVIDIA's function: a function with that name in another library stays untouched. A function of a second
+ * copy of NVIDIA's library is replaced by that of the first (driver/copies.h). */
 #include "driver/resolve.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
+#include "driver/copies.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
 #include "loader/elf.h"
@@ -21,9 +23,16 @@
 typedef void *(*dlsym_function)(void *, const char *);
 typedef void *(*dlvsym_function)(void *, const char *, const char *);
 
-static void *substitute(void *address) {
-    void *found = functions_substitute(address);
-    return found == address ? namespaces_substitute(address) : found;
+/* The first copy's own handle is the usual one, and finds no other copy's functions. */
+static void *substitute(const void *handle, const char *name, void *address) {
+    void *first = functions_is_handle(handle) ? address : copies_redirect(name, address);
+    void *found = functions_is_hooked(name) ? functions_substitute(first) : first;
+    return found == address ? namespaces_substitute(name, address) : found;
+}
+
+/* Whether NVIDIA's libraries may have a function of this name. */
+static bool is_relevant(const char *name) {
+    return name && (functions_is_named_as(name, CUDA) || functions_is_named_as(name, NVML));
 }
 
 static bool is_pseudo(const void *handle) { return handle == RTLD_DEFAULT || handle == RTLD_NEXT; }
@@ -44,9 +53,9 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
  * it, because where that search starts depends on the caller. */
 void *vgpu_dlsym(void *handle, const char *name) {
     dlsym_function lookup = LIBC(dlsym);
-    if (!name || !functions_is_hooked(name)) __attribute__
+    if (!is_relevant(name) || (is_pseudo(handle) && !functions_is_hooked(name))) __attribute__
         ((musttail)) return lookup(handle, name);
-    if (!is_pseudo(handle)) return substitute(lookup(handle, name));
+    if (!is_pseudo(handle)) return substitute(handle, name, lookup(handle, name));
     void *wrapper = functions_loaded_wrapper(name);
     if (wrapper) return wrapper;
     if (!elf_is_defined_before(name)) {
@@ -58,9 +67,9 @@ void *vgpu_dlsym(void *handle, const char *name) {
 
 void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
     dlvsym_function lookup = LIBC(dlvsym);
-    if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
+    if (!is_relevant(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
-    return substitute(lookup(handle, name, version));
+    return substitute(handle, name, lookup(handle, name, version));
 }
 /* NOLINTEND(misc-use-internal-linkage) */
 
