@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-#include "driver/elf.h"
+#include "loader/elf.h"
 #include "common/clock.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -1,4 +1,4 @@
-"""On a real GPU: every campaign of `benchmarks.limiter_races` and every row of the leak table (`make gpu`)."""
+"""On a real GPU: the campaigns of `benchmarks.limiter_races`, the leak table, preloaded libraries (`make gpu`)."""
 
 import subprocess
 import sys
@@ -35,3 +35,10 @@ def test_no_class_passes_the_limit_or_is_refused_below_it(tmp_path: Path) -> Non
 
 def test_no_pair_of_classes_passes_the_limit_or_is_refused_below_it(tmp_path: Path) -> None:
     assert faults(tmp_path, "benchmarks.limiter_memory", "pairs") == []
+
+
+def test_preloaded_libraries_and_copies_of_the_driver_pass_no_limit() -> None:
+    """`benchmarks.limiter_preloads build` has compiled what this runs."""
+    command = [sys.executable, "-m", "benchmarks.limiter_preloads"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -85,6 +86,7 @@ static void serve(const struct options *options) {
 
 int main(int count, char **arguments) {
     struct options options;
+    clock_use_vdso(getauxval(AT_SYSINFO_EHDR));
     if (!options_read(count, arguments, &options)) return EXIT_FAILURE;
     if (options.parent && !end_with_parent(options.parent)) return EXIT_FAILURE;
     raise_descriptor_limit();

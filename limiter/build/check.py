@@ -12,7 +12,7 @@ _ROOT = build.SOURCES.parent
 
 # Each folder may include those before it. common is what the library and the arbiter share.
 _SRC = (
-    *("common", "process", "region", "driver/functions", "driver", "container"),
+    *("common", "loader", "process", "region", "driver/functions", "driver", "container"),
     *("books", "books/pointers", "books/arrays", "books/graphs", "books/physical", "books/pools"),
     *("charge/nvml", "charge/release", "charge/reconcile", "charge/reserve", "charge/measure"),
     *("compute", "hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),

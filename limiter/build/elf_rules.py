@@ -1,5 +1,6 @@
-"""What the compiled files may export and need."""
+"""What the compiled files may export, import and need."""
 
+import re
 from pathlib import Path
 
 from limiter.build import elf, function_list
@@ -7,19 +8,18 @@ from limiter.build.toolchain import GLIBC
 
 # Exports that are not NVIDIA's: functions of the loader and of AddressSanitizer, and what the library's copies call.
 _REPLACED = {"dlsym", "dlvsym", "dlopen", "dlmopen", "vgpu_bind_namespace", "vgpu_substitute", "__asan_default_options"}
-_NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}  # names that musl has too; not glibc's loader
+# Names that musl has too; not glibc's loader. The library needs all of them: before glibc 2.34, functions that it finds
+# by itself (loader/libc.h) are in the last two.
+_NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0"}
 
-# Cancellation points: functions of the C library in which a cancelled thread ends (common/nocancel.h). And functions
-# that wait by the wall clock, which may be set back.
-_NOT_CALLED = {
-    *("accept", "accept4", "clock_nanosleep", "close", "connect", "creat", "epoll_pwait", "epoll_wait", "fdatasync"),
-    *("fsync", "msync", "nanosleep", "open", "open64", "openat", "openat64", "pause", "poll", "ppoll", "pread"),
-    *("pread64", "preadv", "pselect", "pthread_join", "pthread_testcancel", "pwrite", "pwrite64", "read", "readv"),
-    *("recv", "recvfrom", "recvmsg", "select", "send", "sendmsg", "sendto", "sleep", "system", "tcdrain", "usleep"),
-    *("wait", "wait4", "waitid", "waitpid", "write", "writev"),
-    *("pthread_cond_timedwait", "pthread_cond_wait", "pthread_mutex_timedlock", "pthread_rwlock_timedrdlock"),
-    *("pthread_rwlock_timedwrlock", "sem_timedwait", "sem_wait"),
-}
+IMPORTS = Path(__file__).parents[1] / "imports.md"
+_ROW = re.compile(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
+
+
+def allowed_imports() -> frozenset[str]:
+    """Return the symbols that the first table of `IMPORTS` explains."""
+    table, _, _ = IMPORTS.read_text().partition("\n## ")
+    return frozenset(_ROW.findall(table))
 
 
 def check_library(library: Path) -> None:
@@ -27,14 +27,21 @@ def check_library(library: Path) -> None:
     seen = elf.read(library.read_bytes())
     if differing := seen.exports ^ (function_list.hooked() | _REPLACED):
         raise SystemExit(f"{library.name}: exports differ from functions.h: {sorted(differing)}")
-    check_calls(library)
+    if lacking := _NEEDED - seen.needed:
+        raise SystemExit(f"{library.name}: does not need {sorted(lacking)}")
+    check_imports(library)
+    if unused := allowed_imports() - seen.imports:
+        raise SystemExit(f"{IMPORTS.name}: the library does not import {sorted(unused)}")
     check_program(library)
 
 
-def check_calls(library: Path) -> None:
-    """Exit where the library calls a cancellation point, or a function that waits by the wall clock."""
-    if called := elf.read(library.read_bytes()).imports & _NOT_CALLED:
-        raise SystemExit(f"{library.name}: calls {sorted(called)}; call the function in common/nocancel.h instead")
+def check_imports(library: Path) -> None:
+    """Exit where the library imports a symbol that the table does not explain."""
+    if unknown := elf.read(library.read_bytes()).imports - allowed_imports():
+        raise SystemExit(
+            f"{library.name}: imports {sorted(unknown)}, which a library that is loaded before may replace; "
+            f"use common/system_calls.h or loader/libc.h instead, or explain the import in {IMPORTS.name}"
+        )
 
 
 def check_program(program: Path) -> None:

@@ -65,10 +65,11 @@ class Tenant:
     used: int = 0
     busy_until: int = 0
     awaited_until: int = 0
+    clock_error: int = 0
     processes: list["Process"] = field(default_factory=list)
 
     def set_busy_until(self, drained: int) -> None:
-        self.busy_until = drained + GRACE
+        self.busy_until = max(0, drained + GRACE + self.clock_error)
 
 
 class World:
@@ -281,6 +282,8 @@ class Process:
 
     def send_done(self, turn: int, rest: int, *, is_awaited: bool = False) -> None:
         self.ended = turn
+        note = self.world.library.schedule_run_note_busy_until
+        note(self.world.schedule, self.tenant.index, U64(self.tenant.busy_until))
         done = self.world.library.schedule_done
         done(self.world.schedule, self.client, ctypes.c_uint32(turn), U64(rest), is_awaited, U64(self.world.now))
 

@@ -27,6 +27,7 @@ from tests.arbiter.simulation import (
     demand,
 )
 
+DAY = 86_400 * SECOND
 MakeWorld = Callable[..., World]
 Behaviour = tuple[int | None, int, int]
 BEHAVIOURS: dict[str, Behaviour] = {  # holds, rest and lease of FalseClient
@@ -385,6 +386,35 @@ def test_false_messages_take_nothing_from_other_tenants(make_world: MakeWorld, b
         -1.5 <= share - cores <= 2.5 for share, cores in zip(got, (40, 20), strict=False)
     )  # 2.5: of the first wait
     assert max(max(process.waits) for process in honest) <= (300 if is_paid_for else 60) * MS
+
+
+@pytest.mark.parametrize("error", [10 * DAY, -500 * SECOND, ANY - 2000 * SECOND], ids=["ahead", "behind", "overflow"])
+@pytest.mark.parametrize("kind", [Process, Inference], ids=["load", "inference"])
+@pytest.mark.parametrize(
+    ("other", "false"),
+    [
+        (demand(50, "burst"), demand(0, "best-effort")),
+        (demand(80), demand(20)),
+        (demand(30, "burst"), demand(30, "burst")),
+    ],
+    ids=["best-effort", "fixed", "burst"],
+)
+def test_times_of_a_false_clock_make_a_tenant_a_continuous_load_at_most(
+    make_world: MakeWorld, other: Demand, false: Demand, kind: type[Process], error: int
+) -> None:
+    """The region's times are wrong by `error`; what the tenant does and says otherwise is right."""
+
+    def shares_beside(kind: type[Process], clock_error: int) -> list[float]:
+        world = make_world()
+        start_loads(world, other)
+        liar = world.tenant(false)
+        liar.clock_error = clock_error
+        kind(world, liar)
+        return shares(world)
+
+    of_loads, of_liar = shares_beside(Process, 0), shares_beside(kind, error)
+    assert of_liar[0] >= of_loads[0] - 2.5
+    assert of_liar[1] <= of_loads[1] + 2.5
 
 
 def test_the_first_turn_with_false_messages_lasts_at_most_a_quarter_of_a_second(make_world: MakeWorld) -> None:

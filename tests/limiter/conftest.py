@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 SOURCES = Path(limiter.__file__).parent / "src"
 Build = Callable[..., Path]
 CHECK_LOCKS = "-DVGPU_CHECK_LOCKS"  # limiter/src/process/lock.h
-NOT_LINKED = {"resolve.c", "loading.c", "start.c", "asan_order.c"}  # what makes it a preloaded library
+NOT_LINKED = {"resolve.c", "loading.c", "start.c", "asan_order.c", "own_memory.c"}  # what makes it a preloaded library
 UNHOOKED = (*(path for path in build.library_sources() if path.name not in NOT_LINKED), HERE / "unhooked.c")
 
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/system_calls.h"
 
 enum { EVENTS_PER_WAIT = 64 };
 
@@ -46,7 +47,7 @@ void event_loop_remove(struct event_source *source) {
 static void set_timer(uint64_t until) {
     if (until == 0) until = 1;
     if (until == timer_armed_for) return;
-    struct itimerspec when = {.it_value = clock_timespec(until)};
+    struct itimerspec when = {.it_value = system_timespec(until)};
     timer_armed_for = timerfd_settime(timer.fd, TFD_TIMER_ABSTIME, &when, NULL) == 0 ? until : 0;
 }
 

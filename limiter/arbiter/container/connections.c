@@ -11,6 +11,7 @@
 #include "arbiter/container/card_board.h"
 #include "arbiter/container/tenancy.h"
 #include "arbiter/schedule/schedule.h"
+#include "arbiter/schedule/schedule_run.h"
 #include "arbiter/tenant/demand.h"
 #include "common/arithmetic.h"
 #include "common/clock.h"
@@ -136,8 +137,9 @@ static uint64_t rest_of_turn(const struct connection *connection, uint64_t annou
     struct tenancy *tenancy = tenancy_of(connection->container, board, now);
     if (!tenancy) return announced;
     uint64_t busy_until = container_use(connection->container, board->uuid, &tenancy->region_row).busy_until;
-    uint64_t drains_at = busy_until - min_u64(busy_until, ARBITRATION_BUSY_GRACE_NS);
-    if (drains_at + LATE_MAX < now) return announced;
+    schedule_run_note_busy_until(board->schedule, tenancy->tenant, busy_until);
+    uint64_t drains_at = saturating_sub(busy_until, ARBITRATION_BUSY_GRACE_NS);
+    if (saturating_add(drains_at, LATE_MAX) < now) return announced;
     return min_u64(announced, drains_at - min_u64(drains_at, now));
 }
 

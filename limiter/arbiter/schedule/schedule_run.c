@@ -56,19 +56,35 @@ static uint64_t revoke_time(const struct schedule *schedule, uint64_t drained_at
     return is_awaited ? max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN) : revoke_at;
 }
 
+/* Of a time that lies before the turn, only a change counts: the holder has launched something, by a clock that is
+ * wrong. It keeps the turn for as long as its work in flight may take, and pays for that. */
+static uint64_t revoke_time_without_clock(const struct schedule *schedule, uint64_t busy_until, uint64_t now) {
+    const struct current_turn *turn = &schedule->turn;
+    bool has_changed = schedule->tenants[turn->tenant].last_busy_until != busy_until;
+    return has_changed ? now + turn->budget : turn->begin_by;
+}
+
+/* The region's times are not trusted: one that lies far ahead counts as TENANT_LONG_KERNEL ahead. */
 void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, uint64_t now) {
     struct current_turn *turn = &schedule->turn;
-    uint64_t drained_at = busy_until > ARBITRATION_BUSY_GRACE_NS ? busy_until - ARBITRATION_BUSY_GRACE_NS : 0;
+    struct tenant *tenant = &schedule->tenants[turn->tenant];
+    uint64_t drained_at = saturating_sub(min_u64(busy_until, now + TENANT_LONG_KERNEL), ARBITRATION_BUSY_GRACE_NS);
     bool has_begun = drained_at > turn->began_at;
-    uint64_t revoke_at = has_begun ? revoke_time(schedule, drained_at, awaited_until > now, now) : turn->begin_by;
+    uint64_t revoke_at = has_begun ? revoke_time(schedule, drained_at, awaited_until > now, now)
+                                   : revoke_time_without_clock(schedule, busy_until, now);
+    tenant->last_busy_until = busy_until;
     if (has_begun) expected_arrivals_conclude(schedule, true, turn->expected_at);
     if (now < revoke_at) {
         turn->check_idle_at = max_u64(revoke_at, now + CURRENT_TURN_CHECK_MIN);
         return;
     }
     expected_arrivals_conclude(schedule, false, now);
-    if (has_begun && !turn->is_asked_to_yield) tenant_note_revoked(&schedule->tenants[turn->tenant], drained_at);
+    if (has_begun && !turn->is_asked_to_yield) tenant_note_revoked(tenant, drained_at);
     current_turn_end(schedule, now, max_u64(drained_at, turn->began_at));
+}
+
+void schedule_run_note_busy_until(struct schedule *schedule, int tenant, uint64_t busy_until) {
+    schedule->tenants[tenant].last_busy_until = busy_until;
 }
 
 /* When the current turn leaves the card: when its work drains, or at its deadline. */

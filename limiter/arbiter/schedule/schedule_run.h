@@ -14,6 +14,9 @@ int schedule_run_tenant_to_check(struct schedule *schedule, uint64_t now);
  * in time. While a thread of the holder waits for the card, the card counts as busy until `awaited_until`. */
 void schedule_run_note_use(struct schedule *schedule, uint64_t busy_until, uint64_t awaited_until, uint64_t now);
 
+/* `busy_until` of a tenant's region as one of its clients ends a turn, so that a change in the next turn is seen. */
+void schedule_run_note_busy_until(struct schedule *schedule, int tenant, uint64_t busy_until);
+
 /* Does what is due; returns when to call it again, later than `now`; UINT64_MAX: only after an event. */
 uint64_t schedule_run(struct schedule *schedule, uint64_t now);
 

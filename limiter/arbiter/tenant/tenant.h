@@ -49,7 +49,8 @@ struct tenant {
     int32_t regular_client;            /* the client that arrived last; -1 = none */
     uint64_t visit_ns;                 /* from its last arrival to when it left the card idle; 0 = unknown */
     uint64_t
-        revoked_idle_since; /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
+        revoked_idle_since;   /* when it had become idle before its last turn was revoked for that; 0 = not revoked */
+    uint64_t last_busy_until; /* `busy_until` of its region as it was last read; not trusted */
     uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
     uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
     uint64_t suitable_turn_ns;   /* the longest turns of any tenant that suit its steps, as it says; 0 = any */

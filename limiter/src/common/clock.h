@@ -9,22 +9,19 @@
 
 #include "common/arithmetic.h"
 
-static inline uint64_t clock_read(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
+/* Reads a clock in ns, without a function that a program can replace: by the kernel's vDSO where clock_use_vdso has
+ * found it, else by a system call. */
+uint64_t clock_read(clockid_t clock);
+
+/* Finds the kernel's function for reading clocks in the vDSO, whose ELF image lies at `image` (AT_SYSINFO_EHDR of the
+ * auxiliary vector; 0: there is none). Called once, by the first code that runs; earlier reads take a system call. */
+void clock_use_vdso(unsigned long image);
 
 /* CLOCK_MONOTONIC in ns. */
 static inline uint64_t clock_now(void) { return clock_read(CLOCK_MONOTONIC); }
 
 /* CLOCK_MONOTONIC_COARSE in ns: up to a few ms behind clock_now, and cheaper to read. */
 static inline uint64_t clock_coarse(void) { return clock_read(CLOCK_MONOTONIC_COARSE); }
-
-/* A duration in ns as a timespec. */
-static inline struct timespec clock_timespec(uint64_t ns) {
-    return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_SECOND), .tv_nsec = (long)(ns % NS_PER_SECOND)};
-}
 
 /* The processor's counter (TSC, or the generic timer of arm64). The length of a tick depends on the machine, and
  * counters of different processors may differ slightly. */

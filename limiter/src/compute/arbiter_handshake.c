@@ -1,15 +1,10 @@
 #include "compute/arbiter_handshake.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 
 /* The C library that we build for (glibc 2.17) does not define these. */
 #ifndef F_GET_SEALS
@@ -17,29 +12,29 @@
 #define F_SEAL_SHRINK 0x0002
 #endif
 
-static bool is_retryable(void) { return errno == EAGAIN || errno == EINTR; }
+static bool is_retryable(ssize_t result) { return result == -EAGAIN || result == -EINTR; }
 
-static bool send_all(int fd, const void *bytes, size_t size) {
-    return nocancel_send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)size;
+static ssize_t send_now(int fd, const void *bytes, size_t size) {
+    return system_send(fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static int connect_to(const struct sockaddr_un *address) {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0 || nocancel_connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
-    nocancel_close(fd);
+    int fd = system_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 || system_connect(fd, (const struct sockaddr *)address, sizeof *address) == 0) return fd;
+    system_close(fd);
     return -1;
 }
 
 int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct arbitration_hello hello = {.version = ARBITRATION_VERSION};
-    if (strlen(path) >= sizeof address.sun_path || access(path, F_OK) != 0) return -1;
+    if (strlen(path) >= sizeof address.sun_path || system_exists(path) != 0) return -1;
     memcpy(address.sun_path, path, strlen(path));
     memcpy(hello.magic, ARBITRATION_MAGIC, sizeof hello.magic);
     memcpy(hello.uuid, uuid, UUID_SIZE);
     int fd = connect_to(&address);
-    if (fd < 0 || send_all(fd, &hello, sizeof hello)) return fd;
-    nocancel_close(fd);
+    if (fd < 0 || send_now(fd, &hello, sizeof hello) == (ssize_t)sizeof hello) return fd;
+    system_close(fd);
     return -1;
 }
 
@@ -54,15 +49,15 @@ static int received_descriptor(struct msghdr *message) {
 
 /* Refuses a file that is shorter than a page or could be shortened later: reading it would end in SIGBUS. */
 static bool is_sealed_page(int fd) {
-    struct stat status;
-    int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
-    return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &status) == 0 &&
+    struct stat status = {0};
+    int seals = fd < 0 ? -1 : system_fcntl(fd, F_GET_SEALS, 0);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && system_fstat(fd, &status) == 0 &&
            status.st_size >= (off_t)sizeof(struct arbitration_page);
 }
 
 static void *map_page(int fd) {
     size_t size = sizeof(struct arbitration_page);
-    return is_sealed_page(fd) ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    return is_sealed_page(fd) ? system_map(size, PROT_READ, MAP_SHARED, fd) : MAP_FAILED;
 }
 
 static bool is_welcome(const struct arbitration_welcome *welcome) {
@@ -75,24 +70,25 @@ enum handshake arbiter_handshake_receive_welcome(int fd, void **page) {
     union {
         struct cmsghdr aligned;
         char room[CMSG_SPACE(sizeof(int))];
-    } control;
+    } control = {0};
     struct iovec vector = {&welcome, sizeof welcome};
     struct msghdr message = {
         .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t got = nocancel_recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (got <= 0) return got < 0 && is_retryable() ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
+    ssize_t got = system_recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got <= 0) return is_retryable(got) ? HANDSHAKE_PENDING : HANDSHAKE_LOST;
     int file = received_descriptor(&message);
     *page = got == (ssize_t)sizeof welcome && is_welcome(&welcome) ? map_page(file) : MAP_FAILED;
-    if (file >= 0) nocancel_close(file);
+    if (file >= 0) system_close(file);
     return *page == MAP_FAILED ? HANDSHAKE_REFUSED : HANDSHAKE_ACCEPTED;
 }
 
 bool arbiter_handshake_send_message(int fd, const struct arbitration_message *message) {
-    return send_all(fd, message, sizeof *message) || is_retryable();
+    ssize_t sent = send_now(fd, message, sizeof *message);
+    return sent == (ssize_t)sizeof *message || is_retryable(sent);
 }
 
 bool arbiter_handshake_is_lost(int fd) {
     char nothing;
-    ssize_t got = nocancel_recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
-    return got == 0 || (got < 0 && !is_retryable());
+    ssize_t got = system_recv(fd, &nothing, sizeof nothing, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && !is_retryable(got));
 }

@@ -1,14 +1,9 @@
 #include "compute/arbiter_link.h"
 
-#include <linux/futex.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "compute/arbiter_handshake.h"
 #include "container/container.h"
 #include "process/lock.h"
@@ -40,20 +35,20 @@ enum contention arbiter_link_contention(const struct arbiter_link *link) {
 
 static struct arbiter_link *hold(struct arbiter_link *link) {
     lock_note_taken(LOCK_ARBITER_LINK);
-    pthread_mutex_lock(&link->mutex);
+    mutex_lock(&link->mutex);
     return link;
 }
 
 /* NULL if another thread holds the lock. */
 static struct arbiter_link *try_hold(struct arbiter_link *link) {
-    if (pthread_mutex_trylock(&link->mutex) != 0) return NULL;
+    if (!mutex_try_lock(&link->mutex)) return NULL;
     lock_note_taken(LOCK_ARBITER_LINK);
     return link;
 }
 
 static void drop(struct arbiter_link **held) {
     if (!*held) return;
-    pthread_mutex_unlock(&(*held)->mutex);
+    mutex_unlock(&(*held)->mutex);
     lock_note_released(LOCK_ARBITER_LINK);
 }
 
@@ -61,12 +56,12 @@ static void drop(struct arbiter_link **held) {
 #define HELD __attribute__((cleanup(drop)))
 
 static bool is_own_socket(const struct arbiter_link *link) {
-    struct stat status;
-    return fstat(link->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == link->socket_inode;
+    struct stat status = {0};
+    return system_fstat(link->fd, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == link->socket_inode;
 }
 
 static void disconnect(struct arbiter_link *link, uint64_t retry_delay) {
-    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) nocancel_close(link->fd);
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) system_close(link->fd);
     __atomic_store_n(&link->state, LINK_DISCONNECTED, __ATOMIC_RELAXED);
     link->retry_at = clock_coarse() + retry_delay;
 }
@@ -79,18 +74,18 @@ static void map_page(struct arbiter_link *link, void *fresh) {
     __atomic_store_n(&link->last_returned, 0, __ATOMIC_RELAXED);
     if (!page)
         __atomic_store_n(&link->page, fresh, __ATOMIC_RELEASE);
-    else if (mremap(fresh, sizeof *page, sizeof *page, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)page) == MAP_FAILED)
-        munmap(fresh, sizeof *page);
+    else if (system_remap(fresh, sizeof *page, (void *)page) == MAP_FAILED)
+        system_unmap(fresh, sizeof *page);
 }
 
 static void *map_zero_page(void) {
-    return mmap(NULL, sizeof(struct arbitration_page), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return system_map(sizeof(struct arbitration_page), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
 static void begin_handshake(struct arbiter_link *link, const uint8_t uuid[UUID_SIZE]) {
-    struct stat status;
+    struct stat status = {0};
     link->fd = arbiter_handshake_send_hello(container_arbiter_socket(), uuid);
-    if (link->fd < 0 || fstat(link->fd, &status) != 0) {
+    if (link->fd < 0 || system_fstat(link->fd, &status) != 0) {
         link->retry_at = clock_coarse() + RETRY_AFTER_FAILURE;
         return;
     }
@@ -175,21 +170,18 @@ void arbiter_link_done(struct arbiter_link *link, uint32_t turn, uint64_t ns, bo
 
 void arbiter_link_wait(const struct arbiter_link *link, uint64_t ns) {
     const struct arbitration_page *page = arbiter_link_page(link);
-    struct timespec timeout = clock_timespec(ns);
     if (!page || arbiter_link_turn(link)) return;
     uint32_t seen = __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE);
     if (seen == 0 || seen == __atomic_load_n(&link->last_returned, __ATOMIC_RELAXED))
-        syscall(SYS_futex, &page->turn, FUTEX_WAIT, seen, &timeout, NULL, 0);
+        system_futex_wait(&page->turn, seen, ns, 0);
 }
 
 /* The arbiter wakes the futex for a request to yield, too; one between the check and the call is noticed later. */
 void arbiter_link_await_yield(const struct arbiter_link *link, uint32_t turn, uint64_t ns) {
-    struct timespec timeout = clock_timespec(ns);
-    if (!arbiter_link_is_asked_to_yield(link, turn))
-        syscall(SYS_futex, &arbiter_link_page(link)->turn, FUTEX_WAIT, turn, &timeout, NULL, 0);
+    if (!arbiter_link_is_asked_to_yield(link, turn)) system_futex_wait(&arbiter_link_page(link)->turn, turn, ns, 0);
 }
 
 void arbiter_link_forget(struct arbiter_link *link) {
-    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) nocancel_close(link->fd);
+    if (state_of(link) != LINK_DISCONNECTED && is_own_socket(link)) system_close(link->fd);
     memset(link, 0, sizeof *link);
 }

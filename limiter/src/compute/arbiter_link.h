@@ -3,15 +3,15 @@
 #ifndef VGPU_COMPUTE_ARBITER_LINK_H
 #define VGPU_COMPUTE_ARBITER_LINK_H
 
-#include <pthread.h>
 #include <sys/types.h>
 
 #include "compute/turn_limits.h"
+#include "process/mutex.h"
 #include "region/region.h"
 
 /* A link of zeros has never tried to connect. */
 struct arbiter_link {
-    pthread_mutex_t mutex; /* LOCK_ARBITER_LINK; guards the fields that are not atomic, and every write to `state` */
+    struct mutex mutex; /* LOCK_ARBITER_LINK; guards the fields that are not atomic, and every write to `state` */
     enum { LINK_DISCONNECTED, LINK_CONNECTING, LINK_CONNECTED } state; /* atomic */
     int fd;                                                            /* the socket; valid unless DISCONNECTED */
     ino_t socket_inode;                  /* of `fd`: the program may have closed it and opened another file there */

@@ -2,7 +2,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "compute/estimates.h"
 #include "compute/turn.h"
 #include "compute/turn_events.h"
@@ -21,7 +21,7 @@
 /* Polls slowly while the drain is more than 2 ms off, then fast. */
 static void sleep_until_next_poll(uint64_t drained) {
     bool is_far_off = drained > clock_now() + 2 * POLL_MAX;
-    nocancel_sleep(is_far_off ? POLL_MAX : POLL_MIN);
+    system_sleep(is_far_off ? POLL_MAX : POLL_MIN);
 }
 
 static bool await_events(const struct turn_events *events, uint64_t drains_at, uint64_t until) {

@@ -4,7 +4,7 @@
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "compute/gate_measure.h"
 #include "compute/queue_pace.h"
 #include "compute/queue_page.h"
@@ -154,22 +154,12 @@ static void serve_once(struct gate *gate) {
 
 static void *serve(void *argument) {
     struct gate *gate = argument;
-    prctl(PR_SET_NAME, "vgpu-queue");
-    prctl(PR_SET_TIMERSLACK, 1UL);
+    system_prctl(PR_SET_NAME, (unsigned long)"vgpu-queue");
+    system_prctl(PR_SET_TIMERSLACK, 1);
     gate_lock(gate);
+    gate->is_thread_running = true;
     for (;;) serve_once(gate);
     return NULL;
-}
-
-static bool start_thread(struct gate *gate) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, THREAD_STACK);
-    gate->has_thread = quiet_thread_start(&thread, &attributes, serve, gate);
-    pthread_attr_destroy(&attributes);
-    return gate->has_thread;
 }
 
 /* The events are used without LOCK_GATE, so the phase is CLOSING meanwhile. */
@@ -180,12 +170,14 @@ static void collect(struct gate *gate) {
     gate_measure_collect(gate);
 }
 
+/* Whether the gate's thread runs. Until it has begun, launches take turns without being queued: what is queued behind a
+ * closed wait needs that thread. */
 static bool ensure_thread(struct gate *gate) {
-    if (gate->has_thread) return true;
+    if (gate->has_thread) return gate->is_thread_running;
+    gate->has_thread = true;
     RELEASE_GATE(gate);
-    bool has_thread = start_thread(gate);
-    if (!has_thread) queue_page_refuse();
-    return has_thread;
+    if (!quiet_thread_start(THREAD_STACK, serve, gate)) queue_page_refuse();
+    return false;
 }
 
 /* Takes the turn that is at hand. The caller holds LOCK_GATE, which is released meanwhile. */
@@ -362,5 +354,5 @@ static uint64_t time_to_drain(struct gate *gate) {
 
 void gate_queue_drain(struct gate *gate) {
     uint64_t wait = time_to_drain(gate);
-    if (wait) nocancel_sleep(wait);
+    if (wait) system_sleep(wait);
 }

@@ -4,8 +4,6 @@
 #ifndef VGPU_COMPUTE_GATE_STATE_H
 #define VGPU_COMPUTE_GATE_STATE_H
 
-#include <pthread.h>
-
 #include "compute/backlog.h"
 #include "compute/estimates.h"
 #include "compute/host_periods.h"
@@ -14,6 +12,7 @@
 #include "compute/turn.h"
 #include "compute/turn_events.h"
 #include "compute/turn_request.h"
+#include "process/mutex.h"
 
 /* SHUT: there is no turn. OPENING: a thread waits for the next turn; meanwhile `request` is its own, without the mutex.
  * OPEN: launches are admitted. CLOSING: a thread ends or measures a turn; meanwhile it owns `request`, `turn`,
@@ -32,12 +31,12 @@ struct set_aside_turn {
     struct turn turn;
 };
 
-struct gate {
-    pthread_mutex_t mutex; /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
-                              driver's or while a thread waits for a turn */
-    uint32_t changes;      /* atomic; futex word, counts: the phase has changed, or a launch has left the driver */
-    unsigned waiters;      /* threads that wait for a change */
-    enum phase phase;      /* see `enum phase` */
+struct gate {           /* NOLINT(clang-analyzer-optin.performance.Padding): in the order of their meaning */
+    struct mutex mutex; /* LOCK_GATE; guards every field that is not atomic. Never held across a call of the
+                           driver's or while a thread waits for a turn */
+    uint32_t changes;   /* atomic; futex word, counts: the phase has changed, or a launch has left the driver */
+    unsigned waiters;   /* threads that wait for a change */
+    enum phase phase;   /* see `enum phase` */
     unsigned launches_in_driver; /* launches between launch_gate_enter and launch_gate_leave, and queries of the probe;
                                     they use entries of `events` without the mutex */
     bool are_launches_awaited;   /* a thread may wait until none is in the driver */
@@ -74,6 +73,7 @@ struct gate {
     bool is_host_waiting;      /* atomic; the host has waited for the card since its last launch */
     bool has_ends;             /* the ends of the last queued turn were recorded as the turn was given back */
     bool has_thread;           /* the gate's thread was started (gate_queue.h) */
+    bool is_thread_running;    /* the gate's thread has begun */
 };
 
 /* The events of the turn. */

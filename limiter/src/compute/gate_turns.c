@@ -6,7 +6,7 @@
 #include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/limits.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "compute/gate_measure.h"
 #include "compute/gate_queue.h"
 #include "compute/turn.h"
@@ -58,7 +58,7 @@ static void await_start(struct gate *gate) {
     bool has_waited = false;
     while (clock_now() < gate->turn.drains_at && !turn_events_have_begun(gate_events(gate))) {
         has_waited = true;
-        nocancel_sleep(POLL_MIN);
+        system_sleep(POLL_MIN);
     }
     if (has_waited) turn_note_start(&gate->turn, clock_now());
 }
@@ -199,10 +199,10 @@ static bool learn_from_probe(struct gate *gate) {
 /* The default timer slack of a thread is 50 us: half of the 100 us that may be in flight beside a
  * latency-sensitive tenant. */
 static void await_change_precisely(struct gate *gate, uint64_t ns) {
-    int slack = prctl(PR_GET_TIMERSLACK);
-    if (slack > 1) prctl(PR_SET_TIMERSLACK, 1UL);
+    int slack = system_prctl(PR_GET_TIMERSLACK, 0);
+    if (slack > 1) system_prctl(PR_SET_TIMERSLACK, 1);
     gate_await_change(gate, ns);
-    if (slack > 1) prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
+    if (slack > 1) system_prctl(PR_SET_TIMERSLACK, (unsigned long)slack);
 }
 
 /* Waits until less work is in flight, for 1 ms at most, because the arbiter may ask the turn back meanwhile. It also

@@ -11,6 +11,7 @@
 #include "compute/turn_need.h"
 #include "compute/turn_request.h"
 #include "driver/function_table.h"
+#include "loader/libc.h"
 #include "region/activity.h"
 
 uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -111,7 +112,7 @@ struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     struct gate *gate = gate_of_current_context();
     if (!gate || !turn_need_is_at_gate(gate) || turn_events_is_capturing(stream)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
+    LIBC(pthread_setcancelstate)(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
     wait_for_admission(gate, key, context, stream, &pass.slot);
     pass.gate = gate;
     if (pass.slot.reads_sample) gate_queue_read_sample(gate);
@@ -128,5 +129,5 @@ void launch_gate_leave(const struct launch_pass *pass) {
     if (!pass->gate) return;
     turn_events_after_launch(&pass->slot);
     note_left_driver(pass->gate);
-    pthread_setcancelstate(pass->cancel_state, NULL);
+    LIBC(pthread_setcancelstate)(pass->cancel_state, NULL);
 }

@@ -1,8 +1,8 @@
 #include "compute/queue_page.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "common/environment.h"
 #include "common/region_layout.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
@@ -46,7 +46,7 @@ static struct page *page_of(CUcontext context) {
 bool queue_page_has(CUcontext context) { return page_of(context) != NULL; }
 
 static bool is_set(const char *name, const char *value) {
-    const char *found = secure_getenv(name);
+    const char *found = environment_find(name);
     return found && (!value || strcmp(found, value) == 0);
 }
 

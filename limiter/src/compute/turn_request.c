@@ -1,11 +1,8 @@
 #include "compute/turn_request.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "common/arithmetic.h"
 #include "common/clock.h"
+#include "common/system_calls.h"
 #include "compute/arbiter_link.h"
 #include "container/container.h"
 #include "region/account.h"
@@ -73,9 +70,8 @@ static uint64_t take_from_bucket(struct turn_request *request) {
 }
 
 static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
-    struct timespec timeout = clock_timespec(ns < SLEEP_MAX ? ns : SLEEP_MAX);
     uint64_t since = clock_now();
-    syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAIT, turns_seen, &timeout, NULL, 0);
+    system_futex_wait(&request->card->turns_ended, turns_seen, min_u64(ns, SLEEP_MAX), 0);
     activity_count_wait(request->activity, REGION_WAIT_SHARE, clock_now() - since);
 }
 
@@ -221,7 +217,7 @@ static bool charge_bucket(struct turn_request *request) {
 void turn_request_charge(struct turn_request *request, uint64_t cost) {
     if (!request->card || request->share == 0) return;
     turn_request_charge_later(request, cost);
-    if (charge_bucket(request)) syscall(SYS_futex, &request->card->turns_ended, FUTEX_WAKE, 1, NULL, NULL, 0);
+    if (charge_bucket(request)) system_futex_wake(&request->card->turns_ended, 1, 0);
 }
 
 void turn_request_charge_later(struct turn_request *request, uint64_t cost) {

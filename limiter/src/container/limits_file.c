@@ -1,15 +1,9 @@
 #include "container/limits_file.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
+#include "common/text.h"
 
 /* Interval in ticks (8 to 17 ms) of the check whether another file lies at the path: a stat() at each allocation would
  * be too slow. */
@@ -17,31 +11,31 @@ static uint64_t check_interval(void) { return clock_ticks_quarter_second() / 16;
 
 static const struct limits_file *map(int fd, const struct stat *status) {
     if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
-    void *file = mmap(NULL, sizeof(struct limits_file), PROT_READ, MAP_SHARED, fd, 0);
+    void *file = system_map(sizeof(struct limits_file), PROT_READ, MAP_SHARED, fd);
     return file == MAP_FAILED ? NULL : file;
 }
 
 /* Maps the file at the path; `file` is NULL where there is none that is large enough. */
 static struct limits_file_watch open_path(const char *path) {
     struct limits_file_watch found = {.path = path};
-    struct stat status;
-    int fd = nocancel_open(path, O_RDONLY | O_CLOEXEC);
+    struct stat status = {0};
+    int fd = system_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return found;
-    if (fstat(fd, &status) == 0) {
+    if (system_fstat(fd, &status) == 0) {
         found.file = map(fd, &status);
         found.device = status.st_dev;
         found.inode = status.st_ino;
     }
-    nocancel_close(fd);
+    system_close(fd);
     return found;
 }
 
 static void close_file(const struct limits_file *file) {
-    if (file) munmap((void *)file, sizeof *file);
+    if (file) system_unmap((void *)file, sizeof *file);
 }
 
 bool limits_file_open(struct limits_file_watch *watch, const char *path, struct limits_slot *limits) {
-    *watch = open_path(strdup(path)); /* copied, because the path may lie in the program's environment */
+    *watch = open_path(text_copy(path)); /* copied, because the path may lie in the program's environment */
     watch->due = clock_ticks() + check_interval();
     return watch->file && limits_decode(watch->file, limits);
 }
@@ -54,8 +48,8 @@ static void unmap_if_truncated(struct limits_file_watch *watch, const struct sta
 }
 
 static bool is_other_file(struct limits_file_watch *watch) {
-    struct stat status;
-    if (stat(watch->path, &status) != 0) return false;
+    struct stat status = {0};
+    if (system_stat(watch->path, &status) != 0) return false;
     unmap_if_truncated(watch, &status);
     return !watch->file || status.st_dev != watch->device || status.st_ino != watch->inode;
 }

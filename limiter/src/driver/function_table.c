@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
-#include "driver/own_strings.h"
-#include "driver/real_lookup.h"
+#include "loader/libc.h"
+#include "loader/own_strings.h"
 
 struct entry {
     const char *name;
@@ -23,10 +23,12 @@ static struct entry table[FUNCTIONS] = {
 static struct {
     const char *preloaded_name;
     const char *name;
-    bool is_resolved; /* atomic, stored last with release order: the library's `real` addresses are known */
+    const char *prefix; /* of the names of its functions */
+    void *handle;       /* atomic */
+    bool is_resolved;   /* atomic, stored last with release order: the library's `real` addresses are known */
 } libraries[LIBRARIES] = {
-    [CUDA] = {"libvgpu-real-cuda.so", "libcuda.so.1", false},
-    [NVML] = {"libvgpu-real-nvml.so", "libnvidia-ml.so.1", false},
+    [CUDA] = {"libvgpu-real-cuda.so", "libcuda.so.1", "cu", NULL, false},
+    [NVML] = {"libvgpu-real-nvml.so", "libnvidia-ml.so.1", "nvml", NULL, false},
 };
 
 static CUresult cuda_not_found(void) { return CUDA_ERROR_NOT_FOUND; }
@@ -47,9 +49,25 @@ static bool resolve(enum library library, bool may_load) {
     if (!handle) return false;
     for (int i = 0; i < FUNCTIONS; i++)
         if (table[i].library == library)
-            __atomic_store_n(&table[i].real, real_lookup_dlsym()(handle, table[i].name), __ATOMIC_RELAXED);
+            __atomic_store_n(&table[i].real, LIBC(dlsym)(handle, table[i].name), __ATOMIC_RELAXED);
+    __atomic_store_n(&libraries[library].handle, handle, __ATOMIC_RELAXED);
     __atomic_store_n(&libraries[library].is_resolved, true, __ATOMIC_RELEASE);
     return true;
+}
+
+void *functions_handle(enum library library) {
+    return resolve(library, false) ? __atomic_load_n(&libraries[library].handle, __ATOMIC_RELAXED) : NULL;
+}
+
+bool functions_is_handle(const void *handle) {
+    return handle == __atomic_load_n(&libraries[CUDA].handle, __ATOMIC_RELAXED) ||
+           handle == __atomic_load_n(&libraries[NVML].handle, __ATOMIC_RELAXED);
+}
+
+const char *functions_soname(enum library library) { return libraries[library].name; }
+
+bool functions_is_named_as(const char *name, enum library library) {
+    return own_strings_begins_with(name, libraries[library].prefix);
 }
 
 static void *find_real(enum function function) {
@@ -78,7 +96,7 @@ void *functions_substitute(void *address) {
 }
 
 static struct entry *find_hooked(const char *name) {
-    if (!own_strings_begins_with(name, "cu") && !own_strings_begins_with(name, "nvml")) return NULL;
+    if (!functions_is_named_as(name, CUDA) && !functions_is_named_as(name, NVML)) return NULL;
     for (int i = 0; i < FUNCTIONS; i++)
         if (table[i].wrapper && own_strings_are_equal(table[i].name, name)) return &table[i];
     return NULL;

@@ -31,6 +31,18 @@ bool functions_has(enum function function);
 /* The wrapper, where `address` is a HOOKED function of NVIDIA's libraries, else `address`. Loads nothing. */
 void *functions_substitute(void *address);
 
+/* The handle of NVIDIA's library, by which dlsym finds its functions; NULL where it is not loaded. Loads nothing. */
+void *functions_handle(enum library library);
+
+/* Whether dlsym with this handle searches NVIDIA's library, of those that are known already. */
+bool functions_is_handle(const void *handle);
+
+/* Whether the name begins as those of CUDA's driver, or of NVML; other libraries have such names too. */
+bool functions_is_named_as(const char *name, enum library library);
+
+/* The soname of NVIDIA's library. */
+const char *functions_soname(enum library library);
+
 /* The wrapper of an exported name; NULL where it is not HOOKED. Loads nothing. */
 void *functions_wrapper(const char *name);
 

@@ -7,24 +7,24 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "driver/elf.h"
+#include "driver/copies.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
-#include "driver/real_lookup.h"
 #include "driver/relocations.h"
 #include "driver/resolve.h"
+#include "loader/elf.h"
+#include "loader/libc.h"
 
 typedef void *(*dlopen_function)(const char *, int);
 typedef void *(*dlmopen_function)(Lmid_t, const char *, int);
-typedef int (*dlinfo_function)(void *, int, void *);
 
 /* NOLINTBEGIN(misc-use-internal-linkage): exported, two of them under other names, below */
 EXPORT void *vgpu_dlopen(const char *path, int flags);
 EXPORT void *vgpu_dlmopen(Lmid_t space, const char *path, int flags);
 EXPORT void vgpu_bind_namespace(void);
-EXPORT void *vgpu_substitute(void *address);
+EXPORT void *vgpu_substitute(const char *name, void *address);
 
-void *vgpu_substitute(void *address) { return functions_substitute(address); }
+void *vgpu_substitute(const char *name, void *address) { return functions_substitute(copies_redirect(name, address)); }
 
 /* References to the C library's functions that another library replaces stay as they are. */
 static void *replace(const char *name, void *present) {
@@ -38,23 +38,15 @@ static void *replace(const char *name, void *present) {
     for (size_t i = 0; i < sizeof loading / sizeof *loading; i++)
         if (strcmp(name, loading[i].name) == 0)
             return !present || present == elf_find_symbol(name) ? loading[i].ours : NULL;
-    return present ? functions_substitute(present) : functions_wrapper(name);
+    return present ? vgpu_substitute(name, present) : functions_wrapper(name);
 }
 
 void vgpu_bind_namespace(void) { relocations_bind(replace); }
 
-static dlopen_function real_dlopen(void) {
-    static void *found; /* atomic */
-    void *address = __atomic_load_n(&found, __ATOMIC_RELAXED);
-    if (!address) address = elf_find_symbol("dlopen");
-    __atomic_store_n(&found, address, __ATOMIC_RELAXED);
-    return (dlopen_function)address;
-}
-
 /* The second call is a jump, so that the loader sees the program's return address: where the file is not found
  * otherwise, it lies on a search path of the calling object. What is loaded that way is bound by the next call. */
 void *vgpu_dlopen(const char *path, int flags) {
-    dlopen_function load = real_dlopen();
+    dlopen_function load = LIBC(dlopen);
     bool is_deep = path && (flags & RTLD_DEEPBIND);
     if (is_deep && load(path, flags)) vgpu_bind_namespace();
     __attribute__((musttail)) return load(path, flags);
@@ -64,23 +56,23 @@ void *vgpu_dlopen(const char *path, int flags) {
 static bool adopt(dlmopen_function load, void *handle) {
     Dl_info self;
     Lmid_t space;
-    dlinfo_function ask = (dlinfo_function)elf_find_symbol("dlinfo");
-    if (!ask || ask(handle, RTLD_DI_LMID, &space) != 0 || !dladdr((void *)&vgpu_bind_namespace, &self)) return false;
+    if (LIBC(dlinfo)(handle, RTLD_DI_LMID, &space) != 0 || !LIBC(dladdr)((void *)&vgpu_bind_namespace, &self))
+        return false;
     if (space == LM_ID_BASE) return true;
     void *copy = load(space, self.dli_fname, RTLD_NOW);
-    void (*bind)(void) = (void (*)(void))(copy ? real_lookup_dlsym()(copy, "vgpu_bind_namespace") : NULL);
+    void (*bind)(void) = (void (*)(void))(copy ? LIBC(dlsym)(copy, "vgpu_bind_namespace") : NULL);
     if (!bind) return false;
-    namespaces_add((namespaces_function)real_lookup_dlsym()(copy, "vgpu_substitute"));
+    namespaces_add((namespaces_function)LIBC(dlsym)(copy, "vgpu_substitute"));
     bind();
     return true;
 }
 
 void *vgpu_dlmopen(Lmid_t space, const char *path, int flags) {
-    dlmopen_function load = (dlmopen_function)elf_find_symbol("dlmopen");
+    dlmopen_function load = LIBC(dlmopen);
     void *handle = load ? load(space, path, flags) : NULL;
     if (!handle || adopt(load, handle)) return handle;
     log_warn("dlmopen of %s refused: the limits cannot be applied in its namespace", path);
-    dlclose(handle);
+    LIBC(dlclose)(handle);
     return NULL;
 }
 /* NOLINTEND(misc-use-internal-linkage) */

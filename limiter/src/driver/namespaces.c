@@ -6,10 +6,10 @@
 enum { NAMESPACES = 16 };                      /* as many as glibc has */
 static namespaces_function copies[NAMESPACES]; /* atomic */
 
-void *namespaces_substitute(void *address) {
+void *namespaces_substitute(const char *name, void *address) {
     for (int i = 0; i < NAMESPACES; i++) {
         namespaces_function substitute = __atomic_load_n(&copies[i], __ATOMIC_ACQUIRE);
-        void *found = substitute && address ? substitute(address) : address;
+        void *found = substitute && address ? substitute(name, address) : address;
         if (found != address) return found;
     }
     return address;

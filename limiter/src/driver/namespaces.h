@@ -3,13 +3,14 @@
 #ifndef VGPU_DRIVER_NAMESPACES_H
 #define VGPU_DRIVER_NAMESPACES_H
 
-/* functions_substitute of a copy. */
-typedef void *(*namespaces_function)(void *);
+/* What a copy's lookup of a name answers that has found an address. */
+typedef void *(*namespaces_function)(const char *name, void *address);
 
 /* Adds a copy, unless it is known. */
 void namespaces_add(namespaces_function substitute);
 
-/* The wrapper that a copy has for an address, else `address`. Calls nothing of the C library. */
-void *namespaces_substitute(void *address);
+/* The wrapper that a copy has for an address that a lookup of `name` has found, else `address`. Calls nothing of the C
+ * library. */
+void *namespaces_substitute(const char *name, void *address);
 
 #endif

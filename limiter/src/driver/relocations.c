@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "common/system_calls.h"
+#include "loader/libc.h"
 
 #if defined(__x86_64__)
 enum { ABSOLUTE = R_X86_64_64, DATA = R_X86_64_GLOB_DAT, CALL = R_X86_64_JUMP_SLOT };
@@ -63,13 +64,13 @@ static bool is_relevant(const char *name) {
 }
 
 static void write_slot(const struct object *object, void **slot, void *address) {
-    size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page_size = LIBC(getauxval)(AT_PAGESZ);
     ElfW(Addr) place = (ElfW(Addr))slot;
     void *page = (void *)(place / page_size * page_size);
     bool is_protected = place >= object->protected_first && place < object->protected / page_size * page_size;
-    if (is_protected && mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
+    if (is_protected && system_protect(page, page_size, PROT_READ | PROT_WRITE) != 0) return;
     __atomic_store_n(slot, address, __ATOMIC_RELAXED);
-    if (is_protected) mprotect(page, page_size, PROT_READ);
+    if (is_protected) system_protect(page, page_size, PROT_READ);
 }
 
 static bool is_reference(const ElfW(Rela) * entry) {
@@ -105,4 +106,4 @@ static int visit(struct dl_phdr_info *info, size_t size, void *argument) {
     return 0;
 }
 
-void relocations_bind(relocations_replacement replacement) { dl_iterate_phdr(visit, (void *)&replacement); }
+void relocations_bind(relocations_replacement replacement) { LIBC(dl_iterate_phdr)(visit, (void *)&replacement); }

@@ -1,16 +1,18 @@
-/* This library exports dlsym and dlvsym. For names that are not HOOKED they jump (musttail) to the C library's function
- * instead of calling it, so that the C library sees the program's return address, by which it resolves RTLD_NEXT and
- * RTLD_DEFAULT. For a HOOKED name the real lookup is made, and its result is replaced only if it is the *address* of
- * NVIDIA's function: a function with that name in another library stays untouched. */
+/* This library exports dlsym and dlvsym. For names that are not NVIDIA's they jump (musttail) to the C library's
+ * function instead of calling it, so that the C library sees the program's return address, by which it resolves
+ * RTLD_NEXT and RTLD_DEFAULT. For NVIDIA's names the real lookup is made, and its result is replaced only if it is the
+ * *address* of NVIDIA's function: a function with that name in another library stays untouched. A function of a second
+ * copy of NVIDIA's library is replaced by that of the first (driver/copies.h). */
 #include "driver/resolve.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-#include "driver/elf.h"
+#include "driver/copies.h"
 #include "driver/function_table.h"
 #include "driver/namespaces.h"
-#include "driver/real_lookup.h"
+#include "loader/elf.h"
+#include "loader/libc.h"
 
 #if defined(__x86_64__)
 #define FIRST_GLIBC "GLIBC_2.2.5"
@@ -18,9 +20,19 @@
 #define FIRST_GLIBC "GLIBC_2.17"
 #endif
 
-static void *substitute(void *address) {
-    void *found = functions_substitute(address);
-    return found == address ? namespaces_substitute(address) : found;
+typedef void *(*dlsym_function)(void *, const char *);
+typedef void *(*dlvsym_function)(void *, const char *, const char *);
+
+/* The first copy's own handle is the usual one, and finds no other copy's functions. */
+static void *substitute(const void *handle, const char *name, void *address) {
+    void *first = functions_is_handle(handle) ? address : copies_redirect(name, address);
+    void *found = functions_is_hooked(name) ? functions_substitute(first) : first;
+    return found == address ? namespaces_substitute(name, address) : found;
+}
+
+/* Whether NVIDIA's libraries may have a function of this name. */
+static bool is_relevant(const char *name) {
+    return name && (functions_is_named_as(name, CUDA) || functions_is_named_as(name, NVML));
 }
 
 static bool is_pseudo(const void *handle) { return handle == RTLD_DEFAULT || handle == RTLD_NEXT; }
@@ -40,10 +52,10 @@ static void *next_after_us(dlsym_function lookup, const char *name) {
  * library, unless another object defines the name: for RTLD_DEFAULT before this library; for RTLD_NEXT before or behind
  * it, because where that search starts depends on the caller. */
 void *vgpu_dlsym(void *handle, const char *name) {
-    dlsym_function lookup = real_lookup_dlsym();
-    if (!name || !functions_is_hooked(name)) __attribute__
+    dlsym_function lookup = LIBC(dlsym);
+    if (!is_relevant(name) || (is_pseudo(handle) && !functions_is_hooked(name))) __attribute__
         ((musttail)) return lookup(handle, name);
-    if (!is_pseudo(handle)) return substitute(lookup(handle, name));
+    if (!is_pseudo(handle)) return substitute(handle, name, lookup(handle, name));
     void *wrapper = functions_loaded_wrapper(name);
     if (wrapper) return wrapper;
     if (!elf_is_defined_before(name)) {
@@ -54,10 +66,10 @@ void *vgpu_dlsym(void *handle, const char *name) {
 }
 
 void *vgpu_dlvsym(void *handle, const char *name, const char *version) {
-    dlvsym_function lookup = real_lookup_dlvsym();
-    if (!name || !functions_is_hooked(name) || is_pseudo(handle)) __attribute__
+    dlvsym_function lookup = LIBC(dlvsym);
+    if (!is_relevant(name) || is_pseudo(handle)) __attribute__
         ((musttail)) return lookup(handle, name, version);
-    return substitute(lookup(handle, name, version));
+    return substitute(handle, name, lookup(handle, name, version));
 }
 /* NOLINTEND(misc-use-internal-linkage) */
 

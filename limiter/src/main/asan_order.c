@@ -2,9 +2,9 @@
  * library might define malloc(). This library is loaded before the runtime and defines no function that the runtime
  * replaces, so it tells the runtime not to check. The runtime asks the first definition of the function below, which is
  * the program's own where there is one. */
-#include "driver/elf.h"
 #include "driver/function_table.h"
-#include "driver/own_strings.h"
+#include "loader/elf.h"
+#include "loader/own_strings.h"
 
 /* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl*,misc-use-internal-linkage): the runtime calls it by this name */
 EXPORT const char *__asan_default_options(void);

@@ -1,7 +1,9 @@
 #include "process/fork.h"
 
-#include <pthread.h>
+#include <stddef.h>
 
+#include "loader/elf.h"
+#include "loader/libc.h"
 #include "process/lock.h"
 
 /* The bounds of the section `vgpu_fork`; the linker defines these names.
@@ -19,4 +21,14 @@ static void handle_child(void) {
     lock_release_all();
 }
 
-void fork_install_handlers(void) { pthread_atfork(lock_take_all, lock_release_all, handle_child); }
+typedef int (*register_function)(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *library);
+
+/* For some processors, glibc's pthread_atfork is no function of the C library, but a part of each program that calls
+ * this one. musl has pthread_atfork. */
+void fork_install_handlers(void) {
+    register_function install = (register_function)elf_find_symbol("__register_atfork");
+    if (install)
+        install(lock_take_all, lock_release_all, handle_child, NULL);
+    else
+        LIBC(pthread_atfork)(lock_take_all, lock_release_all, handle_child);
+}

@@ -1,14 +1,14 @@
 #include "process/lock.h"
 
-#include <assert.h>
-#include <pthread.h>
+#include "process/mutex.h"
 
 /* Each mutex has a cache line of its own, so that threads with different locks cause no false sharing. */
 static struct {
-    pthread_mutex_t mutex;
-} __attribute__((aligned(64))) locks[LOCKS] = {[0 ... LOCKS - 1] = {PTHREAD_MUTEX_INITIALIZER}};
+    struct mutex mutex;
+} __attribute__((aligned(64))) locks[LOCKS];
 
 #ifdef VGPU_CHECK_LOCKS
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ void lock_note_released(enum lock lock) { held &= ~(1U << lock); }
 
 void lock_take(enum lock lock) {
     lock_note_taken(lock);
-    pthread_mutex_lock(&locks[lock].mutex);
+    mutex_lock(&locks[lock].mutex);
 }
 
 void lock_release(enum lock lock) {
-    pthread_mutex_unlock(&locks[lock].mutex);
+    mutex_unlock(&locks[lock].mutex);
     lock_note_released(lock);
 }
 

@@ -2,10 +2,11 @@
 #ifndef VGPU_PROCESS_QUIET_THREAD_H
 #define VGPU_PROCESS_QUIET_THREAD_H
 
-#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-/* Like pthread_create; false where there can be no thread. */
-bool quiet_thread_start(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument);
+/* Starts a detached thread with a stack of `stack_size` bytes (0: as the program's threads). False where there can be
+ * none. A true answer is no proof, because another library may stand in for pthread_create: the thread has to tell. */
+bool quiet_thread_start(size_t stack_size, void *(*function)(void *), void *argument);
 
 #endif

@@ -1,19 +1,13 @@
 #include "region/identity.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
+#include "common/text.h"
+#include "loader/libc.h"
 #include "region/account.h"
 #include "region/slot_locks.h"
 
@@ -21,15 +15,15 @@ enum liveness { UNKNOWN, ALIVE, DEAD };
 
 struct process {
     char state;
-    long threads;
+    uint64_t threads;
     uint64_t start_time;
 };
 
 static ssize_t read_file(const char *path, char *out, size_t size) {
-    int fd = nocancel_open(path, O_RDONLY | O_CLOEXEC);
+    int fd = system_open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
-    ssize_t length = nocancel_read(fd, out, size - 1);
-    nocancel_close(fd);
+    ssize_t length = system_read(fd, out, size - 1);
+    system_close(fd);
     out[length > 0 ? length : 0] = '\0';
     return length;
 }
@@ -53,21 +47,21 @@ static bool read_process(const char *path, struct process *out) {
     const char *threads = skip(state + 2, 17);
     const char *start = skip(threads, 2);
     if (!start) return false;
-    *out = (struct process){state[2], strtol(threads, NULL, 10), strtoull(start, NULL, 10)};
+    *out = (struct process){state[2], text_number(threads), text_number(start)};
     return true;
 }
 
 /* Two processes without /proc may have one pid, in two pid namespaces. They must not have one identity. */
 static uint64_t random_number(void) {
-    uint64_t number;
-    return syscall(SYS_getrandom, &number, sizeof number, 0) == sizeof number ? number : clock_now();
+    uint64_t number = 0;
+    return system_random(&number, sizeof number) == sizeof number ? number : clock_now();
 }
 
 struct identity identity_self(void) {
-    struct identity self = {.pid = (uint32_t)getpid()};
+    struct identity self = {.pid = (uint32_t)system_process_id()};
     struct process process;
-    struct stat namespace;
-    bool has_proc = read_process("/proc/self/stat", &process) && stat("/proc/self/ns/pid", &namespace) == 0;
+    struct stat namespace = {0};
+    bool has_proc = read_process("/proc/self/stat", &process) && system_stat("/proc/self/ns/pid", &namespace) == 0;
     self.start_time = has_proc ? process.start_time : random_number();
     self.namespace = has_proc ? namespace.st_ino : 0;
     return self;
@@ -76,7 +70,7 @@ struct identity identity_self(void) {
 /* The kernel gives each program 16 random bytes. Some of them guard the program's stack, so only a hash is told. */
 uint32_t identity_image(void) {
     uint64_t parts[2] = {0};
-    const void *random = (const void *)getauxval(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
+    const void *random = (const void *)LIBC(getauxval)(AT_RANDOM); /* NOLINT(performance-no-int-to-ptr) */
     if (random) memcpy(parts, random, sizeof parts);
     return (uint32_t)(hash_mix(hash_mix(1, parts[0]), parts[1]) >> 33) + 1;
 }
@@ -93,15 +87,15 @@ static bool is_zombie(const struct process *process) {
 /* A new pid namespace without a new mount of /proc still sees the outer one's, which has other pids. */
 static bool is_proc_of(const struct identity *self) {
     char target[16] = "";
-    return readlink("/proc/self", target, sizeof target - 1) > 0 && strtoul(target, NULL, 10) == self->pid;
+    return system_readlink("/proc/self", target, sizeof target - 1) > 0 && text_number(target) == self->pid;
 }
 
 static enum liveness liveness_by_pid(const struct identity *other, const struct identity *self) {
     if (!identity_is_neighbour(other, self)) return UNKNOWN;
-    if (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH) return DEAD;
-    char path[32];
+    if (system_kill((int)other->pid, 0) == -ESRCH) return DEAD;
+    char path[32] = "/proc/";
     struct process process;
-    (void)snprintf(path, sizeof path, "/proc/%u/stat", other->pid);
+    text_append(text_append_number(path, other->pid), "/stat");
     if (!read_process(path, &process)) return UNKNOWN;
     if (process.start_time == other->start_time && !is_zombie(&process)) return ALIVE;
     return is_proc_of(self) ? DEAD : UNKNOWN;

@@ -1,16 +1,13 @@
 #include "region/region.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
+#include "loader/libc.h"
 #include "process/lock.h"
 #include "region/account.h"
 
@@ -30,11 +27,11 @@ static bool is_region(const struct region_header *header) {
 
 static void init_mutex(pthread_mutex_t *mutex) {
     pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    LIBC(pthread_mutexattr_init)(&attributes);
+    LIBC(pthread_mutexattr_setpshared)(&attributes, PTHREAD_PROCESS_SHARED);
+    LIBC(pthread_mutexattr_setrobust)(&attributes, PTHREAD_MUTEX_ROBUST);
+    LIBC(pthread_mutex_init)(mutex, &attributes);
+    LIBC(pthread_mutexattr_destroy)(&attributes);
 }
 
 static void init_lock(struct region_header *header) {
@@ -50,20 +47,20 @@ static bool is_lock_ready(const struct region_header *header) {
  * process starts anew; a process that is stopped in here is waited for 100 ms. */
 static bool ensure_lock(struct region_header *header, int fd) {
     for (int tries = 0; tries < 100 && !is_lock_ready(header); tries++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-            nocancel_sleep(NS_PER_MS);
+        if (system_flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            system_sleep(NS_PER_MS);
             continue;
         }
         if (!is_lock_ready(header)) init_lock(header);
-        flock(fd, LOCK_UN);
+        system_flock(fd, LOCK_UN);
     }
     return is_lock_ready(header);
 }
 
 static struct region *map_file(int fd) {
-    struct stat status;
-    if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct region)) return NULL;
-    struct region *region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct stat status = {0};
+    if (system_fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct region)) return NULL;
+    struct region *region = system_map(sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
     if (region == MAP_FAILED) return NULL;
     if (is_region(&region->header) && ensure_lock(&region->header, fd)) return region;
     region_close(region);
@@ -71,15 +68,15 @@ static struct region *map_file(int fd) {
 }
 
 struct region *region_open(const char *path) {
-    int fd = nocancel_open(path, O_RDWR | O_CLOEXEC);
+    int fd = system_open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return NULL;
     struct region *region = map_file(fd);
-    nocancel_close(fd);
+    system_close(fd);
     return region;
 }
 
 struct region *region_anonymous(void) {
-    struct region *region = mmap(NULL, sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct region *region = system_map(sizeof *region, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
     if (region == MAP_FAILED) return NULL;
     memcpy(region->header.magic, REGION_MAGIC, sizeof region->header.magic);
     region->header.version = REGION_VERSION;
@@ -90,7 +87,7 @@ struct region *region_anonymous(void) {
     return region;
 }
 
-void region_close(struct region *region) { munmap(region, sizeof *region); }
+void region_close(struct region *region) { system_unmap(region, sizeof *region); }
 
 /* Thread id of the lock's holder, 0 = free: the futex word of a robust mutex, whose format the kernel defines. */
 static unsigned holder(const struct region_header *header) {
@@ -104,7 +101,7 @@ static int expected_kind(void) {
     pthread_mutex_t mutex;
     init_mutex(&mutex);
     __atomic_store_n(&kind, mutex.__data.__kind, __ATOMIC_RELAXED);
-    pthread_mutex_destroy(&mutex);
+    LIBC(pthread_mutex_destroy)(&mutex);
     return kind;
 }
 
@@ -116,7 +113,7 @@ static bool is_mutex_intact(const struct region_header *header) {
 
 /* A holder that runs releases the lock within microseconds; one that was preempted needs longer. */
 static void pause_before_try(unsigned tries) {
-    if (tries >= SPINS) nocancel_sleep(POLL_MIN_NS << min_u64(tries - SPINS, POLL_DOUBLINGS));
+    if (tries >= SPINS) system_sleep(POLL_MIN_NS << min_u64(tries - SPINS, POLL_DOUBLINGS));
 }
 
 /* pthread_mutex_timedlock() is not used: it waits by the wall clock, so that setting the clock back would make it wait
@@ -124,7 +121,7 @@ static void pause_before_try(unsigned tries) {
 static int poll_mutex(pthread_mutex_t *mutex, unsigned timeout_ms) {
     uint64_t until = clock_now() + timeout_ms * NS_PER_MS;
     int error;
-    for (unsigned tries = 0; (error = pthread_mutex_trylock(mutex)) == EBUSY; tries++) {
+    for (unsigned tries = 0; (error = LIBC(pthread_mutex_trylock)(mutex)) == EBUSY; tries++) {
         if (clock_now() > until) return ETIMEDOUT;
         pause_before_try(tries);
     }
@@ -137,7 +134,7 @@ static int poll_mutex(pthread_mutex_t *mutex, unsigned timeout_ms) {
 static int lock_within(struct region_header *header, unsigned timeout_ms) {
     static unsigned stuck_holder; /* atomic: thread id of the holder that exceeded the timeout, 0 = none */
     if (!is_mutex_intact(header)) return EINVAL;
-    int error = pthread_mutex_trylock(&header->lock.mutex);
+    int error = LIBC(pthread_mutex_trylock)(&header->lock.mutex);
     if (error != EBUSY) return error;
     unsigned present_holder = holder(header);
     bool is_known_stuck = present_holder != 0 && present_holder == __atomic_load_n(&stuck_holder, __ATOMIC_RELAXED);
@@ -154,13 +151,13 @@ int region_lock(struct region *region, unsigned timeout_ms) {
     if (error == EOWNERDEAD) {
         account_recompute(region);
         region->header.recoveries++;
-        return -pthread_mutex_consistent(&region->header.lock.mutex);
+        return -LIBC(pthread_mutex_consistent)(&region->header.lock.mutex);
     }
     if (error == ETIMEDOUT) __atomic_fetch_add(&region->header.timeouts, 1, __ATOMIC_RELAXED);
     return -error;
 }
 
 void region_unlock(struct region *region) {
-    pthread_mutex_unlock(&region->header.lock.mutex);
+    LIBC(pthread_mutex_unlock)(&region->header.lock.mutex);
     lock_note_released(LOCK_REGION);
 }

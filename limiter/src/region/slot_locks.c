@@ -1,12 +1,7 @@
 #include "region/slot_locks.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "common/nocancel.h"
+#include "common/system_calls.h"
+#include "common/text.h"
 #include "process/fork.h"
 
 /* Since Linux 3.15; the headers of glibc 2.17 do not have them. */
@@ -27,30 +22,30 @@ static struct {
 } file = {.descriptor = -1};
 
 static bool is_region_file(int descriptor) {
-    struct stat status;
-    return descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_dev == file.device &&
+    struct stat status = {0};
+    return descriptor >= 0 && system_fstat(descriptor, &status) == 0 && status.st_dev == file.device &&
            status.st_ino == file.inode;
 }
 
 static void forget(void) {
-    if (is_region_file(file.descriptor)) nocancel_close(file.descriptor);
+    if (is_region_file(file.descriptor)) system_close(file.descriptor);
     file.descriptor = -1;
 }
 FORGET_IN_CHILD(forget);
 
 void slot_locks_use(const char *path) {
-    struct stat status;
-    if (stat(path, &status) != 0) return;
+    struct stat status = {0};
+    if (system_stat(path, &status) != 0) return;
     file.device = status.st_dev;
     file.inode = status.st_ino;
-    file.path = strdup(path);
+    file.path = text_copy(path);
 }
 
 static int open_high(void) {
-    int descriptor = file.path ? nocancel_open(file.path, O_RDWR | O_CLOEXEC) : -1;
-    int high = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH_NUMBER) : -1;
+    int descriptor = file.path ? system_open(file.path, O_RDWR | O_CLOEXEC) : -1;
+    int high = descriptor >= 0 ? system_fcntl(descriptor, F_DUPFD_CLOEXEC, HIGH_NUMBER) : -1;
     if (high < 0) return descriptor;
-    nocancel_close(descriptor);
+    system_close(descriptor);
     return high;
 }
 
@@ -62,7 +57,7 @@ static int get_descriptor(void) {
     bool is_stored = is_region_file(opened) && __atomic_compare_exchange_n(&file.descriptor, &known, opened, false,
                                                                            __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (is_stored) return opened;
-    if (opened >= 0) nocancel_close(opened);
+    if (opened >= 0) system_close(opened);
     return is_region_file(known) ? known : -1; /* another thread was faster */
 }
 
@@ -71,7 +66,7 @@ void slot_locks_open(void) { (void)get_descriptor(); }
 static bool request(int slot, int command, struct flock *lock) {
     int descriptor = slot >= 0 ? get_descriptor() : -1;
     *lock = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1};
-    return descriptor >= 0 && fcntl(descriptor, command, lock) == 0;
+    return descriptor >= 0 && system_fcntl(descriptor, command, (long)lock) == 0;
 }
 
 bool slot_locks_take(int slot) {

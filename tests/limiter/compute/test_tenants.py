@@ -48,14 +48,15 @@ class Tenants:
     def limits_for(self, cores: int, policy: str) -> Limits:
         return Limits((CardLimit(self.world.cards[0].uuid, 4 * GIB, cores),), ComputePolicy(policy))
 
-    def add(self, cores: int, policy: str = "fixed") -> Tenant:
+    def add(self, cores: int, policy: str = "fixed", **more: str) -> Tenant:
+        """Adds a container; `more` is added to its process's environment."""
         folder = self.node.add(self.limits_for(cores, policy))
         until(folder.socket.exists)
-        return Tenant(folder, self._start(folder))
+        return Tenant(folder, self._start(folder, **more))
 
-    def _start(self, folder: Folder) -> ProbeSession:
+    def _start(self, folder: Folder, **more: str) -> ProbeSession:
         env = launch.variables(folder.folder, {})
-        session = self.world.session(**{**env, "VGPU_ARBITER_SOCKET": str(folder.socket)})
+        session = self.world.session(**{**env, "VGPU_ARBITER_SOCKET": str(folder.socket), **more})
         assert session("start()") == 0
         return session
 

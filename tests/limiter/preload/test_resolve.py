@@ -2,13 +2,14 @@
 
 import ctypes
 import platform
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from limiter import LIBRARY
-from limiter.build import elf_rules, function_list, toolchain
+from limiter import LIBRARY, build
+from limiter.build import elf, elf_rules, function_list, toolchain
 from simgpu.world import World
 from tests.limiter.conftest import Container
 
@@ -129,12 +130,26 @@ def test_every_export_of_the_library_is_in_the_table(shim: Path) -> None:
     assert all(hasattr(loaded, name) for name in function_list.hooked())
 
 
-@pytest.mark.parametrize("call", ["nanosleep(0, 0)", "pthread_cond_timedwait(0, 0, 0)", "read(0, 0, 0)"])
-def test_a_library_that_calls_a_cancellation_point_is_refused(tmp_path: Path, call: str) -> None:
+@pytest.mark.parametrize("call", ["nanosleep(0, 0)", "pthread_cond_timedwait(0, 0, 0)", "read(0, 0, 0)", "getpid()"])
+def test_a_library_with_an_import_that_is_not_explained_is_refused(tmp_path: Path, call: str) -> None:
     source = tmp_path / "calls.c"
     source.write_text(
         f"#include <pthread.h>\n#include <time.h>\n#include <unistd.h>\nvoid f(void) {{ (void){call}; }}\n"
     )
     library = compile_c(tmp_path / "libcalls.so", source, "-shared", "-w", "-Wno-unused-result")
     with pytest.raises(SystemExit, match=call.partition("(")[0]):
-        elf_rules.check_calls(library)
+        elf_rules.check_imports(library)
+
+
+@pytest.mark.parametrize("architecture", toolchain.ARCHITECTURES)
+def test_the_c_library_has_the_functions_that_are_looked_up_in_it(tmp_path: Path, architecture: str) -> None:
+    """By the oldest glibc. A function that is missing there is linked into the program that calls it."""
+    source = tmp_path / "all.c"
+    source.write_text('#include "loader/libc.h"\n#define F(name) (void *)&name,\nvoid *all[] = {LIBC_FUNCTIONS(F)};\n')
+    options = ["-D_GNU_SOURCE", "-fPIC", "-shared", f"-I{build.SOURCES}", str(source), "-ldl", "-lpthread"]
+    library = tmp_path / "liball.so"
+    subprocess.run([*toolchain.compiler(architecture), *options, "-o", str(library)], check=True)
+    listed = (build.SOURCES / "loader" / "libc.h").read_text()
+    names = set(re.findall(r"\bF\((\w+)\)", listed.partition("LIBC_NUMBER")[0]))
+    assert "dlsym" in names
+    assert names - elf.read(library.read_bytes()).imports <= {"pthread_atfork"}  # process/fork.c

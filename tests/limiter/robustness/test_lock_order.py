@@ -8,12 +8,12 @@ import pytest
 
 from tests.limiter.conftest import CHECK_LOCKS, SOURCES, Build
 
-LOCK_C = str(SOURCES / "process" / "lock.c")
+LOCK_C = [str(SOURCES / "process" / name) for name in ("lock.c", "mutex.c")]
 
 
 @pytest.fixture(scope="module")
 def program(built: Build) -> Path:
-    return built("robustness/lock_order.c", CHECK_LOCKS, f"-I{SOURCES}", LOCK_C, "-lpthread")
+    return built("robustness/lock_order.c", CHECK_LOCKS, f"-I{SOURCES}", *LOCK_C, "-lpthread")
 
 
 def ranks() -> list[str]:

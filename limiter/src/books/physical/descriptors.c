@@ -1,11 +1,10 @@
 #include "books/physical/descriptors.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "common/system_calls.h"
+#include "common/text.h"
 
 /* Table entries. key: a serial number, value: the memory number, count: the descriptor, bytes: 0 for a descriptor in
  * the epoll set, else `file_id` of its file. */
@@ -14,40 +13,64 @@ static int epoll_set = -1; /* descriptor of the epoll set; -1 = none yet */
 static uint64_t last_key;  /* the last serial number that was given */
 
 static bool add_to_set(int descriptor, uint64_t key) {
-    if (epoll_set < 0) epoll_set = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_set < 0) epoll_set = system_epoll_create(EPOLL_CLOEXEC);
     struct epoll_event no_events = {.data.u64 = key};
-    return epoll_ctl(epoll_set, EPOLL_CTL_ADD, descriptor, &no_events) == 0;
+    return system_epoll_control(epoll_set, EPOLL_CTL_ADD, descriptor, &no_events) == 0;
 }
 
 /* Whether the descriptor is in the set, with the file that it had when it was added: else EPOLL_CTL_MOD fails. */
 static bool is_in_set(int descriptor, uint64_t key) {
     struct epoll_event no_events = {.data.u64 = key};
-    return epoll_ctl(epoll_set, EPOLL_CTL_MOD, descriptor, &no_events) == 0;
+    return system_epoll_control(epoll_set, EPOLL_CTL_MOD, descriptor, &no_events) == 0;
 }
 
 /* The key in a line of the epoll set's fdinfo, "tfd: 5 events: 18 data: 2a ..."; 0 for any other line. */
 static uint64_t key_of_line(const char *line) {
     const char *data = strncmp(line, "tfd:", 4) == 0 ? strstr(line, "data:") : NULL;
-    return data ? strtoull(data + strlen("data:"), NULL, 16) : 0;
+    return data ? text_hex(data + strlen("data:")) : 0;
+}
+
+/* Text of a file that is read in pieces, up to its next end of line. */
+struct lines {
+    int fd;
+    size_t length; /* of what was read and not used yet */
+    char text[512];
+};
+
+/* The next line, without its end, in `line`, cut to what fits; false at the end of the file. */
+static bool next_line(struct lines *lines, char line[256]) {
+    size_t length = 0;
+    for (;;) {
+        char *end = memchr(lines->text, '\n', lines->length);
+        size_t used = end ? (size_t)(end - lines->text) : lines->length;
+        for (size_t i = 0; i < used && length < 255; i++) line[length++] = lines->text[i];
+        line[length] = '\0';
+        lines->length -= end ? used + 1 : used;
+        memmove(lines->text, lines->text + (end ? used + 1 : used), lines->length);
+        if (end) return true;
+        ssize_t got = system_read(lines->fd, lines->text, sizeof lines->text);
+        if (got <= 0) return length > 0;
+        lines->length = (size_t)got;
+    }
 }
 
 /* Whether the file with that key is still in the set, whatever descriptors it has in this process. */
 static bool is_listed(uint64_t key) {
-    char path[64];
+    char path[64] = "/proc/self/fdinfo/";
     char line[256];
-    (void)snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll_set);
-    FILE *fdinfo = fopen(path, "rec"); /* c: no cancellation point */
+    text_append_number(path, (uint64_t)epoll_set);
+    struct lines lines = {.fd = epoll_set < 0 ? -1 : system_open(path, O_RDONLY | O_CLOEXEC)};
     bool found = false;
-    while (fdinfo && !found && fgets(line, sizeof line, fdinfo)) found = key_of_line(line) == key;
-    if (fdinfo) (void)fclose(fdinfo);
+    while (lines.fd >= 0 && !found && next_line(&lines, line)) found = key_of_line(line) == key;
+    if (lines.fd >= 0) system_close(lines.fd);
     return found;
 }
 
 /* Hash of a file's inode and position; 0 where the descriptor is not open. */
 static uint64_t file_id(int descriptor) {
-    struct stat found;
-    if (fstat(descriptor, &found) != 0) return 0;
-    uint64_t position = (uint64_t)lseek(descriptor, 0, SEEK_CUR);
+    struct stat found = {0};
+    if (system_fstat(descriptor, &found) != 0) return 0;
+    uint64_t position = (uint64_t)system_seek(descriptor, 0, SEEK_CUR);
     return ((uint64_t)found.st_ino ^ (uint64_t)found.st_dev << 32 ^ position * 0x9e3779b97f4a7c15ULL) | 1;
 }
 

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "process/fork.h"
 #include "process/lock.h"
 
@@ -38,7 +38,7 @@ void pool_guard_enter(void) {
 void pool_guard_begin_destroy(void) {
     lock_take(LOCK_POOL_GUARD);
     __atomic_store_n(&is_destroying, true, __ATOMIC_SEQ_CST);
-    while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) != 0) nocancel_sleep(POLL_INTERVAL_NS);
+    while (__atomic_load_n(&readers, __ATOMIC_SEQ_CST) != 0) system_sleep(POLL_INTERVAL_NS);
 }
 
 void pool_guard_end_destroy(void) {

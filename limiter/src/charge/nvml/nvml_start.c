@@ -1,12 +1,12 @@
 #include "charge/nvml/nvml_start.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
 #include "charge/nvml/nvml_usage.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
+#include "loader/libc.h"
 #include "process/fork.h"
 #include "process/quiet_thread.h"
 
@@ -15,9 +15,10 @@
 #define START_MAX     (10 * NS_PER_MS)
 #define LOOK_INTERVAL (50 * NS_PER_US)
 
-enum phase { NOT_STARTED, STARTING, INITIALISING, GIVEN_UP };
+enum phase { NOT_STARTED, STARTING, INITIALISING, DONE, GIVEN_UP };
 
 static enum phase phase;             /* atomic */
+static int thread_id;                /* of the thread; written before the phase INITIALISING */
 static uint8_t card_uuid[UUID_SIZE]; /* of the first context; written before the thread starts */
 
 static void forget(void) { phase = NOT_STARTED; }
@@ -31,8 +32,8 @@ static bool change(enum phase from, enum phase to) {
  * returned. If the thread came to need the lock inside NVML meanwhile, both would wait for ever; so it passes the lock
  * before it is waited for. */
 static void pass_loader_lock(void) {
-    void *program = dlopen(NULL, RTLD_LAZY);
-    if (program) dlclose(program);
+    void *program = LIBC(dlopen)(NULL, RTLD_LAZY);
+    if (program) LIBC(dlclose)(program);
 }
 
 static void look_at_card(void) {
@@ -43,9 +44,11 @@ static void look_at_card(void) {
 static void *initialise(void *unused) {
     (void)unused;
     pass_loader_lock();
+    if (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) == STARTING) thread_id = system_thread_id();
     if (!change(STARTING, INITIALISING)) return NULL;
     nvml_usage_start();
     look_at_card();
+    change(INITIALISING, DONE);
     return NULL;
 }
 
@@ -53,26 +56,25 @@ struct nvml_start nvml_start_begin(const uint8_t uuid[UUID_SIZE]) {
     struct nvml_start start = {0};
     if (!change(NOT_STARTED, STARTING)) return start;
     memcpy(card_uuid, uuid, UUID_SIZE);
-    start.has_thread = quiet_thread_start(&start.thread, NULL, initialise, NULL);
+    start.has_thread = quiet_thread_start(0, initialise, NULL);
     return start;
 }
 
 static bool has_reached_nvml(void) {
     uint64_t give_up_at = clock_now() + START_MAX;
     while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) == STARTING && clock_now() < give_up_at)
-        nocancel_sleep(LOOK_INTERVAL);
+        system_sleep(LOOK_INTERVAL);
     return !change(STARTING, GIVEN_UP);
 }
 
-/* pthread_join would be a cancellation point. */
-static void join(pthread_t thread) {
-    while (pthread_tryjoin_np(thread, NULL) == EBUSY) nocancel_sleep(LOOK_INTERVAL);
+/* pthread_join() is a cancellation point, and may be another library's function. */
+static void await_end(void) {
+    while (__atomic_load_n(&phase, __ATOMIC_ACQUIRE) == INITIALISING) system_sleep(LOOK_INTERVAL);
+    uint64_t give_up_at = clock_now() + START_MAX;
+    while (system_thread_exists(thread_id) && clock_now() < give_up_at) system_sleep(LOOK_INTERVAL);
 }
 
 void nvml_start_finish(const struct nvml_start *start) {
-    if (start->has_thread && has_reached_nvml())
-        join(start->thread);
-    else if (start->has_thread)
-        pthread_detach(start->thread);
+    if (start->has_thread && has_reached_nvml()) await_end();
     nvml_usage_start();
 }

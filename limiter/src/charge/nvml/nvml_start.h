@@ -5,14 +5,12 @@
 #ifndef VGPU_CHARGE_NVML_NVML_START_H
 #define VGPU_CHARGE_NVML_NVML_START_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "region/region.h"
 
 struct nvml_start {
     bool has_thread;
-    pthread_t thread;
 };
 
 /* Starts the thread, at the first call in a process. `uuid` is that of the context's card. */

@@ -9,7 +9,7 @@
 #include "charge/release/release.h"
 #include "common/arithmetic.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "container/container.h"
 #include "process/lock.h"
 #include "region/account.h"
@@ -122,7 +122,7 @@ static bool reconcile_with_retries(const uint8_t uuid[UUID_SIZE], unsigned own_c
     uint64_t deadline = clock_now() + TRIES_NS;
     for (int tries = 1; !try_reconcile(uuid, own_calls, with_others); tries++) {
         if (tries == TRIES || clock_now() > deadline) return false;
-        nocancel_sleep(PAUSE_NS);
+        system_sleep(PAUSE_NS);
     }
     return true;
 }
@@ -146,7 +146,7 @@ void reconcile_others(void) {
     for (int card = 0; region && card < REGION_CARDS; card++)
         for (int tries = 0; tries < TRIES && region->cards[card].is_valid; tries++) {
             if (try_reconcile_others(region->cards[card].uuid)) break;
-            nocancel_sleep(PAUSE_NS);
+            system_sleep(PAUSE_NS);
         }
 }
 

@@ -4,7 +4,7 @@
 #include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "common/log.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
@@ -86,7 +86,7 @@ void attempt_end(struct attempt *attempt) {
 bool reservation_retry(struct reservation *reservation, CUresult result) {
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !reservation->has_reaped || reservation->retries++ == RETRIES)
         return false;
-    nocancel_sleep(RETRY_MS * NS_PER_MS);
+    system_sleep(RETRY_MS * NS_PER_MS);
     return true;
 }
 

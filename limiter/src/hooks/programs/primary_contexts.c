@@ -5,7 +5,7 @@
 
 #include "charge/measure/context_limits.h"
 #include "common/clock.h"
-#include "common/nocancel.h"
+#include "common/system_calls.h"
 #include "compute/gate_state.h"
 #include "container/container.h"
 #include "driver/function_table.h"
@@ -92,7 +92,7 @@ static void end_spare(CUdevice device) { __atomic_fetch_sub(&spare_releases[devi
 static void await_spares(CUdevice device) {
     for (int tries = 0; is_counted(device) && tries < SPARE_TRIES; tries++) {
         if (__atomic_load_n(&spare_releases[device], __ATOMIC_SEQ_CST) == 0) return;
-        nocancel_sleep(SPARE_POLL);
+        system_sleep(SPARE_POLL);
     }
 }
 

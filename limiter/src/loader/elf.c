@@ -1,10 +1,10 @@
-#include "driver/elf.h"
+#include "loader/elf.h"
 
 #include <link.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "driver/own_strings.h"
+#include "loader/own_strings.h"
 
 #if defined(__x86_64__)
 #define MUSL "ld-musl-x86_64.so.1"
@@ -125,13 +125,13 @@ static int visit(struct dl_phdr_info *object, size_t size, void *search) {
     return ((struct search *)search)->found != NULL;
 }
 
-/* dlsym is in libdl before glibc 2.34. musl is searched too, because LD_PRELOAD also loads the library into programs
- * that are linked with musl.
+/* Before glibc 2.34, threads are in libpthread, of whose functions libc has incomplete ones, and dlsym is in libdl.
+ * musl is searched too, because LD_PRELOAD also loads the library into programs that are linked with musl.
  *
  * dl_iterate_phdr shows the objects of this library's namespace, but in the program's namespace it may be a sanitizer's
  * function, which crashes before the sanitizer has looked up, by our dlsym, what it calls. */
 void *elf_find_symbol(const char *symbol) {
-    static const char *const libraries[] = {"libc.so.6", "libdl.so.2", MUSL};
+    static const char *const libraries[] = {"libpthread.so.0", "libc.so.6", "libdl.so.2", MUSL};
     const struct link_map *list = elf_loaded_objects();
     struct search search = {.symbol = symbol};
     for (size_t i = 0; !search.found && i < sizeof libraries / sizeof *libraries; i++) {

@@ -1,7 +1,7 @@
 /* Reads the loader's list of loaded objects and the ELF tables of the C library. No function here calls a function of
  * the C library that a program may replace by its own, except that elf_find_symbol does under dlmopen(). */
-#ifndef VGPU_DRIVER_ELF_H
-#define VGPU_DRIVER_ELF_H
+#ifndef VGPU_LOADER_ELF_H
+#define VGPU_LOADER_ELF_H
 
 #include <link.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* String functions for what runs inside dlsym. The C library's may not be called there: a sanitizer in the program
  * replaces them by its own, which crash until the sanitizer has looked up the C library's, by our dlsym. */
-#ifndef VGPU_DRIVER_OWN_STRINGS_H
-#define VGPU_DRIVER_OWN_STRINGS_H
+#ifndef VGPU_LOADER_OWN_STRINGS_H
+#define VGPU_LOADER_OWN_STRINGS_H
 
 #include <stdbool.h>
 
