@@ -10,16 +10,17 @@
 static uint64_t check_interval(void) { return clock_ticks_quarter_second() / 16; }
 
 static const struct limits_file *map(int fd, const struct stat *status) {
-    if (status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
+    if (!S_ISREG(status->st_mode) || status->st_size < (off_t)sizeof(struct limits_file)) return NULL;
     void *file = system_map(sizeof(struct limits_file), PROT_READ, MAP_SHARED, fd);
     return file == MAP_FAILED ? NULL : file;
 }
 
-/* Maps the file at the path; `file` is NULL where there is none that is large enough. */
+/* Maps the file at the path; `file` is NULL where there is none that is large enough. O_NONBLOCK, because opening a
+ * FIFO would wait for its writer. */
 static struct limits_file_watch open_path(const char *path) {
     struct limits_file_watch found = {.path = path};
     struct stat status = {0};
-    int fd = system_open(path, O_RDONLY | O_CLOEXEC);
+    int fd = system_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return found;
     if (system_fstat(fd, &status) == 0) {
         found.file = map(fd, &status);

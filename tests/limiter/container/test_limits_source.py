@@ -1,6 +1,7 @@
 """Changed limits hold from the next allocation on; existing allocations stay."""
 
 import itertools
+import os
 import struct
 import subprocess
 import sys
@@ -146,6 +147,17 @@ def test_a_replacement_that_is_no_limits_file_is_ignored(big: Container, session
     assert total(session) == 2 * GIB
     replace(big, limits.encode(of(GIB)))
     assert total(session) == GIB
+
+
+def test_a_fifo_in_place_of_the_file_blocks_no_program(big: Container, session: ProbeSession) -> None:
+    good = path(big).read_bytes()
+    os.mkfifo(big.folder / "fifo")
+    (big.folder / "fifo").replace(path(big))
+    time.sleep(LOOK_S)
+    assert total(session) == 2 * GIB
+    assert big.session()("start()") == OUT_OF_MEMORY
+    replace(big, good)
+    assert total(session) == 2 * GIB
 
 
 def test_truncating_the_file_leaves_the_last_valid_limits(big: Container, session: ProbeSession) -> None:
