@@ -10,6 +10,7 @@ from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.identifiers import CardUuid, NodeName
 
 SLICE_MIB = 256
+REAL_CARD_MIB = (81_008, 143_771, 24_564, 15_360)  # H100 80GB, H200, RTX 4090 and T4, without what the driver reserves
 
 
 def resources(**amounts: int | str) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def admit(obj: dict[str, Any], slice_mib: int = SLICE_MIB) -> dict[str, Any]:
             resource, amount = added[document["name"]]
             document["resources"]["limits"][resource] = str(amount)
     return obj
+
+
+def in_mib(obj: dict[str, Any], *cards: Card, slice_mib: int = SLICE_MIB) -> dict[str, Any]:
+    """Replace percentages of these cards by MiB, and add slices, as the webhook does."""
+    from vgpu.domain.asks import translate  # noqa: PLC0415 - as in `admit`
+
+    translated = translate.translate(obj, lambda: cards, 1, slice_mib)
+    assert not translated.problems
+    return admit(dict(translated.pod), slice_mib)
 
 
 def card(index: int, memory_mib: int = 2048, **fields: Any) -> Card:

@@ -27,12 +27,16 @@ class ReviewAnswer:
 
 
 def mutating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAnswer:
-    """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs."""
+    """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs.
+
+    What percentages have become is said here: the pod that `/validate` gets has MiB instead.
+    """
     pod, old = review.object, review.old_object
     if pod is None or pods.is_mirror(pod, review.user.groups):
         return _allow(review)
     if review.operation == "CREATE":
-        return _allow(review, mutate.patch(pod, mutate.mutate(pod, rules)))
+        mutated = mutate.mutate(pod, rules)
+        return _allow(review, mutate.patch(pod, mutated.pod), [str(said) for said in mutated.resolved])
     if review.sub_resource == "ephemeralcontainers" and old is not None:
         return _allow(review, mutate.patch(pod, mutate.mutate_debugged(old, pod)))
     return _allow(review)
@@ -47,8 +51,11 @@ def validating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAn
     return ReviewAnswer(wire.allow(review.uid, warnings=warnings), ReviewOutcome.ALLOWED)
 
 
-def _allow(review: wire.ReviewRequest, patch: Sequence[wire.Operation] = ()) -> ReviewAnswer:
-    return ReviewAnswer(wire.allow(review.uid, patch), ReviewOutcome.CHANGED if patch else ReviewOutcome.ALLOWED)
+def _allow(
+    review: wire.ReviewRequest, patch: Sequence[wire.Operation] = (), warnings: Sequence[str] = ()
+) -> ReviewAnswer:
+    outcome = ReviewOutcome.CHANGED if patch else ReviewOutcome.ALLOWED
+    return ReviewAnswer(wire.allow(review.uid, patch, warnings), outcome)
 
 
 def _problems(review: wire.ReviewRequest, rules: AdmissionSettings) -> list[Problem]:

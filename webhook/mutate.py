@@ -4,12 +4,14 @@
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, manifest, policy, request, translate
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.json_types import Json
+from vgpu.domain.problem import Problem
 from webhook import limit_ranges, pods
 from webhook.rules import AdmissionSettings
 from webhook.wire import Operation
@@ -18,23 +20,31 @@ NO_CARDS = {pods.VISIBLE_DEVICES: "void"}
 _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 
-def mutate(pod: Json, rules: AdmissionSettings) -> Json:
+@dataclass(frozen=True, slots=True)
+class MutatedPod:
+    """A completed pod, and what its percentages of memory have become."""
+
+    pod: Json
+    resolved: tuple[Problem, ...] = ()
+
+
+def mutate(pod: Json, rules: AdmissionSettings) -> MutatedPod:
     """Return the completed pod; where it asks for no GPU or has problems, only a LimitRange's defaults are undone.
 
     `validate` reports the problems, after all other webhooks have changed the pod.
     """
     pod = limit_ranges.without_defaulted_cores(pod)
-    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
+    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib, rules.slice_mib)
     asked = translated.asked
     if asked is None:
-        return pod
+        return MutatedPod(pod)
     by_name = {container.name: container for container in asked.containers}
     containers = [
         _completed(container, asked, by_name.get(str(container.get("name"))), rules.slice_mib)
         for _, _, container in request.containers_of(translated.pod)
     ]
     completed = translate.with_containers(translated.pod, containers)
-    return {**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}
+    return MutatedPod({**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}, translated.resolved)
 
 
 def mutate_debugged(old: Json, new: Json) -> Json:

@@ -28,7 +28,7 @@ def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
         return problems
     if request.has_too_many_containers(pod, manifest.asks):
         return [*problems, request.TOO_MANY_CONTAINERS]
-    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib)
+    translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib, rules.slice_mib)
     problems += translated.problems or [*_kubelet_resources(translated, rules.slice_mib), *_nvidia_plugin(translated)]
     problems += _unknown_annotations(pod)
     problems += gang.conflicts(pod)

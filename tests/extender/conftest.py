@@ -26,7 +26,7 @@ from extender.watch.watches import Watches
 from tests import kubeconfigs, strategies
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import KubernetesClient, PatchKind
-from vgpu.domain import names
+from vgpu.domain import names, slices
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.identifiers import NodeName
 from vgpu.simulator.api import server
@@ -187,9 +187,9 @@ class World:
         return [state.usage.slices for state in self.cluster.states.of(NodeName(node)).cards]
 
 
-def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, Any]:
+def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2, memory_mib: int = 2048) -> dict[str, Any]:
     card_statuses = [
-        {"uuid": f"GPU-{name}-{n}", "index": n, "model": "NVIDIA H100", "memoryMiB": 2048, "healthy": True}
+        {"uuid": f"GPU-{name}-{n}", "index": n, "model": "NVIDIA H100", "memoryMiB": memory_mib, "healthy": True}
         for n in range(cards)
     ]
     return {
@@ -200,16 +200,17 @@ def gpu_node(name: str, *, slice_mib: int = 256, cards: int = 2) -> dict[str, An
     }
 
 
-async def add_node(client: KubernetesClient, name: str) -> None:
+async def add_node(client: KubernetesClient, name: str, memory_mib: int = 2048) -> None:
     node = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name},
-        "status": {"allocatable": {names.SLICE: "16", names.CARD: "2"}},
+        "status": {"allocatable": {names.SLICE: str(2 * slices.holding(memory_mib, 256)), names.CARD: "2"}},
     }
     await client.post("/api/v1/nodes", node)
-    await client.post(names.GPUNODES_PATH, gpu_node(name))
-    await client.patch(f"{names.GPUNODES_PATH}/{name}/status", {"status": gpu_node(name)["status"]})
+    gpunode = gpu_node(name, memory_mib=memory_mib)
+    await client.post(names.GPUNODES_PATH, gpunode)
+    await client.patch(f"{names.GPUNODES_PATH}/{name}/status", {"status": gpunode["status"]})
     await lease.renew(client, names.NAMESPACE, names.node_lease(NodeName(name)), name, 3, datetime.now(UTC))
 
 

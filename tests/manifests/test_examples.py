@@ -20,7 +20,7 @@ def test_every_pod_of_an_example_is_admitted_with_a_share(path: Path) -> None:
     pods = [pod for document in examples.documents(path) for pod in examples.pods(document)]
     assert pods
     for pod in pods:
-        admitted = mutate.mutate(pod, rules())
+        admitted = mutate.mutate(pod, rules()).pod
         assert validate.on_create(admitted, rules()) == []
         assert advice.warnings(admitted) == []
         asked = request.parse(admitted).request

@@ -17,7 +17,7 @@ from vgpu.domain.json_types import JsonObject
 from webhook.metrics import ReviewMetrics
 from webhook.rules import AdmissionSettings
 
-H100 = Card(CardUuid("GPU-a"), 0, "NVIDIA H100 80GB HBM3", 81559)
+H100 = Card(CardUuid("GPU-a"), 0, "NVIDIA H100 80GB HBM3", 81008)
 A30 = Card(CardUuid("GPU-b"), 1, "NVIDIA A30", 24576)
 
 

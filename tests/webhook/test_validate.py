@@ -1,6 +1,5 @@
 """Which new pods the webhook refuses."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given
 
 from tests.webhook import builders
 from vgpu.domain import names
-from vgpu.domain.cards.device import CardMode
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)
@@ -18,7 +16,7 @@ SHARE = {names.GPU_MEM: "8192"}
 
 def refused_fields(pod: dict[str, Any]) -> list[str]:
     """Mutate a new pod, and return the fields that validation refuses."""
-    return [problem.field for problem in validate.on_create(dict(mutate.mutate(pod, RULES)), RULES)]
+    return [problem.field for problem in validate.on_create(dict(mutate.mutate(pod, RULES).pod), RULES)]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,7 @@ def test_other_volumes_are_admitted(path: str) -> None:
 @pytest.mark.parametrize("name", [names.USE_GPU_MODEL, names.AVOID_GPU_MODEL, names.USE_GPU_UUID, names.AVOID_GPU_UUID])
 @pytest.mark.parametrize("value", ["x" * 250_000, "x," * 125_000 + "x", "x" * 65, ",".join("abcdefghijk" * 6)])
 def test_long_lists_are_refused_with_a_short_message(name: str, value: str) -> None:
-    problems = validate.on_create(dict(mutate.mutate(builders.pod(SHARE, {name: value}), RULES)), RULES)
+    problems = validate.on_create(dict(mutate.mutate(builders.pod(SHARE, {name: value}), RULES).pod), RULES)
     assert f"metadata.annotations[{name}]" in {problem.field for problem in problems}
     assert len(validate.message(problems)) < 1000
 
@@ -197,30 +195,6 @@ def test_a_long_list_of_problems_is_cut() -> None:
     text = validate.message(validate.on_create(pod, RULES))
     assert text.count("\n") == 20
     assert text.endswith("and 12 more")
-
-
-@pytest.mark.parametrize(
-    ("cards", "word"),
-    [((), "no card"), ((builders.H100, builders.A30), "24 GiB, 81559 MiB")],
-)
-@pytest.mark.parametrize("name", [names.GPU_MEM_PERCENTAGE, "nvidia.com/gpumem-percentage", "nvidia.com/gpucores"])
-def test_an_ambiguous_percentage_is_refused_by_the_users_name(cards: tuple[Any, ...], word: str, name: str) -> None:
-    (problem,) = validate.on_create(builders.pod({name: "50"}), builders.rules(*cards))
-    assert problem.field == f"{LIMITS}[{name}]"
-    assert word in problem.why
-
-
-def test_a_percentage_refers_to_the_cards_that_the_pod_accepts() -> None:
-    rules = builders.rules(builders.H100, builders.A30)
-    pod = builders.pod({names.GPU_MEM_PERCENTAGE: "50"}, {names.USE_GPU_MODEL: "a30"})
-    (container,) = mutate.mutate(pod, rules)["spec"]["containers"]
-    assert container["resources"]["limits"][names.GPU_MEM] == str(24576 // 2)
-
-
-def test_a_percentage_ignores_cards_that_take_no_shares() -> None:
-    rules = builders.rules(builders.H100, dataclasses.replace(builders.A30, mode=CardMode.EXCLUSIVE))
-    (container,) = mutate.mutate(builders.pod({names.GPU_MEM_PERCENTAGE: "50"}), rules)["spec"]["containers"]
-    assert container["resources"]["limits"][names.GPU_MEM] == str(81559 // 2)
 
 
 @given(builders.pods())

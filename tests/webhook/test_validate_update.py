@@ -46,8 +46,8 @@ def test_labels_finalizers_and_status_of_an_invalid_pod_may_change() -> None:
 
 
 def test_a_resize_is_admitted() -> None:
-    pod = mutate.mutate(builders.pod(SHARE | {"cpu": "1"}, nodeName="n1"), RULES)
-    new = mutate.mutate(builders.pod(SHARE | {"cpu": "2"}, nodeName="n1"), RULES)
+    pod = mutate.mutate(builders.pod(SHARE | {"cpu": "1"}, nodeName="n1"), RULES).pod
+    new = mutate.mutate(builders.pod(SHARE | {"cpu": "2"}, nodeName="n1"), RULES).pod
     assert validate.on_update(pod, new) == []
 
 

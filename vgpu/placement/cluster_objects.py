@@ -52,12 +52,14 @@ class ClusterObjects:
         waiting: the pods that ask for GPUs and that no node holds, in the order of the objects.
         seen: what the pods ask for, for policies that learn.
         skipped: the objects that cannot be read, each with the reason.
+        slice_mib: MiB of a memory slice on most nodes; 0 without cards.
     """
 
     views: Mapping[NodeName, NodeView]
     waiting: tuple[Waiting, ...]
     seen: tuple[Wanted, ...]
     skipped: tuple[str, ...]
+    slice_mib: int
 
     def learned(self, defaults: DefaultPolicies) -> DefaultPolicies:
         """Return the policies with what they learn from the pods."""
@@ -65,7 +67,7 @@ class ClusterObjects:
         usable = [view.state for view in self.views.values() if view.blocked is None]
         rooms = [room.room_of(state, models) for state in usable]
         slices = [card.total_slices for state in usable for card in state.cards]
-        slice_mib = next((state.slice_mib for state in usable), 1)
+        slice_mib = self.slice_mib or 1
         for pod in self.seen:
             ask = room.ask_of(pod.request, pod.host.cpu_milli, pod.host.memory_mib, slice_mib, models)
             typical.see(ask)
@@ -117,7 +119,7 @@ class _ObjectReader:
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
         views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
         waiting = tuple(replace(pod, wanted=self._unstarted(pod.wanted)) for pod in self._waiting)
-        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped))
+        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib)
 
     def _unstarted(self, wanted: Wanted) -> Wanted:
         """Return a waiting pod; without its gang where pods of the gang are bound: it has started."""

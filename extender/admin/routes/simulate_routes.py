@@ -107,7 +107,7 @@ def _pod(
     name = metadata.get("name") or "pod"
     if not object_names.is_subdomain(name):
         return [("metadata.name", "must be a DNS subdomain: at most 253 of a-z, 0-9, - and ., such as train-1")]
-    named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib)
+    named = translate.translate(pod, lambda: _cards(snapshot), context.gpushare_unit_mib, snapshot.slice_mib)
     if named.problems:
         return [(problem.field, problem.why) for problem in named.problems]
     if named.asked is None:

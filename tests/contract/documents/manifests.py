@@ -67,7 +67,7 @@ def _completed(part: Json) -> Json:
 
 
 def _of_pod(written: Json) -> list[str]:
-    admitted = mutate.mutate(written, rules())
+    admitted = mutate.mutate(written, rules()).pod
     return [str(problem) for problem in validate.on_create(admitted, rules())] + advice.warnings(admitted)
 
 

@@ -12,7 +12,7 @@ from cluster import accounts, api, wait
 from cluster.cluster import GpuCluster
 from cluster.programs import binaries
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
-from vgpu.domain import names
+from vgpu.domain import names, slices
 from vgpu.domain.identifiers import NodeName
 
 pytestmark = pytest.mark.e2e
@@ -362,7 +362,9 @@ def test_a_memory_percentage_becomes_mib_of_the_clusters_cards(namespace: PodNam
     limits = namespace.create(manifest)["spec"]["containers"][0]["resources"]["limits"]
     size = namespace.cluster.api.get(names.GPUNODES_PATH)["items"][0]["status"]["cards"][0]["memoryMiB"]
     assert limits.keys() == {names.GPU_MEM, names.SLICE}
-    assert int(limits[names.SLICE]) == -(-(size // 4) // 256)
+    part = slices.percent_of(size, 25, 256)
+    assert part is not None
+    assert (int(limits[names.SLICE]), int(limits[names.GPU_MEM])) == (part.slices, part.memory_mib)
 
 
 def bundles(cluster: GpuCluster) -> set[bytes]:

@@ -73,7 +73,7 @@ def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
     pod, cards = entry["pod"], [card.card for view in cluster.views.values() for card in view.state.cards]
     name = pod["metadata"].get("name") or "pod"
     try:
-        found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB)
+        found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB, cluster.slice_mib)
         host = host_request.of_pod(pod["spec"])
     except UNREADABLE as error:
         raise CommandFailed(f"-f: pod {name} cannot be read: {error}", WRONG_USAGE) from error

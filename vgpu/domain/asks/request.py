@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 
-from vgpu.domain import names, quantity
+from vgpu.domain import names, quantity, slices
 from vgpu.domain.asks import gang, policy
 from vgpu.domain.asks.gang import Gang
 from vgpu.domain.asks.policy import ComputePolicy, PodOptions
@@ -106,7 +106,7 @@ class PodRequest:
     def slices(self, container: ContainerRequest, slice_mib: int) -> int:
         """Return the slices on each card; equal for containers between which the kubelet hands devices on."""
         memory_mib = self._anchored_mib if self.shares_anchor_cards(container) else container.memory_mib
-        return -(-memory_mib // slice_mib)
+        return slices.holding(memory_mib, slice_mib)
 
     def kubelet_resource(self, container: ContainerRequest, slice_mib: int) -> tuple[str, int]:
         """Return the name and amount of the resource that the webhook adds for the kubelet."""

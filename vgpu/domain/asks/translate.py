@@ -5,12 +5,13 @@ The outcome is a new pod with its request, or the list of problems.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from vgpu.domain import names, quantity
-from vgpu.domain.asks import aliases, foreign_annotations, manifest, request
-from vgpu.domain.asks.policy import CardSelector
+from vgpu.domain import names
+from vgpu.domain.asks import aliases, foreign_annotations, manifest, percentage, request
+from vgpu.domain.asks.percentage import CardSizes
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
-from vgpu.domain.cards.device import Card, CardMode
+from vgpu.domain.cards.device import Card
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 
@@ -23,17 +24,23 @@ class TranslatedPod:
         pod: the translated pod; the original one where there are problems.
         asked: the pod's request; None where it asks for no GPU, or where there are problems.
         problems: by the names that the user wrote.
+        resolved: what each percentage is in MiB, by the names that the user wrote; for the user to read.
     """
 
     pod: Json
     asked: PodRequest | None
     problems: tuple[Problem, ...] = ()
+    resolved: tuple[Problem, ...] = ()
 
 
-def translate(pod: Json, cards: Callable[[], Iterable[Card]], gpushare_unit_mib: int) -> TranslatedPod:
+_FOREIGN_PERCENTAGES: Final = tuple(family.percentage for family in aliases.FAMILIES if family.percentage)
+
+
+def translate(pod: Json, cards: Callable[[], Iterable[Card]], gpushare_unit_mib: int, slice_mib: int) -> TranslatedPod:
     """Translate a pod into our own names and MiB.
 
-    `cards` returns the cluster's cards, for percentages; `gpushare_unit_mib` is the MiB of one `aliyun.com/gpu-mem`.
+    `cards` returns the cluster's cards, for percentages; `gpushare_unit_mib` is the MiB of one `aliyun.com/gpu-mem`,
+    `slice_mib` those of a memory slice.
     """
     if request.has_too_many_containers(pod, manifest.asks):
         return TranslatedPod(pod, None, (request.TOO_MANY_CONTAINERS,))
@@ -50,10 +57,8 @@ def translate(pod: Json, cards: Callable[[], Iterable[Card]], gpushare_unit_mib:
     percentages = {c.name: c for c in parsed.request.containers if c.memory_percentage is not None}
     if not percentages:
         return TranslatedPod(ours, parsed.request)
-    size = card_size(cards(), parsed.request.options.selector)
-    if isinstance(size, str):
-        return TranslatedPod(pod, None, _unresolved(pod, percentages.keys(), size))
-    return _parsed(with_containers(ours, _in_mib(ours, percentages, size)))
+    sizes = CardSizes.of(cards(), parsed.request.options.selector)
+    return _in_mib(pod, ours, percentages, sizes, slice_mib)
 
 
 def _with_annotations(pod: Json) -> tuple[Json, list[Problem]]:
@@ -90,50 +95,41 @@ def replaced(container: Json, removed: Iterable[str], added: Mapping[str, str]) 
     return {**container, "resources": {**resources, **both}}
 
 
-def card_size(cards: Iterable[Card], selector: CardSelector) -> int | str:
-    """Return the MiB of the cards that a share may be placed on, or why there is no such figure."""
-    open_cards = [card for card in cards if card.mode is CardMode.SHARED and selector.refusal(card) is None]
-    sizes = sorted({card.memory_mib for card in open_cards})
-    if len(sizes) == 1:
-        return sizes[0]
-    if not sizes:
-        return f"cannot be resolved: no card that the pod accepts is known; ask for {names.GPU_MEM} in MiB"
-    listed = ", ".join(quantity.human_mib(size) for size in sizes)
-    return f"is ambiguous on cards of {listed}; ask for {names.GPU_MEM}, or choose a model by {names.USE_GPU_MODEL}"
-
-
-def _in_mib(pod: Json, percentages: Mapping[str, ContainerRequest], size: int) -> list[Json]:
-    """Return the containers with percentages replaced by MiB, in total over their cards of `size` MiB each."""
-    containers = []
-    for _, _, container in request.containers_of(pod):
+def _in_mib(
+    pod: Json, ours: Json, percentages: Mapping[str, ContainerRequest], sizes: CardSizes, slice_mib: int
+) -> TranslatedPod:
+    """Return the pod with percentages replaced by MiB, in total over the cards of each container."""
+    containers, said, refused = [], [], []
+    for (path, _, written), (_, _, container) in zip(
+        request.containers_of(pod), request.containers_of(ours), strict=True
+    ):
         asked = percentages.get(str(container.get("name")))
-        if asked is not None:
-            per_card = max(1, size * (asked.memory_percentage or 0) // quantity.WHOLE_PERCENT)
-            total = {names.GPU_MEM: str(per_card * asked.gpus)}
-            containers.append(replaced(container, {names.GPU_MEM_PERCENTAGE}, total))
-        else:
+        is_percentage = names.GPU_MEM_PERCENTAGE in request.amounts(container)  # names may stand twice at admission
+        if asked is None or asked.memory_percentage is None or not is_percentage:
             containers.append(container)
-    return containers
+            continue
+        found = percentage.resolve(asked.memory_percentage, sizes, slice_mib)
+        if isinstance(found, str):
+            refused.append(_problem(path, written, found))
+            continue
+        said.append(_problem(path, written, percentage.given(found, sizes, slice_mib)))
+        total = {names.GPU_MEM: str(found.memory_mib * asked.gpus)}
+        containers.append(replaced(container, {names.GPU_MEM_PERCENTAGE}, total))
+    if refused:
+        return TranslatedPod(pod, None, tuple(refused))
+    return _parsed(with_containers(ours, containers), tuple(said))
 
 
-def _parsed(pod: Json) -> TranslatedPod:
+def _parsed(pod: Json, resolved: tuple[Problem, ...]) -> TranslatedPod:
     parsed = request.parse(pod)
-    return TranslatedPod(pod, None if parsed.problems else parsed.request, parsed.problems)
+    return TranslatedPod(pod, None if parsed.problems else parsed.request, parsed.problems, resolved)
 
 
-def _unresolved(pod: Json, containers: Iterable[str], why: str) -> tuple[Problem, ...]:
-    """Return a problem for each container's percentage, by the name that the user wrote."""
-    wanted = set(containers)
-    asked = [
-        (f"{path}.resources.limits", request.amounts(container))
-        for path, _, container in request.containers_of(pod)
-        if container.get("name") in wanted
-    ]
-    written = [(path, amounts, _percentage_name(amounts)) for path, amounts in asked]
-    return tuple(Problem(f"{path}[{name}]", amounts.get(name, ""), why) for path, amounts, name in written)
-
-
-def _percentage_name(amounts: Mapping[str, str]) -> str:
-    """Return the name that a percentage was written by: a foreign percentage, or foreign cores (100 % of memory)."""
-    foreign = [family.percentage for family in aliases.FAMILIES] + [family.cores for family in aliases.FAMILIES]
-    return next((name for name in foreign if name in amounts), names.GPU_MEM_PERCENTAGE)
+def _problem(path: str, container: Json, why: str) -> Problem:
+    """Return what is to be said of a container's percentage, by the name that the user wrote."""
+    amounts = request.amounts(container)
+    written = [name for name in (names.GPU_MEM_PERCENTAGE, *_FOREIGN_PERCENTAGES) if name in amounts]
+    if not written:
+        written = [family.cores for family in aliases.FAMILIES if family.cores in amounts]
+        why = f"asks for all memory too, which {why}"
+    return Problem(f"{path}.resources.limits[{written[0]}]", amounts[written[0]], why)

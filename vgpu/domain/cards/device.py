@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vgpu.domain import slices
 from vgpu.domain.identifiers import CardUuid, NodeName
 
 
@@ -47,7 +48,7 @@ class Card:
 
     def slices(self, slice_mib: int) -> int:
         """Return the number of slices of the card; the last, partial slice counts as one."""
-        return -(-self.memory_mib // slice_mib)
+        return slices.holding(self.memory_mib, slice_mib)
 
 
 @dataclass(frozen=True, slots=True)

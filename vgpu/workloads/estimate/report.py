@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from vgpu.domain import slices
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import memory
 from vgpu.workloads.estimate.cards import CARDS, CardModel
@@ -55,7 +56,7 @@ class EstimateReport:
     @property
     def share_mib(self) -> int:
         """MiB on each GPU, rounded up to whole slices."""
-        return -(-self.memory.total // (_SLICE_MIB * MIB)) * _SLICE_MIB
+        return slices.holding(self.memory.total, _SLICE_MIB * MIB) * _SLICE_MIB
 
     @property
     def manifest(self) -> list[str]:
