@@ -145,7 +145,7 @@ async def extender(home: Path, flags: list[str]) -> AsyncIterator[tuple[InMemory
         await installation.install(cluster, "https://127.0.0.1:1")
         for resource in (resources.MUTATING, resources.VALIDATING):
             await cluster.delete(Target(resource, name=installation.WEBHOOK), {})
-        kubelets = [Kubelet(cluster, node) for node in nodes.fleet(NODES, CARDS, 81920, 256)]
+        kubelets = [Kubelet(cluster, node) for node in nodes.fleet(NODES, CARDS, [81920], 256)]
         for kubelet in kubelets:
             await kubelet.register()
         running = [asyncio.create_task(kubelet.run()) for kubelet in kubelets]

@@ -1,8 +1,9 @@
 """The simulated hardware and its objects: the Node, and the GPUNode with its status, as a device plugin writes it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Final
 
 import vgpu
@@ -16,13 +17,17 @@ from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import pods
 
 MODEL: Final = "NVIDIA H100 80GB HBM3"
+MODELS: Final = {143_771: "NVIDIA H200", 24_564: "NVIDIA GeForce RTX 4090", 15_360: "Tesla T4"}  # by MiB; others: MODEL
 READY: Final = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 _UUIDS: Final = uuid.UUID("6f3c1a52-8a0e-4c39-b6d0-5c7f0f2f9a11")  # a card has the same UUID in every run
 
 
-def fleet(nodes: int, cards: int, memory_mib: int, slice_mib: int) -> tuple[Node, ...]:
-    """Return nodes `node-1`, `node-2`, ... with equal cards."""
-    return tuple(_node(NodeName(f"node-{n + 1}"), cards, memory_mib, slice_mib) for n in range(nodes))
+def fleet(nodes: int, cards: int, sizes: Sequence[int], slice_mib: int) -> tuple[Node, ...]:
+    """Return nodes `node-1`, `node-2`, ... with equal cards each; `sizes` are the cards' MiB, node after node."""
+    return tuple(
+        _node(NodeName(f"node-{n + 1}"), cards, memory_mib, slice_mib)
+        for n, memory_mib in zip(range(nodes), cycle(sizes), strict=False)
+    )
 
 
 def node_object(node: Node) -> JsonObject:
@@ -79,7 +84,8 @@ def _amounts(slices: int, cards: int) -> dict[str, str]:
 
 
 def _node(name: NodeName, cards: int, memory_mib: int, slice_mib: int) -> Node:
-    made = (Card(_uuid(name, index), index, MODEL, memory_mib, numa_node=index * 2 // cards) for index in range(cards))
+    model = MODELS.get(memory_mib, MODEL)
+    made = (Card(_uuid(name, index), index, model, memory_mib, numa_node=index * 2 // cards) for index in range(cards))
     return Node(name, slice_mib, tuple(made), vgpu.__version__)
 
 

@@ -93,7 +93,7 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
             kubernetes=kubernetes,
         )
         await installation.install(cluster, at.webhook)
-        fleet = nodes.fleet(settings.nodes, settings.cards, settings.memory_gib * 1024, settings.slice_mib)
+        fleet = nodes.fleet(settings.nodes, settings.cards, settings.card_sizes, settings.slice_mib)
         kubelets = [Kubelet(cluster, node) for node in fleet]
         for kubelet in kubelets:
             await kubelet.register()

@@ -5,6 +5,8 @@ from typing import Final
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from vgpu.domain.quantity import GIB_IN_MIB
+
 DEFAULT_PORT: Final = 9870
 
 
@@ -21,6 +23,11 @@ class SimulatorSettings(BaseSettings):
     nodes: int = Field(3, ge=1, le=500, description="number of nodes")
     cards: int = Field(4, ge=1, le=16, description="cards of each node")
     memory_gib: int = Field(80, ge=1, le=1024, description="GiB of each card")
+    memory_mib: str = Field(
+        "",
+        pattern=r"^([1-9]\d{0,6}(,[1-9]\d{0,6})*)?$",
+        description="MiB of the cards of each node in turn, in place of memory-gib: 81008,24564",
+    )
     pods: int = Field(15, ge=0, description="number of pods, created one each second; one of each kind first")
     port: int = Field(
         DEFAULT_PORT,
@@ -29,6 +36,11 @@ class SimulatorSettings(BaseSettings):
         description="the extender's port; 0 takes free ones, for the admin REST too; a default in use moves",
     )
     slice_mib: int = Field(256, ge=1, le=65536, description="MiB of a memory slice")
+
+    @property
+    def card_sizes(self) -> tuple[int, ...]:
+        """MiB of the cards of the first, the second, ... node; the sizes repeat."""
+        return tuple(map(int, self.memory_mib.split(","))) if self.memory_mib else (self.memory_gib * GIB_IN_MIB,)
 
     @property
     def asked_port(self) -> int | None:

@@ -35,10 +35,10 @@ class Run:
         self.http = httpx.Client(base_url=kubernetes, verify=False)
         self._created: list[str] = []
 
-    def create(self, name: str, **limits: int | str) -> httpx.Response:
+    def create(self, name: str, annotations: dict[str, str] | None = None, **limits: int | str) -> httpx.Response:
         amounts = {f"vgpu.io/{key.replace('_', '-')}": amount for key, amount in limits.items()}
         spec = {"containers": [{"name": "main", "image": "x", "resources": {"limits": amounts}}]}
-        answer = self.http.post(PODS, json={"metadata": {"name": name}, "spec": spec})
+        answer = self.http.post(PODS, json={"metadata": {"name": name, "annotations": annotations or {}}, "spec": spec})
         if answer.is_success:
             self._created.append(name)
         return answer

@@ -14,7 +14,7 @@ from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.kubelet import RUNS_FOR, Kubelet
 
-NODE = nodes.fleet(1, 2, 80 * 1024, 256)[0]
+NODE = nodes.fleet(1, 2, [80 * 1024], 256)[0]
 FIRST, SECOND = (card.uuid for card in NODE.cards)
 
 
@@ -151,7 +151,7 @@ async def test_without_a_change_nothing_is_written(world: NodeWorld) -> None:
 
 
 def test_cards_have_the_same_uuids_in_every_run() -> None:
-    cards = [card.uuid for node in nodes.fleet(3, 4, 81920, 256) for card in node.cards]
+    cards = [card.uuid for node in nodes.fleet(3, 4, [81920], 256) for card in node.cards]
     assert FIRST == "GPU-f99b1892-b539-5427-a282-45330758df27"
     assert cards[:2] == [FIRST, SECOND]
     assert len(set(cards)) == 12

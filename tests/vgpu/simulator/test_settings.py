@@ -22,10 +22,19 @@ def test_free_ports_are_free_for_the_admin_rest_too() -> None:
     assert CliApp.run(SimulatorSettings, ["--port", "9870"]).asked_admin_port is None
 
 
-@pytest.mark.parametrize("flags", [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"]])
+@pytest.mark.parametrize(
+    "flags",
+    [["--nodes", "0"], ["--cards", "x"], ["--port", "70000"], ["--memory-mib", "81008,"], ["--memory-mib", "0"]],
+)
 def test_invalid_settings_are_refused(flags: list[str]) -> None:
     with pytest.raises(ValidationError):
         CliApp.run(SimulatorSettings, flags)
+
+
+def test_the_size_of_cards_is_given_in_gib_or_by_node_in_mib() -> None:
+    assert CliApp.run(SimulatorSettings, []).card_sizes == (81_920,)
+    assert CliApp.run(SimulatorSettings, ["--memory-gib", "24"]).card_sizes == (24_576,)
+    assert CliApp.run(SimulatorSettings, ["--memory-mib", "81008,24564"]).card_sizes == (81_008, 24_564)
 
 
 def test_a_port_in_use_is_refused_if_given_and_avoided_if_default() -> None:

@@ -18,7 +18,7 @@ from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.view import CardLine, PodLine, View
 from vgpu.simulator.workload import FIRST_PODS, RejectedPod, SimulatedWorkload, manifests
 
-FLEET = nodes.fleet(1, 2, 80 * 1024, 256)
+FLEET = nodes.fleet(1, 2, [80 * 1024], 256)
 FIRST, SECOND = (card.uuid for card in FLEET[0].cards)
 
 
