@@ -153,6 +153,9 @@ class _ObjectReader:
             self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
 
     def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
+        if any(container.memory_percentage is not None for container in wanted.request.containers):
+            self._skipped.append(f"Pod {metadata['name']}: its percentage was not resolved by the webhook")
+            return
         self._seen.append(wanted)
         if not node:
             self._waiting.append(Waiting(metadata.get("namespace") or DEFAULT_NAMESPACE, metadata["name"], wanted))

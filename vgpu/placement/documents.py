@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from vgpu.domain import quantity
+from vgpu.domain.asks import request_text
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
@@ -69,7 +69,7 @@ def _asked(container: ContainerRequest) -> str:
         return f"{container.gpus} whole card{'s' if container.gpus > 1 else ''}"
     times = f"{container.gpus} x " if container.gpus > 1 else ""
     cores = "" if container.cores is None else f", {container.cores} %"
-    return f"{times}{quantity.human_mib(container.memory_mib)}{cores}"
+    return f"{times}{request_text.memory(container)}{cores}"
 
 
 def counts(found: Mapping[Reason, int]) -> list[JsonObject]:

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from vgpu.domain import quantity
-from vgpu.domain.asks import request
+from vgpu.domain.asks import request, request_text
 from vgpu.domain.asks.request import ContainerRequest
 from vgpu.domain.cards.device import Node
 from vgpu.domain.identifiers import NodeName
@@ -73,7 +72,7 @@ def _container(asked: ContainerRequest) -> str:
         return f"{asked.gpus} whole card{'s' if asked.gpus > 1 else ''}"
     times = f"{asked.gpus} x " if asked.gpus > 1 else ""
     cores = "" if asked.cores is None else f", {asked.cores} %"
-    return f"{times}{quantity.human_mib(asked.memory_mib)}{cores}"
+    return f"{times}{request_text.memory(asked)}{cores}"
 
 
 def _pod(pod: JsonObject, nodes: Mapping[NodeName, Node], details: Mapping[str, str]) -> PodLine:

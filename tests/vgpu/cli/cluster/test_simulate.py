@@ -9,7 +9,7 @@ import yaml
 
 from tests import strategies
 from tests.vgpu.cli.cluster.conftest import run
-from vgpu.domain import names
+from vgpu.domain import names, slices
 from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
@@ -19,10 +19,10 @@ from vgpu.domain.identifiers import CardUuid
 POD = Path(__file__).parent / "pod.yaml"
 
 
-def node(name: str, cpu: str = "8") -> list[dict[str, Any]]:
-    """A Node with its GPUNode: two cards of 2 GiB."""
-    allocatable = {names.SLICE: "16", names.CARD: "2", "cpu": cpu, "memory": "8Gi"}
-    cards = [Card(CardUuid(f"GPU-{name}-{n}"), n, "NVIDIA H100 80GB HBM3", 2048) for n in range(2)]
+def node(name: str, cpu: str = "8", memory_mib: int = 2048) -> list[dict[str, Any]]:
+    """A Node with its GPUNode: two cards."""
+    allocatable = {names.SLICE: str(2 * slices.holding(memory_mib, 256)), names.CARD: "2", "cpu": cpu, "memory": "8Gi"}
+    cards = [Card(CardUuid(f"GPU-{name}-{n}"), n, "NVIDIA H100 80GB HBM3", memory_mib) for n in range(2)]
     status = {"sliceMiB": 256, "cards": [card_status.card_status(card, mig_enabled=False) for card in cards]}
     return [
         {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": allocatable}},
@@ -65,6 +65,23 @@ def test_the_waiting_pods_of_a_file_are_placed(tmp_path: Path, form: str) -> Non
     assert (found["before"]["emptyGpus"], found["after"]["emptyGpus"]) == (3, 2)
     assert "left out: GPUNode odd: status.sliceMiB of GPUNode odd: must be 1 at least" in output
     assert "left out: Pod forged: the pod has no assignment" in output
+
+
+def test_a_waiting_pod_whose_percentage_was_never_resolved_is_left_out(tmp_path: Path) -> None:
+    odd = strategies.pod(strategies.container(gpu_mem_percentage=50), uid="odd")
+    odd["kind"], odd["metadata"]["name"] = "Pod", "odd"
+    code, output = run("simulate", "--cluster", str(written(tmp_path, [*node("n1"), odd, pod("waits", 512)])))
+    assert (code, "1 of 1 pod" in output) == (0, True), output
+    assert "left out: Pod odd: its percentage was not resolved" in output
+
+
+def test_percentages_of_manifests_are_of_the_clusters_cards(tmp_path: Path) -> None:
+    cluster, manifest = written(tmp_path, node("n1", memory_mib=2600)), tmp_path / "pods.yaml"
+    halves = [strategies.pod(strategies.container(gpu_mem_percentage=50), uid=f"p{n}") for n in range(5)]
+    manifest.write_text(yaml.safe_dump_all([{**half, "kind": "Pod"} for half in halves]))
+    code, output = run("simulate", "--cluster", str(cluster), "-f", str(manifest), "-o", "json")
+    found = json.loads(output[output.index("{") :])
+    assert (code, found["placed"], found["pods"][0]["requested"]) == (1, 4, "1.25 GiB")
 
 
 def test_manifests_are_placed_by_the_policy_asked_for_beside_cpu_in_use(tmp_path: Path) -> None:
