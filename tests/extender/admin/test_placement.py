@@ -147,6 +147,8 @@ async def test_foreign_names_are_translated_and_wrong_fields_are_named(admin: Ad
     hami = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "512"}
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": hami}}]}}
     assert (await admin.post("/simulate", {"pods": [{"pod": pod}]}))["pods"][0]["requested"] == "512 MiB"
+    third = await admin.post("/simulate", {"pods": [{"pod": manifest(gpu_mem_percentage=33)}]})
+    assert third["pods"][0]["requested"] == "512 MiB"  # of 2048: two of eight slices
     wrong = await admin.post("/simulate", {"pods": [{"pod": manifest(gpu_mem="16Gi")}]}, 422)
     (error,) = wrong["errors"]
     assert error["field"] == f"pods[0].pod.spec.containers[main].resources.limits[{names.GPU_MEM}]"

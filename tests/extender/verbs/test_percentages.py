@@ -6,6 +6,8 @@ import pytest
 
 from tests import strategies
 from tests.extender.conftest import PODS, World, add_node
+from tests.extender.verbs import test_preempt as preemption
+from vgpu.domain import slices
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.identifiers import NodeName
 from vgpu.domain.json_types import JsonObject
@@ -40,3 +42,16 @@ async def test_both_cards_of_a_node_are_filled(
     pod = await create(world, "more", memory_mib, containers, gpu_mem_percentage=percent, gpu=gpus)
     assert (await world.filter(pod, NODE))["NodeNames"] == []
     assert "CardInsufficientMemory" in await world.bind(pod, NODE)
+
+
+async def test_half_of_a_card_takes_the_place_of_one_half(world: World) -> None:
+    await add_node(world.client, NODE, 81_008)
+    await world.until(lambda: isinstance(world.cluster.states.usable(NODE), NodeState))
+    half = slices.percent_of(81_008, 50, strategies.SLICE_MIB)
+    assert half is not None
+    for number in range(4):
+        await preemption.bound(world, f"low-{number}", number, half.memory_mib, NODE)
+    high = await preemption.create(world, "high", 10, half.memory_mib)
+    assert (await world.filter(high, NODE))["NodeNames"] == []
+    await preemption.deciding(world)
+    assert await preemption.being_deleted(world) == {"low-0"}

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.vgpu.domain.test_slices import SIZES
-from vgpu.domain.asks import request
+from vgpu.domain.asks import request, request_text
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.placement import choose, fit
+from vgpu.placement import choose, documents, fit
 
 COUNTS = (2, 3, 4, 5, 7, 10, 20)
 
@@ -89,3 +89,10 @@ def test_a_share_more_is_refused() -> None:
     pod = asked(node, 50)
     with pytest.raises(AssertionError, match="CardInsufficientMemory"):
         placed(node, pod, pod, pod)
+
+
+def test_a_percentage_that_was_not_resolved_is_shown_as_one() -> None:
+    asking = request.parse(strategies.pod(strategies.container(gpu_mem_percentage=50, gpu=2))).request
+    assert asking is not None
+    assert documents.asked(asking) == "2 x 50 % of a card"
+    assert request_text.needs(asking) == "needs 50 % of a card on 2 cards"
