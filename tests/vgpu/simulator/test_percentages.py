@@ -18,6 +18,7 @@ def test_each_card_of_another_size_takes_as_many_pods_as_their_percentage_says()
                 name = f"{model.lower()}-{number}"
                 made = run.create(name, {names.USE_GPU_MODEL: model}, gpu_mem_percentage=percent)
                 assert made.status_code == 201, made.text
+                assert f'\\"{percent}\\" is ' in made.headers["warning"]
         for model, _, count in PODS:
             nodes = {run.until(f"{model.lower()}-{number}", "Running")["spec"]["nodeName"] for number in range(count)}
             assert len(nodes) == 1

@@ -2,7 +2,7 @@
 
 Mutating webhooks are called one after the other, in the order of their configurations' names, then validating ones.
 Simplified: `url` only (there is no service network), `matchConditions` are not evaluated (every write that matches the
-rules is reviewed), no reinvocation, no warnings.
+rules is reviewed), no reinvocation.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ import msgspec
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api import patch, selectors
+from vgpu.simulator.api.cluster import Warn, unread
 from vgpu.simulator.api.resources import MUTATING, NAMESPACES, VALIDATING, Resource, Target
 from vgpu.simulator.api.store import Store
 
@@ -32,19 +33,19 @@ class Webhooks:
         self._store = store
 
     async def admit(
-        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None
+        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None, warn: Warn = unread
     ) -> JsonObject | None:
-        """Return the object as the mutating webhooks leave it.
+        """Return the object as the mutating webhooks leave it; `warn` is told the warnings of those that allow.
 
         Raises:
             KubernetesError: a webhook denied the request, or could not be called and its failurePolicy is Fail.
         """
         for hook in self._matching(MUTATING, operation, target, new or old or {}):
-            response = await _ask(hook, _review(operation, target, new, old))
+            response = await _ask(hook, _review(operation, target, new, old), warn)
             if new is not None and response.get("patch"):
                 new = patch.json_patch(new, msgspec.json.decode(base64.b64decode(response["patch"])))
         for hook in self._matching(VALIDATING, operation, target, new or old or {}):
-            await _ask(hook, _review(operation, target, new, old))
+            await _ask(hook, _review(operation, target, new, old), warn)
         return new
 
     def _matching(
@@ -97,7 +98,7 @@ def _review(operation: str, target: Target, new: JsonObject | None, old: JsonObj
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def _ask(hook: JsonObject, review: JsonObject) -> JsonObject:
+async def _ask(hook: JsonObject, review: JsonObject, warn: Warn) -> JsonObject:
     """Return the response of a webhook that allows; empty where it cannot be called and failures are ignored."""
     try:
         response = await _call(hook, review)
@@ -112,6 +113,8 @@ async def _ask(hook: JsonObject, review: JsonObject) -> JsonObject:
             f'admission webhook "{hook["name"]}" denied the request: {status.get("message", "without explanation")}'
         )
         raise KubernetesError(int(status.get("code") or 403), status.get("reason") or "Forbidden", message)
+    for warning in response.get("warnings") or ():
+        warn(warning)
     return response
 
 

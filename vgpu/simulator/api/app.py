@@ -100,7 +100,7 @@ class _Api:
         target, body = self._target(request), await _object(request)
         match target:
             case Target(name="", subresource=""):
-                return _created(target, await self._cluster.create(target, body))
+                return await self._created(target, body)
             case Target(resource=resources.PODS, subresource="binding"):
                 await self._cluster.bind(target, body)
             case Target(resource=resources.PODS, subresource="eviction"):
@@ -122,8 +122,7 @@ class _Api:
             raise KubernetesError(415, "UnsupportedMediaType", why)
         change, body = _PATCHES[kind], msgspec.json.decode(await request.body())
         if kind == APPLY and not target.subresource and self._cluster.find(target) is None:
-            named = patch.merge(body, {"metadata": {"name": target.name}})
-            return _created(target, await self._cluster.create(target, named))
+            return await self._created(target, patch.merge(body, {"metadata": {"name": target.name}}))
         return _json(await self._cluster.patch(target, lambda old: change(old, body)))
 
     async def delete(self, request: Request) -> Response:
@@ -131,6 +130,16 @@ class _Api:
         if "gracePeriodSeconds" in request.query_params:
             options["gracePeriodSeconds"] = _integer(request.query_params["gracePeriodSeconds"])
         return _json(await self._cluster.delete(target, options))
+
+    async def _created(self, target: Target, body: JsonObject) -> Response:
+        """Create an object; the answer has the warnings of webhooks, and of what the simulator does not do."""
+        warnings: list[str] = []
+        answer = _json(await self._cluster.create(target, body, warnings.append), 201)
+        if target.resource.group == "apps":
+            warnings.append(f"the simulator made no pods for this object. {NO_CONTROLLERS}")
+        for warning in warnings:
+            answer.headers.append("Warning", wire.warning(warning))
+        return answer
 
     def _target(self, request: Request) -> Target:
         if "dryRun" in request.query_params:
@@ -181,14 +190,6 @@ async def _object(request: Request) -> JsonObject:
 
 def _json(value: Any, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type="application/json")
-
-
-def _created(target: Target, obj: JsonObject) -> Response:
-    """Answer a creation. Where no controller makes pods of the object, the answer has a warning that kubectl prints."""
-    answer = _json(obj, 201)
-    if target.resource.group == "apps":
-        answer.headers["Warning"] = f'299 - "the simulator made no pods for this object. {NO_CONTROLLERS}"'
-    return answer
 
 
 async def _refuse(_: Request, error: KubernetesError) -> Response:

@@ -17,11 +17,18 @@ from vgpu.simulator.api.store import Store
 MAX_EVENTS: Final = 1_000  # the API server keeps them for an hour
 
 
+Warn = Callable[[str], None]  # is told what the client should read about a write that is carried out
+
+
+def unread(_: str) -> None:
+    """Leave out warnings, for a client that reads none."""
+
+
 class Admission(Protocol):
     """Changes or refuses a write before it is stored."""
 
     async def admit(
-        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None
+        self, operation: str, target: Target, new: JsonObject | None, old: JsonObject | None, warn: Warn = unread
     ) -> JsonObject | None:
         """Return the object to store in place of `new`, or raise a KubernetesError with the reason."""
 
@@ -54,12 +61,12 @@ class InMemoryCluster:
             raise KubernetesError(404, "NotFound", f'{target.resource.name} "{target.name}" not found')
         return obj
 
-    async def create(self, target: Target, body: JsonObject) -> JsonObject:
+    async def create(self, target: Target, body: JsonObject, warn: Warn = unread) -> JsonObject:
         """Store a new object."""
         uid = self._uid()
         obj = objects.created(target.resource, target.namespace, body, uid=uid, now=self.now())
         target = Target(target.resource, target.namespace, obj["metadata"]["name"])
-        admitted = await self._admission.admit("CREATE", target, obj, None) or obj
+        admitted = await self._admission.admit("CREATE", target, obj, None, warn) or obj
         if self.find(target) is not None:
             raise KubernetesError(409, "AlreadyExists", f'{target.resource.name} "{target.name}" already exists')
         stored = self._put(target, admitted)

@@ -22,6 +22,13 @@ def failure(error: KubernetesError) -> JsonObject:
     return {**status, "message": error.message, "reason": error.reason, "code": error.status}
 
 
+def warning(text: str) -> str:
+    """Return a value of the header Warning, which kubectl prints (RFC 7234, section 5.5)."""
+    printable = "".join(character if character.isprintable() and character.isascii() else "?" for character in text)
+    quoted = printable.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{quoted}"'
+
+
 def success(target: Target) -> JsonObject:
     """Return the Status object of a verb that returns no object."""
     details = {"name": target.name, "kind": target.resource.plural}

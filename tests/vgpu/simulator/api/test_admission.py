@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -121,6 +122,18 @@ async def test_a_webhook_gets_the_fields_of_the_api_servers_request(cluster: InM
     assert request["kind"] == {"group": "", "version": "v1", "kind": "Pod"}
     assert request["object"]["spec"]["schedulerName"] == "default-scheduler"
     assert request["oldObject"] is None
+
+
+async def test_warnings_of_webhooks_are_in_the_answers_headers(
+    cluster: InMemoryCluster, webhook: Webhook, http: httpx.AsyncClient
+) -> None:
+    said = 'limits: "50" is 40448 MiB\n of \\ a card…'
+    for configuration in (MUTATING, VALIDATING):
+        name = configuration.plural[:3]
+        await webhook.configure(cluster, configuration, name, lambda _: {"allowed": True, "warnings": [said]})
+    answer = await http.post("/api/v1/namespaces/default/pods", json=pod())
+    header = r'299 - "limits: \"50\" is 40448 MiB? of \\ a card?"'
+    assert (answer.status_code, answer.headers.get_list("warning")) == (201, [header, header])
 
 
 async def test_a_denial_reaches_the_client_and_nothing_is_stored(cluster: InMemoryCluster, webhook: Webhook) -> None:
