@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import vgpu
+from vgpu.cli.cluster import server_url
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 TIMEOUT_S: Final = 30.0
@@ -53,6 +54,8 @@ class Rest:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if endpoint.tls is not None:
             handlers.append(urllib.request.HTTPSHandler(context=endpoint.tls))
+        if server_url.is_loopback(endpoint.url):  # a proxy of http_proxy would read the token
+            handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, query: Query | None = None) -> Any:

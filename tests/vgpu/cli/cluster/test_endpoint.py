@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
+from vgpu.cli.cluster import server_url
 from vgpu.cli.cluster.endpoint import ServerChoice, find
 from vgpu.cli.failure import CommandFailed
 
@@ -94,6 +95,33 @@ def test_server_and_token_from_the_environment(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "is_loopback"),
+    [
+        ("http://localhost:9871", True),
+        ("http://LOCALHOST", True),
+        ("http://127.0.0.1:9871/x", True),
+        ("http://127.8.8.8", True),
+        ("http://[::1]:9871", True),
+        ("http://[::ffff:127.0.0.1]", True),
+        ("http://[::ffff:10.0.0.1]", False),
+        ("http://[::2]", False),
+        ("http://10.0.0.1", False),
+        ("http://localhost.example.org", False),
+        ("http://127.0.0.1.example.org", False),
+        ("http://example.org/127.0.0.1", False),
+    ],
+)
+def test_what_names_this_machine_itself(url: str, is_loopback: bool) -> None:
+    assert server_url.is_loopback(url) == is_loopback
+
+
+def test_a_token_for_this_machine_passes_no_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert run("get", "nodes", "--server", server.url, "--token", "t")[0] == 0
+
+
+@pytest.mark.parametrize(
     ("status", "body", "code", "words"),
     [
         (401, {"detail": "the token is wrong"}, 4, "the token is wrong"),
@@ -125,6 +153,15 @@ def test_failures(server: Server, status: int, body: Any, code: int, words: str)
         (["--server", "http://127.0.0.1:9"], {}, 5, "does not answer"),
         (["--server", "ftp://x"], {}, 2, "http or https"),
         (["--server", "http://example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://localhost.example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://127.0.0.1.example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://127.0.0.1@example.org", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://[::1].example.org", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://[::1", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://h:port"], {}, 2, "URL of a host"),
+        (["--server", "http://"], {}, 2, "URL of a host"),
+        (["--token", "t"], {"KUBECONFIG": "{folder}/clear"}, 2, "not sent without TLS"),
+        ([], {"KUBECONFIG": "{folder}/clear-with-token"}, 2, "not sent without TLS"),
         (["--context", "c"], {}, 2, "no kubeconfig"),
         ([], {"KUBECONFIG": "{folder}/broken"}, 2, "cannot be read"),
         (["--context", "none"], {"KUBECONFIG": "{folder}/config"}, 2, "known: here, there"),
@@ -136,6 +173,11 @@ def test_what_cannot_be_used(
 ) -> None:
     kubeconfig(tmp_path, "http://127.0.0.1:9", {})
     (tmp_path / "broken").write_text("a: [")
+    for name, user in (("clear", {}), ("clear-with-token", {"token": "t"})):
+        (tmp_path / name).mkdir()
+        kubeconfig(tmp_path / name, "http://api.example.org", user).rename(tmp_path / "moved")
+        (tmp_path / name).rmdir()
+        (tmp_path / "moved").rename(tmp_path / name)
     ended, output = run(
         "get",
         "nodes",
