@@ -39,7 +39,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_explain(app, opened)
     _add_simulate(app, opened)
     _add_cordon(app, opened)
-    readmit_command.add(app, environment, home)
+    readmit_command.add(app, environment, host, home)
     dashboard_command.add(app, environment, host, home)
     history_commands.add(app, opened)
     _add_doctor(app, opened)

@@ -23,7 +23,7 @@ MAX_BODY: Final = 1 << 20
 PREFIX: Final = "/api/v1"
 PAGE: Final = 1000
 AGENT: Final = f"vgpu/{vgpu.__version__}"
-_CODES: Final = {
+_CODES: Final[Mapping[int, int]] = {
     HTTPStatus.UNAUTHORIZED: NOT_ALLOWED,
     HTTPStatus.FORBIDDEN: NOT_ALLOWED,
     HTTPStatus.NOT_FOUND: NOT_FOUND,
@@ -158,7 +158,7 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
     return CommandFailed(
         "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
-        _CODES.get(HTTPStatus(error.code), NO_ANSWER),
+        _CODES.get(error.code, NO_ANSWER),
     )
 
 
