@@ -24,6 +24,8 @@ def check(url: str, option: str, token: str) -> None:
         is_usable = False
     if not is_usable:
         raise CommandFailed(f"{option}: {url}: must be an http or https URL of a host", WRONG_USAGE)
+    if not (token.isascii() and token.isprintable()):
+        raise CommandFailed(f"{option}: the token for it has characters that no header can have", WRONG_USAGE)
     if token and parts.scheme == "http" and not is_loopback(url):
         raise CommandFailed(
             f"{option}: a token is not sent without TLS to another machine; write https://", WRONG_USAGE

@@ -1,7 +1,9 @@
 """Which server a command asks, with which token, and how failures end."""
 
 import base64
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.cli.cluster import server_url
-from vgpu.cli.cluster.endpoint import ServerChoice, find
+from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
 from vgpu.cli.failure import CommandFailed
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
@@ -151,6 +153,8 @@ def test_failures(server: Server, status: int, body: Any, code: int, words: str)
     ("arguments", "environment", "code", "words"),
     [
         (["--server", "http://127.0.0.1:9"], {}, 5, "does not answer"),
+        (["--server", "http://127.0.0.1:9", "--token", "a\nb"], {}, 2, "characters that no header can have"),
+        ([], {"KUBECONFIG": "{folder}/number"}, 2, "there is no context"),
         (["--server", "ftp://x"], {}, 2, "http or https"),
         (["--server", "http://example.org", "--token", "t"], {}, 2, "not sent without TLS"),
         (["--server", "http://localhost.example.org", "--token", "t"], {}, 2, "not sent without TLS"),
@@ -173,6 +177,7 @@ def test_what_cannot_be_used(
 ) -> None:
     kubeconfig(tmp_path, "http://127.0.0.1:9", {})
     (tmp_path / "broken").write_text("a: [")
+    (tmp_path / "number").write_text("contexts: 5")
     for name, user in (("clear", {}), ("clear-with-token", {"token": "t"})):
         (tmp_path / name).mkdir()
         kubeconfig(tmp_path / name, "http://api.example.org", user).rename(tmp_path / "moved")
@@ -186,6 +191,34 @@ def test_what_cannot_be_used(
         **{k: v.format(folder=tmp_path) for k, v in environment.items()},
     )
     assert (ended, words in output) == (code, True), output
+
+
+def replaced(found: Any) -> Iterator[Any]:
+    """Yield copies of a document, in each of which one value is of another type."""
+    yield from (5, [5], "\0", {"a": 1}, None, "\ud800", "x\ny")
+    if isinstance(found, dict):
+        yield from ({**found, key: value} for key in found for value in replaced(found[key]))
+    elif isinstance(found, list):
+        yield from ([*found[:n], value, *found[n + 1 :]] for n in range(len(found)) for value in replaced(found[n]))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "t"},
+        {"tokenFile": "config"},
+        {"client-certificate-data": "Yw==", "client-key": "config"},
+        {"exec": {"command": "true", "args": ["a"], "env": [{"name": "A", "value": "b"}]}},
+        {"exec": {"command": "echo", "args": ["[]"]}},
+    ],
+)
+def test_a_kubeconfig_of_wrong_types_is_an_error(user: dict[str, Any], tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "https://127.0.0.1:9", user)
+    for broken in replaced(json.loads(file.read_text())):
+        file.write_text(json.dumps(broken))
+        for ask in (find, api_server):
+            with contextlib.suppress(CommandFailed):
+                ask(ServerChoice(kubeconfig=file), {"PATH": "/bin:/usr/bin"}, tmp_path)
 
 
 def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:
