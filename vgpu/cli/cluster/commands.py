@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from limiter.host import Host
 from vgpu.cli import outcome
@@ -19,7 +18,7 @@ from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
-from vgpu.cli.cluster.output import Format, rows_text
+from vgpu.cli.cluster.output import Format, rows_text, yaml_text
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
@@ -284,5 +283,5 @@ def _document(found: Any, output: Format) -> str | None:
     if output is Format.JSON:
         return json.dumps(found, indent=2) + "\n"
     if output is Format.YAML:
-        return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+        return yaml_text(found)
     return None
