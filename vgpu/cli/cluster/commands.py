@@ -24,7 +24,7 @@ from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, C
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.policies import DefaultPolicies
 
-DOCUMENTS = (Format.JSON, Format.YAML)
+PEOPLE = (Format.TABLE, Format.WIDE)
 
 
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
@@ -69,13 +69,15 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
             query = _query(session, kind, names or [], namespace, selector, everywhere=all_namespaces)
             if sort_by:
                 query["sort"] = sort_by
+            if output in PEOPLE and namespace is None and "namespace" in query:
+                typer.echo(f"only of namespace {query['namespace']}; -A shows every namespace", err=True)
             if watch:
                 with contextlib.suppress(KeyboardInterrupt):
                     for rows in top_view.watch(session, kind, query, host):
                         typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
                 return
             rows = _named(kind, session.rows(kind, query), names)
-            _found(names, rows)
+            _found(names, rows, query.get("namespace"))
             session.show(rows, TABLES[kind.plural], output)
 
         outcome.or_fail("get", show)
@@ -109,9 +111,10 @@ def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | No
     ]
 
 
-def _found(names: list[str] | None, rows: list[dict[str, Any]]) -> None:
+def _found(names: list[str] | None, rows: list[dict[str, Any]], namespace: str | None) -> None:
     if names and not rows:
-        raise CommandFailed(f"{', '.join(names)}: not found", NOT_FOUND)
+        where = f" in namespace {namespace}" if namespace else ""
+        raise CommandFailed(f"{', '.join(names)}: not found{where}", NOT_FOUND)
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:

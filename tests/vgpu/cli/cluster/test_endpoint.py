@@ -50,6 +50,18 @@ def test_the_namespace_is_the_contexts(server: Server, tmp_path: Path) -> None:
         assert server.requests[-1][2].get("namespace") == expected
 
 
+@pytest.mark.parametrize("kind", ["pods", "pending"])
+def test_a_list_of_one_namespace_says_so_unless_it_was_asked_for(server: Server, kind: str) -> None:
+    said = "only of namespace default; -A shows every namespace\n"
+    server.answers[f"GET /api/v1/{kind}"] = (200, {"items": [], "nextCursor": ""})
+    code, output = run("get", kind, "--server", server.url)
+    assert (code, output.startswith(f"{said}no pod")) == (0, True), output
+    for arguments in (["-n", "default"], ["-A"], ["-o", "json"], ["-o", "name"]):
+        assert said not in run("get", kind, *arguments, "--server", server.url)[1]
+    code, output = run("get", kind, "none", "--server", server.url)
+    assert (code, "none: not found in namespace default" in output) == (3, True), output
+
+
 def test_a_token_of_a_credential_plugin(server: Server, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     plugin.write_text('#!/bin/sh\necho "{\\"status\\": {\\"token\\": \\"from-$NAME\\"}}"\n')
