@@ -53,7 +53,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         names: Annotated[
             list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
         ] = None,
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         all_namespaces: options.AllNamespaces = False,
         selector: options.Selector = "",
         output: options.Output = Format.TABLE,
@@ -125,7 +125,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
         name: Annotated[
             str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
         ],
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         *,
         chosen: ServerChoice,
     ) -> None:
@@ -163,7 +163,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
     @options.which_cluster()
     def explain(
         pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
         output: options.Output = Format.TABLE,
         *,
@@ -192,7 +192,7 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         cluster: options.ClusterFile = None,
         node_policy: options.NodePolicy = PackingPolicy.FRAGMENTATION,
         gpu_policy: options.GpuPolicy = PackingPolicy.FRAGMENTATION,
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,

@@ -27,7 +27,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     @app.command(epilog=EXIT_CODES)
     @options.which_cluster("context", "kubeconfig")
     def readmit(
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         all_namespaces: options.AllNamespaces = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="list the pods, and change nothing")] = False,
         timeout: Annotated[
