@@ -147,9 +147,9 @@ def _create(state: Path, wanted: Limits, command: Sequence[str], name: str) -> L
     try:
         fcntl.flock(made.owner, fcntl.LOCK_EX)
         write_allocation(fresh, wanted)
-        (fresh / COMMAND).write_text(shlex.join(command))
+        (fresh / COMMAND).write_bytes(os.fsencode(shlex.join(command)))  # arguments need not be UTF-8
         return replace(made, folder=fresh.rename(state / ALLOCATIONS / name))
-    except OSError:
+    except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         os.close(made.owner)
         raise

@@ -9,10 +9,11 @@ WRONG_USAGE: Final = 2
 NOT_FOUND: Final = 3
 NOT_ALLOWED: Final = 4
 NO_ANSWER: Final = 5
+OUTPUT_FAILED: Final = 6
 
 EXIT_CODES: Final = (
     "Exit codes: 0 done; 1 the answer is no (simulate: a pod is not placed; doctor, diagnose: something is wrong); "
-    "2 wrong usage; 3 no such object; 4 not allowed; 5 no answer from the server."
+    "2 wrong usage; 3 no such object; 4 not allowed; 5 no answer from the server; 6 the output cannot be written."
 )
 
 

@@ -1,11 +1,13 @@
 """How commands end: one line on stderr, and an exit code."""
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterable
 from typing import Final, NoReturn, TypeVar
 
 import typer
 
+from vgpu.cli import terminal_text
 from vgpu.cli.failure import CommandFailed
 from vgpu.domain.errors import MalformedError, VgpuError
 
@@ -35,5 +37,6 @@ def or_fail(verb: str, work: Callable[[], T]) -> T:
 
 def fail(message: str, code: int) -> NoReturn:
     """End the program."""
-    print(f"vgpu {message}", file=sys.stderr)  # noqa: T201 - a program's own error
+    with contextlib.suppress(OSError):  # a full or closed stderr does not change the exit code
+        print(f"vgpu {terminal_text.printable_lines(message)}", file=sys.stderr)  # noqa: T201 - a program's own error
     raise typer.Exit(code)

@@ -105,7 +105,7 @@ class _ObjectReader:
         """Take an object."""
         kind = obj.get("kind") if isinstance(obj, Mapping) else None
         readers = {"Node": self._node, "GPUNode": self._gpunode, "Pod": self._pod}
-        if kind in readers:
+        if isinstance(kind, str) and kind in readers:
             try:
                 readers[kind](obj)
             except UNREADABLE as error:
@@ -137,10 +137,13 @@ class _ObjectReader:
 
     def _gpunode(self, obj: Json) -> None:
         node = card_status.node(obj)
+        _check_types(node)
         self._gpunodes[node.name] = node
 
     def _pod(self, obj: Json) -> None:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
+        if not all(isinstance(metadata.get(key) or "", str) for key in ("name", "namespace")):
+            raise TypeError("metadata: name and namespace: must be text")
         node, host = spec.get("nodeName") or NO_NODE, host_request.of_pod(spec)
         if (obj.get("status") or {}).get("phase") in ENDED:
             return
@@ -191,3 +194,13 @@ class _ObjectReader:
             return UNKNOWN_HOST
         free = allocatable - self._taken[name]
         return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))
+
+
+def _check_types(node: Node) -> None:
+    """Raise TypeError where a field of a GPUNode has another type than the API server would accept."""
+    texts = [node.name, *(text for card in node.cards for text in (card.uuid, card.model))]
+    numbers = [node.slice_mib, *(number for card in node.cards for number in (card.index, card.memory_mib))]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("name, uuid and model: must be text")
+    if not all(type(number) is int for number in numbers):
+        raise TypeError("sliceMiB, index and memoryMiB: must be whole numbers")

@@ -88,6 +88,12 @@ async function answer(response) {
   const isJson = /[/+]json/.test(response.headers.get("content-type") ?? "");
   const body = isJson ? await response.json() : null;
   if (response.ok && body !== null) return body;
-  const said = body?.detail ?? body?.message ?? `${response.status} ${response.statusText}: no answer of the admin REST`;
-  throw new Problem(response.status, said, body?.errors ?? []);
+  const errors = Array.isArray(body?.errors) ? body.errors : [];
+  throw new Problem(response.status, body?.detail ?? absent(response, body), errors);
+}
+
+/** Return the words about an answer that is not the admin REST's, such as the API server's while the extender starts. */
+function absent({ status, statusText }, body) {
+  const why = typeof body?.message === "string" ? body.message : `${status} ${statusText}`;
+  return status >= 500 ? `The admin REST does not answer now (${why}). The page tries again.` : why;
 }

@@ -24,18 +24,21 @@ export function table(columns, rows, empty) {
 }
 
 function line(columns, cells) {
-  return element("tr", {}, cells.map((cell, index) => element("td", { class: columns[index][1] }, cell ?? "")));
+  return element("tr", {}, cells.map((cell, index) => {
+    const kind = columns[index][1];
+    return element("td", { class: kind, title: kind === "name" && typeof cell === "string" && cell }, cell ?? "");
+  }));
 }
 
-/** Return a link to a pod's page. */
+/** Return a link to a pod's page. A long name is cut where it is shown, and whole in the title. */
 export function podLink(namespace, name) {
-  return element("a", { href: `#/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}` },
-    `${namespace}/${name}`);
+  const href = `#/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  return element("a", { href, class: "pod", title: `${namespace}/${name}` }, `${namespace}/${name}`);
 }
 
 /** Return a label of a colour: good, warning, bad or plain. */
 export function badge(text, kind = "plain") {
-  return element("span", { class: `badge ${kind}` }, text);
+  return element("span", { class: `badge ${kind}`, title: text }, text);
 }
 
 /** Return the words about the node that lacks the least for a pod, with links to the pods whose end would make room. */

@@ -39,7 +39,7 @@ export function open(root) {
 function row({ time, kind, namespace, event }) {
   const { pod, node, gpu } = event;
   const about = pod ? podLink(namespace, pod.name) : gpu ?? "";
-  return [clock(time), badge(kind), about, node ?? "", SENTENCES[kind](event)];
+  return [clock(time), badge(kind), about, node ?? "", Object.hasOwn(SENTENCES, kind) ? SENTENCES[kind](event) : ""];
 }
 
 const SENTENCES = {

@@ -19,19 +19,29 @@ let reload = async () => {};
 
 /** Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded again. */
 function show() {
-  const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-  const view = name === "pods" && rest.length === 2 ? pod : VIEWS[name] ?? cards;
+  const [wanted, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
+  const name = Object.hasOwn(VIEWS, wanted) ? wanted : "cards"; // an object inherits toString and others
+  const view = name === "pods" && rest.length === 2 ? pod : VIEWS[name];
   const error = element("p", { class: "error", role: "alert", hidden: true });
   const content = element("section");
   root.replaceChildren(error, content);
   document.title = `${view.title(rest)} – vgpushare`;
   for (const link of document.querySelectorAll("nav a")) {
-    const isHere = link.getAttribute("href") === `#/${name || "cards"}`;
+    const isHere = link.getAttribute("href") === `#/${name}`;
     if (isHere) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   reload = once(view.open(content, rest), error);
   reload();
+}
+
+/** Return a part of the address without escapes; a part with wrong escapes stays as it is. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** Return a function that loads at most once at a time; a call while loading loads once more afterwards. */

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 from tests.vgpu.simulator.process import Run, running
 
 # What the browser itself writes about an answer of the REST that says what is wrong with a request.
-REFUSED = re.compile("Failed to load resource: the server responded with a status of 4")
+REFUSED = re.compile("Failed to load resource: the server responded with a status of [45]")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

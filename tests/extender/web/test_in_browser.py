@@ -78,6 +78,59 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     assert width <= 400, "the page is wider than the screen"
 
 
+async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Run) -> None:
+    """One pod's name of 253 characters widened the column of all rows, and moved every button beyond the screen."""
+    longest = "n" * 253
+
+    async def with_long_names(route: Route) -> None:
+        answer = await (await route.fetch()).json()
+        first = answer["items"][0]
+        first |= {"name": longest, "node": longest, "reason": longest, "healthy": False}
+        tenant = {
+            "namespace": "n" * 63,
+            "pod": longest,
+            "container": "c" * 63,
+            "memoryMiB": 1,
+            "cores": 1,
+            "whole": False,
+        }
+        first["pods"] = [tenant]
+        await route.fulfill(content_type="application/json", body=json.dumps(answer))
+
+    assert run.create("appears", gpu_mem=1024).status_code == 201
+    run.admin_has("pods", lambda answer: answer["items"])
+    await page.route("**/api/v1/gpus*", with_long_names)
+    await page.route("**/api/v1/pods?*", with_long_names)
+    for view in ("cards", "pods"):
+        await page.goto(f"{run.admin}/#/{view}")
+        await expect(page.get_by_text(longest).first).to_be_attached()
+        table = page.locator(".scroll")
+        assert await table.evaluate("shown => shown.scrollWidth <= shown.clientWidth"), view
+    await page.goto(f"{run.admin}/#/cards")
+    await expect(page.get_by_role("button", name="Cordon").last).to_be_in_viewport()
+    await expect(page.get_by_role("link", name=longest)).to_have_attribute("title", f"{'n' * 63}/{longest}")
+
+
+@pytest.mark.parametrize("address", ["%", "toString", "__proto__", "pods/%", "cards/%ff", "no-such-view", ""])
+async def test_every_address_shows_a_view(page: Page, run: Run, address: str) -> None:
+    await page.goto(f"{run.admin}/#/{address}")
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
+    await expect(page.locator("[aria-current=page]")).to_have_count(1)
+
+
+async def test_what_the_api_server_says_while_the_extender_starts_is_words(page: Page, run: Run) -> None:
+    status = {"kind": "Status", "message": "no endpoints available for service", "code": 503, "errors": 5}
+
+    async def unavailable(route: Route) -> None:
+        await route.fulfill(status=503, content_type="application/json", body=json.dumps(status))
+
+    await page.route("**/api/v1/gpus*", unavailable)
+    await page.goto(f"{run.admin}/#/cards")
+    await expect(page.get_by_role("alert")).to_have_text(
+        "The admin REST does not answer now (no endpoints available for service). The page tries again."
+    )
+
+
 async def test_text_of_users_stays_text(page: Page, run: Run) -> None:
     async def answer(route: Route) -> None:
         pod = {"namespace": "default", "name": HOSTILE, "requested": HOSTILE, "waitsSince": "", "message": HOSTILE}

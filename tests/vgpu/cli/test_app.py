@@ -94,6 +94,15 @@ def test_the_command_has_limits_and_its_allocation_is_removed_afterwards(
     assert not Path(capfdbinary.readouterr().out.decode().strip()).exists()
 
 
+def test_arguments_that_are_not_utf_8_pass(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """In the arguments of a Python program they are lone surrogates, which UTF-8 cannot encode."""
+    arguments = ["/bin/sh", "-c", 'printf %s "$1"; cat "${VGPU_LIMITS_FILE%limits}command"', "sh", "\udcff\udce9"]
+    assert run("run", "--gpu-mem", "4Gi", "--", *arguments, VGPU_STATE_DIR=str(home))[0] == 0
+    said = capfdbinary.readouterr().out
+    assert (said[:2], said.count(b"\xff\xe9")) == (b"\xff\xe9", 2)
+    assert list(home.glob("*/*/")) == []
+
+
 def test_options_after_the_command_belong_to_the_command(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("run", "--gpu-mem", "4Gi", "/bin/echo", "--gpu-mem", "x", "--help")[0] == 0
     assert capfd.readouterr().out == "--gpu-mem x --help\n"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from limiter.host import Host
 from vgpu.cli import outcome
@@ -19,13 +18,13 @@ from vgpu.cli.cluster import simulate as simulating
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
-from vgpu.cli.cluster.output import Format, rows_text
+from vgpu.cli.cluster.output import Format, rows_text, yaml_text
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.placement.policies import DefaultPolicies
 
-DOCUMENTS = (Format.JSON, Format.YAML)
+PEOPLE = (Format.TABLE, Format.WIDE)
 
 
 def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path) -> None:
@@ -39,7 +38,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
     _add_explain(app, opened)
     _add_simulate(app, opened)
     _add_cordon(app, opened)
-    readmit_command.add(app, environment, home)
+    readmit_command.add(app, environment, host, home)
     dashboard_command.add(app, environment, host, home)
     history_commands.add(app, opened)
     _add_doctor(app, opened)
@@ -54,7 +53,7 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
         names: Annotated[
             list[str] | None, typer.Argument(metavar="[NAME]...", help="only these; of gpus: UUID or NODE/INDEX")
         ] = None,
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         all_namespaces: options.AllNamespaces = False,
         selector: options.Selector = "",
         output: options.Output = Format.TABLE,
@@ -70,13 +69,15 @@ def _add_get(app: typer.Typer, opened: Opened, host: Host) -> None:
             query = _query(session, kind, names or [], namespace, selector, everywhere=all_namespaces)
             if sort_by:
                 query["sort"] = sort_by
+            if output in PEOPLE and namespace is None and "namespace" in query:
+                typer.echo(f"only of namespace {query['namespace']}; -A shows every namespace", err=True)
             if watch:
                 with contextlib.suppress(KeyboardInterrupt):
                     for rows in top_view.watch(session, kind, query, host):
                         typer.echo(session.text(kind, _named(kind, rows, names), output), nl=False)
                 return
             rows = _named(kind, session.rows(kind, query), names)
-            _found(names, rows)
+            _found(names, rows, query.get("namespace"))
             session.show(rows, TABLES[kind.plural], output)
 
         outcome.or_fail("get", show)
@@ -110,9 +111,10 @@ def _named(kind: ResourceKind, rows: list[dict[str, Any]], names: list[str] | No
     ]
 
 
-def _found(names: list[str] | None, rows: list[dict[str, Any]]) -> None:
+def _found(names: list[str] | None, rows: list[dict[str, Any]], namespace: str | None) -> None:
     if names and not rows:
-        raise CommandFailed(f"{', '.join(names)}: not found", NOT_FOUND)
+        where = f" in namespace {namespace}" if namespace else ""
+        raise CommandFailed(f"{', '.join(names)}: not found{where}", NOT_FOUND)
 
 
 def _add_describe(app: typer.Typer, opened: Opened) -> None:
@@ -123,7 +125,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
         name: Annotated[
             str, typer.Argument(metavar="NAME", help="of a gpu: its UUID, the UUID's beginning, or NODE/INDEX")
         ],
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         *,
         chosen: ServerChoice,
     ) -> None:
@@ -161,7 +163,7 @@ def _add_explain(app: typer.Typer, opened: Opened) -> None:
     @options.which_cluster()
     def explain(
         pod: Annotated[str, typer.Argument(metavar="POD", help="NAME, or NAMESPACE/NAME")],
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         nodes: Annotated[int, typer.Option(metavar="N", min=1, max=500, help="the most nodes to show")] = 20,
         output: options.Output = Format.TABLE,
         *,
@@ -190,7 +192,7 @@ def _add_simulate(app: typer.Typer, opened: Opened) -> None:
         cluster: options.ClusterFile = None,
         node_policy: options.NodePolicy = PackingPolicy.FRAGMENTATION,
         gpu_policy: options.GpuPolicy = PackingPolicy.FRAGMENTATION,
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         output: options.Output = Format.TABLE,
         *,
         chosen: ServerChoice,
@@ -284,5 +286,5 @@ def _document(found: Any, output: Format) -> str | None:
     if output is Format.JSON:
         return json.dumps(found, indent=2) + "\n"
     if output is Format.YAML:
-        return str(yaml.safe_dump(found, sort_keys=False, allow_unicode=True))
+        return yaml_text(found)
     return None

@@ -54,12 +54,12 @@ def add_certificate(context: ssl.SSLContext, shown: Credentials) -> None:
 
 
 def _of_plugin(plugin: Json, environment: Mapping[str, str]) -> Credentials:
-    command = [str(plugin.get("command", "")), *map(str, plugin.get("args") or ())]
+    command = [str(plugin.get("command", "")), *map(str, kubeconfig.listed(plugin, "args"))]
     asked = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
     more = {
         str(variable["name"]): str(variable["value"])
-        for variable in plugin.get("env") or ()
-        if isinstance(variable, dict)
+        for variable in kubeconfig.listed(plugin, "env")
+        if isinstance(variable, dict) and variable.keys() >= {"name", "value"}
     }
     try:
         done = subprocess.run(
@@ -69,8 +69,8 @@ def _of_plugin(plugin: Json, environment: Mapping[str, str]) -> Credentials:
             timeout=PLUGIN_TIMEOUT_S,
             check=True,
         )
-        status = json.loads(done.stdout).get("status") or {}
-    except (OSError, subprocess.SubprocessError, ValueError, AttributeError) as error:
+        status = dict(json.loads(done.stdout).get("status") or {})
+    except (OSError, subprocess.SubprocessError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CommandFailed(f"the credential plugin {Path(command[0]).name} failed: {error}", NOT_ALLOWED) from error
     certificate, key = (str(status.get(name) or "").encode() for name in ("clientCertificateData", "clientKeyData"))
     return Credentials(str(status.get("token") or ""), certificate, key)

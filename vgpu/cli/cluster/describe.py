@@ -93,7 +93,7 @@ def explanation(found: Row, *, colour: bool) -> str:
     """Explain a pod: the sentence, what would help, and every node's and card's reason."""
     pod_row, near = found["pod"], found["nearest"]
     status = coloured(pod_row["status"], pod_row["status"], colour=colour)
-    text = f"Pod {pod_row['namespace']}/{pod_row['name']} is {status}"
+    text = f"Pod {printable(pod_row['namespace'])}/{printable(pod_row['name'])} is {status}"
     text += f" and asks for {printable(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
     message = printable(found["message"])
     text += f"{message[:1].upper()}{message[1:]}.\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from vgpu.cli.cluster import credentials, kubeconfig
+from vgpu.cli.cluster import credentials, kubeconfig, server_url
 from vgpu.cli.cluster.credentials import Credentials
 from vgpu.cli.cluster.kubeconfig import Kubeconfig
 from vgpu.cli.cluster.rest import PREFIX, Rest, RestEndpoint
@@ -75,15 +75,8 @@ def _names_kubeconfig(choice: ServerChoice) -> bool:
 
 def _direct(server: str, choice: ServerChoice, environment: Mapping[str, str]) -> RestEndpoint:
     url = server if "://" in server else f"https://{server}"
-    if not url.startswith(("http://", "https://")):
-        raise CommandFailed(f"--server: {server}: must be an http or https URL", WRONG_USAGE)
     token = choice.token or environment.get(TOKEN_ENV, "")
-    if (
-        token
-        and url.startswith("http://")
-        and not url.startswith(("http://127.0.0.1", "http://localhost", "http://[::1]"))
-    ):
-        raise CommandFailed("--server: a token is not sent without TLS to another machine; write https://", WRONG_USAGE)
+    server_url.check(url, "--server", token)
     authority = choice.certificate_authority or environment.get(CA_ENV)
     try:
         tls = ssl.create_default_context(cafile=str(authority) if authority else None)
@@ -98,6 +91,7 @@ def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str,
     shown = credentials.of(config.user, environment)
     api = _api(config, shown)
     token = choice.token or environment.get(TOKEN_ENV, "") or shown.token or _minted(api, shown, choice)
+    server_url.check(api.url, "kubeconfig: server", token)
     service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
     url = f"{api.url}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
     headers = {**api.headers, names.ADMIN_TOKEN_HEADER: token}
@@ -106,8 +100,7 @@ def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str,
 
 def _api(config: Kubeconfig, shown: Credentials) -> RestEndpoint:
     server = str(config.cluster["server"]).rstrip("/")
-    if not server.startswith(("http://", "https://")):
-        raise CommandFailed(f"kubeconfig: server {server}: must be an http or https URL", WRONG_USAGE)
+    server_url.check(server, "kubeconfig: server", shown.token)
     tls = _tls(config.cluster, shown) if server.startswith("https") else None
     headers = {"Authorization": f"Bearer {shown.token}"} if shown.token else {}
     return RestEndpoint(server, headers, tls, f"the API server of context {config.context} ({server})")

@@ -82,7 +82,7 @@ def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
         raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
     namespace, named = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE, gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None
-    return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * entry["count"]
+    return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * min(entry["count"], MAX_PODS + 1)
 
 
 def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:

@@ -32,7 +32,7 @@ def _add_usage(app: typer.Typer, opened: Opened) -> None:
         ] = "namespace",
         since: Since = "7d",
         until: Annotated[str, typer.Option(metavar="TIME", help="as --since (default: now)")] = "",
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,
@@ -64,7 +64,7 @@ def _add_rightsize(app: typer.Typer, opened: Opened) -> None:
             bool, typer.Option("--worst", help="those first that leave the most guaranteed GPU time unused")
         ] = False,
         since: Since = "7d",
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         label: Labels = "",
         output: options.Output = Format.TABLE,
         *,

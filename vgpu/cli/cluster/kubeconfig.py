@@ -43,12 +43,18 @@ def load(paths: Sequence[Path], context: str | None) -> Kubeconfig:
     chosen = _entry(read, "contexts", "context", name)
     if chosen is None:
         known = ", ".join(sorted(_names(read, "contexts"))) or "none"
-        raise CommandFailed(f"--context: there is no context {name!r} in {_listed(paths)}; known: {known}", WRONG_USAGE)
+        raise CommandFailed(f"--context: there is no context {name!r} in {_joined(paths)}; known: {known}", WRONG_USAGE)
     cluster = _entry(read, "clusters", "cluster", str(chosen.get("cluster", "")))
     if cluster is None or not cluster.get("server"):
-        raise CommandFailed(f"{_listed(paths)}: the cluster of context {name!r} has no server", WRONG_USAGE)
+        raise CommandFailed(f"{_joined(paths)}: the cluster of context {name!r} has no server", WRONG_USAGE)
     user = _entry(read, "users", "user", str(chosen.get("user", ""))) or {}
     return Kubeconfig(name, str(chosen.get("namespace") or "default"), cluster, user)
+
+
+def listed(entry: Json, name: str) -> list[Any]:
+    """Return a list of an entry, empty where there is no list."""
+    found = entry.get(name)
+    return found if isinstance(found, list) else []
 
 
 def data(entry: Json, name: str) -> bytes | None:
@@ -67,7 +73,7 @@ def _file(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = yaml.safe_load(file.read(MAX_SIZE))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandFailed(f"{path} cannot be read: {error}", WRONG_USAGE) from error
     if not isinstance(content, dict):
         raise CommandFailed(f"{path} is no kubeconfig", WRONG_USAGE)
@@ -76,10 +82,15 @@ def _file(path: Path) -> dict[str, Any]:
 
 def _entry(read: Sequence[Json], plural: str, singular: str, name: str) -> dict[str, Any] | None:
     for config in read:
-        for entry in config.get(plural) or ():
-            if isinstance(entry, dict) and entry.get("name") == name and isinstance(entry.get(singular), dict):
+        for entry in _entries(config, plural):
+            if entry.get("name") == name and isinstance(entry.get(singular), dict):
                 return _absolute(entry[singular], config["folder"])
     return None
+
+
+def _entries(config: Json, plural: str) -> list[dict[str, Any]]:
+    """Return the entries of a list of a kubeconfig; what is no entry is left out."""
+    return [entry for entry in listed(config, plural) if isinstance(entry, dict)]
 
 
 def _absolute(entry: Json, folder: Path) -> dict[str, Any]:
@@ -91,8 +102,8 @@ def _absolute(entry: Json, folder: Path) -> dict[str, Any]:
 
 
 def _names(read: Sequence[Json], plural: str) -> set[str]:
-    return {str(entry.get("name")) for config in read for entry in config.get(plural) or () if isinstance(entry, dict)}
+    return {str(entry.get("name")) for config in read for entry in _entries(config, plural)}
 
 
-def _listed(paths: Sequence[Path]) -> str:
+def _joined(paths: Sequence[Path]) -> str:
     return ", ".join(map(str, paths))

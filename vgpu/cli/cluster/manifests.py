@@ -46,37 +46,48 @@ def _documents(path: Path) -> Iterator[JsonObject]:
 
 def _listed(document: JsonObject) -> Iterator[JsonObject]:
     if document.get("kind") == "List":
-        yield from (item for item in document.get("items") or () if isinstance(item, dict))
+        items = document.get("items")
+        yield from (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
     else:
         yield document
 
 
 def _entries(document: JsonObject, namespace: str, path: Path) -> Iterator[JsonObject]:
-    kind, metadata = document.get("kind"), document.get("metadata") or {}
+    kind, metadata = document.get("kind"), _object(document, "metadata", path)
     if kind == "Pod":
-        yield {"pod": _pod(document, metadata, namespace), "count": 1}
-    elif kind in _TEMPLATES:
-        spec: Any = document
-        for key in _TEMPLATES[str(kind)]:
-            spec = (spec or {}).get(key) or {}
-        template = spec.get("template") or {}
+        yield {"pod": _pod(document, metadata, namespace, path), "count": 1}
+    elif isinstance(kind, str) and kind in _TEMPLATES:
+        spec = document
+        for key in _TEMPLATES[kind]:
+            spec = _object(spec, key, path)
+        template = _object(spec, "template", path)
         yield {
-            "pod": _pod(template, {**(template.get("metadata") or {}), **_named(metadata)}, namespace),
+            "pod": _pod(template, {**_object(template, "metadata", path), **_named(metadata)}, namespace, path),
             "count": _count(spec),
         }
     elif kind == "DaemonSet":
         raise CommandFailed(f"-f: {path}: a DaemonSet has one pod on each node; simulate its pod", WRONG_USAGE)
 
 
+def _object(parent: JsonObject, key: str, path: Path) -> JsonObject:
+    """Return an object of an object, empty where there is none."""
+    found = parent.get(key) or {}
+    if not isinstance(found, dict):
+        raise CommandFailed(f"-f: {path}: {key}: must be an object", WRONG_USAGE)
+    return found
+
+
 def _named(metadata: Mapping[str, Any]) -> JsonObject:
     return {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
 
 
-def _pod(pod: JsonObject, metadata: JsonObject, namespace: str) -> JsonObject:
+def _pod(pod: JsonObject, metadata: JsonObject, namespace: str, path: Path) -> JsonObject:
+    if not all(isinstance(metadata.get(key) or "", str) for key in ("name", "namespace")):
+        raise CommandFailed(f"-f: {path}: name and namespace: must be text", WRONG_USAGE)
     named = {"namespace": namespace, **{key: value for key, value in metadata.items() if value is not None}}
     return {
         "metadata": {key: named.get(key) for key in ("name", "namespace", "annotations", "labels") if named.get(key)},
-        "spec": pod.get("spec") or {},
+        "spec": _object(pod, "spec", path),
     }
 
 

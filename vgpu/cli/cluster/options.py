@@ -66,7 +66,7 @@ AdminNamespace = Annotated[
     str, typer.Option(metavar="NAME", rich_help_panel=_PANEL, help="namespace in which vgpushare is installed")
 ]
 Output = Annotated[Format, typer.Option("--output", "-o", help="output format")]
-Namespace = Annotated[
+NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace (default: the context's)")
 ]
 AllNamespaces = Annotated[

@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 import yaml
+
+from vgpu.cli import terminal_text
 
 Row = Mapping[str, Any]
 
@@ -69,9 +72,9 @@ def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: 
             return json.dumps({"items": list(rows)} if whole is None else whole, indent=2) + "\n"
         case Format.YAML:
             shown = {"items": [dict(row) for row in rows]} if whole is None else whole
-            return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True))
+            return yaml_text(shown)
         case Format.NAME:
-            return "".join(f"{table.kind}/{table.name(row)}\n" for row in rows)
+            return "".join(f"{table.kind}/{terminal_text.printable(table.name(row))}\n" for row in rows)
         case Format.CSV:
             return _csv(rows, table)
     chosen = [column for column in table.columns if form is Format.WIDE or not column.is_wide]
@@ -79,10 +82,17 @@ def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: 
     return lines([column.head for column in chosen], cells, [c.is_number for c in chosen], colour=colour)
 
 
+def yaml_text(shown: Any) -> str:
+    """Return YAML, with escapes where the output cannot encode every character."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=is_unicode))
+
+
 def lines(
     heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool] = (), *, colour: bool = False
 ) -> str:
     """Return aligned columns; numbers are right-aligned. Nothing is cut: a pager can scroll."""
+    cells = [[terminal_text.printable(cell) for cell in row] for row in cells]
     right = [*numbers, *[False] * (len(heads) - len(numbers))]
     widths = [max([len(head), *(len(row[n]) for row in cells)]) for n, head in enumerate(heads)]
     made = [_line(heads, widths, right)] if any(heads) else []
@@ -93,8 +103,8 @@ def lines(
 
 
 def printable(text: str) -> str:
-    """Return a text without control characters: users' texts must not write to the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text) or NOTHING
+    """Return a text without control characters, `-` where it is empty."""
+    return terminal_text.printable(text) or NOTHING
 
 
 def pairs(values: Iterable[tuple[str, str]], indent: str = "") -> str:

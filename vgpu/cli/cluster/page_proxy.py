@@ -7,6 +7,7 @@ secret, so they cannot use the rights; the page uses relative addresses only, so
 
 import contextlib
 import hmac
+import html
 import http.client
 import socket
 import urllib.error
@@ -18,6 +19,7 @@ from typing import Any, Final
 from vgpu.cli.cluster.rest import MAX_BODY, Answer, Rest, RestEndpoint, refused
 from vgpu.cli.failure import CommandFailed
 
+_ERROR: Final = 400
 PASSED_ON: Final = ("Accept", "Content-Type", "If-None-Match")
 PASSED_BACK: Final = (
     "Content-Type", "ETag", "Cache-Control", "Content-Security-Policy", "Referrer-Policy", "X-Content-Type-Options",
@@ -25,6 +27,14 @@ PASSED_BACK: Final = (
 )  # fmt: skip
 CHUNK: Final = 64 << 10
 MAX_DIGITS: Final = 12  # of a Content-Length, zeros in front included
+RETRY_S: Final = 3
+_PAGE: Final = """<!doctype html>
+<meta charset="utf-8"><title>vgpushare</title>{retry}
+<h1>vgpushare</h1>
+<p>{detail}</p>
+"""
+_RETRY: Final = f'<meta http-equiv="refresh" content="{RETRY_S}">'
+_RETRIED: Final = f"The page is loaded again every {RETRY_S} seconds."
 SILENCE_S: Final = 60.0  # the REST sends a heartbeat into an event stream every 15 s
 
 
@@ -41,7 +51,11 @@ class Upstream:
         answer = self.open("GET", "/", None, {})
         with contextlib.closing(answer):
             if isinstance(answer, urllib.error.HTTPError):
-                raise refused(answer, self._rest.endpoint)
+                raise self.refusal(answer)
+
+    def refusal(self, answer: urllib.error.HTTPError) -> CommandFailed:
+        """Return what an answer says that is an error."""
+        return refused(answer, self._rest.endpoint)
 
     def open(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         """Send a request; `path` is below the site. Raises CommandFailed where nothing answers."""
@@ -105,7 +119,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.BAD_GATEWAY, str(failed))
             return
         with contextlib.closing(answer):
-            self._copy(answer)
+            if isinstance(answer, urllib.error.HTTPError) and self._wants_page() and answer.code >= _ERROR:
+                self._refuse(answer.code, str(self.server.upstream.refusal(answer)))
+            else:
+                self._copy(answer)
+
+    def _wants_page(self) -> bool:
+        """Whether a browser asks for a page to show, and not the page's script for data."""
+        return "text/html" in self.headers.get("Accept", "")
 
     def _copy(self, answer: Answer) -> None:
         """Write the answer part by part: an event stream has no end."""
@@ -122,11 +143,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
             self.wfile.write(b"0\r\n\r\n")
 
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+    def _refuse(self, status: int, detail: str) -> None:
+        """Say what is wrong: as a page that is loaded again where the server may answer later, or as text."""
         self.close_connection = True
-        data = f"{detail}\n".encode()
+        is_page, is_passing = self._wants_page(), status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        retry, more = (_RETRY, f" {_RETRIED}") if is_passing else ("", "")
+        text = _PAGE.format(retry=retry, detail=html.escape(detail + more)) if is_page else f"{detail}\n"
+        data = text.encode(errors="replace")
         self.send_response(status)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Type", f"text/{'html' if is_page else 'plain'}; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -6,14 +6,20 @@ again from its own manifest. Before that, the API server says by a dry run wheth
 """
 
 import copy
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
+from limiter.host import Host
+from vgpu.cli.cluster import quota_refusals
+from vgpu.cli.cluster.pod_replacement import Pod, PodReplacement, ReplacementApi
+from vgpu.cli.cluster.saved_manifests import NothingChanged
 from vgpu.cli.failure import ANSWER_IS_NO, CommandFailed
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
 
-Pod = dict[str, Any]
+Act = Callable[[Pod], str]  # returns what was done
+Keep = Callable[[Pod, str], AbstractContextManager[None]]  # of a manifest, and its old pod's UID
 
 _PAGE: Final = 500
 _ASKED: Final = frozenset(names.USER_RESOURCES) | aliases.MARKER_NAMES
@@ -24,25 +30,12 @@ _SERVERS: Final = (  # fields that the API server fills in
 )
 
 
-class ReadmissionApi(Protocol):
-    """The API server, with the caller's own rights. Every method raises CommandFailed."""
-
-    def get(self, path: str, query: Mapping[str, str | int] | None = None) -> Any:
-        """GET an object or a list."""
-
-    def post(self, path: str, body: Any = None, query: Mapping[str, str | int] | None = None) -> Any:
-        """POST an object."""
-
-    def delete(self, path: str, body: Any = None) -> Any:
-        """DELETE an object."""
-
-
-def waiting(api: ReadmissionApi, namespace: str | None) -> list[Pod]:
+def waiting(api: ReplacementApi, namespace: str | None) -> list[Pod]:
     """Return the pods of a namespace, or of all, that wait because the webhook has not admitted them."""
     return [pod for pod in _pods(api, namespace) if is_unadmitted(pod)]
 
 
-def _pods(api: ReadmissionApi, namespace: str | None) -> Iterator[Pod]:
+def _pods(api: ReplacementApi, namespace: str | None) -> Iterator[Pod]:
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
     query: dict[str, str | int] = {"limit": _PAGE, "fieldSelector": "spec.nodeName=,status.phase=Pending"}
     while True:
@@ -87,26 +80,44 @@ def manifest(pod: Pod) -> Pod:
     return {"apiVersion": "v1", "kind": "Pod", **fresh}
 
 
-def readmit(api: ReadmissionApi, pod: Pod) -> str:
-    """Create a pod again, or have its controller do so; return what was done, for people.
+def check(api: ReplacementApi, pod: Pod) -> None:
+    """Ask by a dry run whether the webhook admits a pod's manifest. Raises NothingChanged where it does not.
 
-    Raises CommandFailed, with the pod unchanged where the webhook does not answer or refuses it.
+    The trial has another name, because the pod's own is taken, and a full quota counts it beside the pod. Such a quota
+    decides after the webhook, and its refusal counts only where the trial requests more than the pod leaves. The
+    webhook may be away then: the pod that is created waits like its predecessor.
     """
     metadata, fresh = pod["metadata"], manifest(pod)
-    path = f"/api/v1/namespaces/{metadata['namespace']}/pods"
-    _check(api, path, fresh)
-    api.delete(f"{path}/{metadata['name']}", {"preconditions": {"uid": metadata["uid"]}})
-    owner = controller(pod)
-    if owner:
-        return f"deleted; {owner} creates another"
-    api.post(path, fresh)
-    return "created again"
-
-
-def _check(api: ReadmissionApi, path: str, fresh: Pod) -> None:
-    """Ask by a dry run whether the webhook admits the manifest, under another name: the pod's own is taken."""
-    metadata = {key: value for key, value in fresh["metadata"].items() if key not in ("name", "ownerReferences")}
-    trial = {**fresh, "metadata": {**metadata, "generateName": "readmit-"}}
-    admitted = api.post(path, trial, {"dryRun": "All"})
+    kept = {key: value for key, value in fresh["metadata"].items() if key not in ("name", "ownerReferences")}
+    trial = {**fresh, "metadata": {**kept, "generateName": "readmit-"}}
+    try:
+        admitted = api.post(f"/api/v1/namespaces/{metadata['namespace']}/pods", trial, {"dryRun": "All"})
+    except CommandFailed as error:
+        if not quota_refusals.is_refusal(str(error)):
+            raise NothingChanged(str(error), error.code) from error
+        if lacking := quota_refusals.lacking(str(error)):
+            text = f"{error}; the pod leaves too little {', '.join(lacking)} for its successor; nothing was changed"
+            raise NothingChanged(text, ANSWER_IS_NO) from error
+        return
     if is_unadmitted(admitted):
-        raise CommandFailed("the webhook does not answer yet; nothing was changed", ANSWER_IS_NO)
+        raise NothingChanged("the webhook does not answer yet; nothing was changed", ANSWER_IS_NO)
+
+
+def readmit(api: ReplacementApi, pod: Pod, keep: Keep, host: Host, timeout_s: float) -> str:
+    """Create a pod again, or have its controller do so; return what was done, for people.
+
+    `keep` keeps the manifest of a pod without a controller on disk until the new pod exists, which takes at most
+    `timeout_s` seconds. Raises NothingChanged where the webhook does not answer or refuses the pod, and CommandFailed
+    where the new pod could not be created.
+    """
+    check(api, pod)
+    fresh = manifest(pod)
+    replacement = PodReplacement(api, pod, fresh)
+    if owner := controller(pod):
+        replacement.delete()
+        return f"deleted; {owner} creates another"
+    with keep(fresh, pod["metadata"]["uid"]):
+        created = replacement.run(host, timeout_s)
+    if is_unadmitted(created):
+        raise CommandFailed("created again, but the webhook did not answer: it waits as before", ANSWER_IS_NO)
+    return "created again"

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import vgpu
+from vgpu.cli.cluster import server_url
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 TIMEOUT_S: Final = 30.0
@@ -22,7 +23,7 @@ MAX_BODY: Final = 1 << 20
 PREFIX: Final = "/api/v1"
 PAGE: Final = 1000
 AGENT: Final = f"vgpu/{vgpu.__version__}"
-_CODES: Final = {
+_CODES: Final[Mapping[int, int]] = {
     HTTPStatus.UNAUTHORIZED: NOT_ALLOWED,
     HTTPStatus.FORBIDDEN: NOT_ALLOWED,
     HTTPStatus.NOT_FOUND: NOT_FOUND,
@@ -53,6 +54,8 @@ class Rest:
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if endpoint.tls is not None:
             handlers.append(urllib.request.HTTPSHandler(context=endpoint.tls))
+        if server_url.is_loopback(endpoint.url):  # a proxy of http_proxy would read the token
+            handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, query: Query | None = None) -> Any:
@@ -155,7 +158,7 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
     return CommandFailed(
         "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
-        _CODES.get(HTTPStatus(error.code), NO_ANSWER),
+        _CODES.get(error.code, NO_ANSWER),
     )
 
 

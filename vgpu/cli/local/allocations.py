@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from limiter import local_state
+from vgpu.cli import terminal_text
 from vgpu.domain.errors import MalformedError, VgpuError
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
@@ -106,13 +107,13 @@ def _name(folder: Path) -> str:
         except (OSError, ValueError, LookupError, TypeError):
             continue
         left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
-        return left + "".join(character if character.isprintable() else "?" for character in text)
+        return left + terminal_text.printable(text)
     return "?"
 
 
 def _command(written: bytes) -> str:
     """Return the command line without the folders of its program."""
-    program, space, rest = written.decode().partition(" ")
+    program, space, rest = written.decode(errors="replace").partition(" ")
     return program.rpartition("/")[2] + space + rest
 
 

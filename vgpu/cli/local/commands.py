@@ -1,5 +1,6 @@
 """The commands about this machine: their options."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -84,7 +85,8 @@ def _add_run(app: typer.Typer, environment: Mapping[str, str], host: Host) -> No
 def _warn(wanted: Limits) -> None:
     """Say where the limits mean nothing here. The command runs meanwhile: NVML may take 30 ms to start."""
     if text := cards.warning(cards.read(), wanted.cards):
-        typer.echo(f"vgpu run: warning: {text}", err=True)
+        with contextlib.suppress(OSError):  # a full stderr must not end this process beside the command
+            typer.echo(f"vgpu run: warning: {text}", err=True)
 
 
 def _add_set(app: typer.Typer, environment: Mapping[str, str]) -> None:

@@ -69,7 +69,7 @@ def add(
             float,
             decimals.option(metavar="SECONDS", least=2, most=3600, meaning="with POD or --live: how long to watch"),
         ] = 10.0,
-        namespace: options.Namespace = None,
+        namespace: options.NamespaceOption = None,
         state: State = None,
         output: Annotated[Output, typer.Option("--output", "-o", help="output format")] = Output.TABLE,
         chosen: ServerChoice,

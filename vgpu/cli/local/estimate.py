@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from vgpu.cli import terminal_text
 from vgpu.cli.local.top import Output
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import source
@@ -65,11 +66,10 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
     if output is Output.JSON:
         console.file.write(f"{json.dumps({**report.as_json(), 'measured': measured})}\n")
         return
-    console.print(
-        f"{report.model.name}: {report.model.parameters:,} parameters on each GPU", highlight=False, markup=False
-    )
-    for assumption in report.model.assumptions:
-        console.print(f"assumed: {assumption}", highlight=False, markup=False)
+    said = [f"{report.model.name}: {report.model.parameters:,} parameters on each GPU"]
+    said += [f"assumed: {assumption}" for assumption in report.model.assumptions]
+    for line in said:
+        console.print(terminal_text.printable(line), highlight=False, markup=False)
     console.print(_memory_table(report, measured), _card_table(report))
     console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
 

@@ -1,14 +1,17 @@
 """Which server a command asks, with which token, and how failures end."""
 
 import base64
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.vgpu.cli.cluster.conftest import Server, run
-from vgpu.cli.cluster.endpoint import ServerChoice, find
+from vgpu.cli.cluster import server_url
+from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
 from vgpu.cli.failure import CommandFailed
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
@@ -45,6 +48,18 @@ def test_the_namespace_is_the_contexts(server: Server, tmp_path: Path) -> None:
     ):
         run(*arguments, "--kubeconfig", str(file))
         assert server.requests[-1][2].get("namespace") == expected
+
+
+@pytest.mark.parametrize("kind", ["pods", "pending"])
+def test_a_list_of_one_namespace_says_so_unless_it_was_asked_for(server: Server, kind: str) -> None:
+    said = "only of namespace default; -A shows every namespace\n"
+    server.answers[f"GET /api/v1/{kind}"] = (200, {"items": [], "nextCursor": ""})
+    code, output = run("get", kind, "--server", server.url)
+    assert (code, output.startswith(f"{said}no pod")) == (0, True), output
+    for arguments in (["-n", "default"], ["-A"], ["-o", "json"], ["-o", "name"]):
+        assert said not in run("get", kind, *arguments, "--server", server.url)[1]
+    code, output = run("get", kind, "none", "--server", server.url)
+    assert (code, "none: not found in namespace default" in output) == (3, True), output
 
 
 def test_a_token_of_a_credential_plugin(server: Server, tmp_path: Path) -> None:
@@ -94,6 +109,33 @@ def test_server_and_token_from_the_environment(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "is_loopback"),
+    [
+        ("http://localhost:9871", True),
+        ("http://LOCALHOST", True),
+        ("http://127.0.0.1:9871/x", True),
+        ("http://127.8.8.8", True),
+        ("http://[::1]:9871", True),
+        ("http://[::ffff:127.0.0.1]", True),
+        ("http://[::ffff:10.0.0.1]", False),
+        ("http://[::2]", False),
+        ("http://10.0.0.1", False),
+        ("http://localhost.example.org", False),
+        ("http://127.0.0.1.example.org", False),
+        ("http://example.org/127.0.0.1", False),
+    ],
+)
+def test_what_names_this_machine_itself(url: str, is_loopback: bool) -> None:
+    assert server_url.is_loopback(url) == is_loopback
+
+
+def test_a_token_for_this_machine_passes_no_proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert run("get", "nodes", "--server", server.url, "--token", "t")[0] == 0
+
+
+@pytest.mark.parametrize(
     ("status", "body", "code", "words"),
     [
         (401, {"detail": "the token is wrong"}, 4, "the token is wrong"),
@@ -123,8 +165,19 @@ def test_failures(server: Server, status: int, body: Any, code: int, words: str)
     ("arguments", "environment", "code", "words"),
     [
         (["--server", "http://127.0.0.1:9"], {}, 5, "does not answer"),
+        (["--server", "http://127.0.0.1:9", "--token", "a\nb"], {}, 2, "characters that no header can have"),
+        ([], {"KUBECONFIG": "{folder}/number"}, 2, "there is no context"),
         (["--server", "ftp://x"], {}, 2, "http or https"),
         (["--server", "http://example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://localhost.example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://127.0.0.1.example.org", "--token", "t"], {}, 2, "not sent without TLS"),
+        (["--server", "http://127.0.0.1@example.org", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://[::1].example.org", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://[::1", "--token", "t"], {}, 2, "URL of a host"),
+        (["--server", "http://h:port"], {}, 2, "URL of a host"),
+        (["--server", "http://"], {}, 2, "URL of a host"),
+        (["--token", "t"], {"KUBECONFIG": "{folder}/clear"}, 2, "not sent without TLS"),
+        ([], {"KUBECONFIG": "{folder}/clear-with-token"}, 2, "not sent without TLS"),
         (["--context", "c"], {}, 2, "no kubeconfig"),
         ([], {"KUBECONFIG": "{folder}/broken"}, 2, "cannot be read"),
         (["--context", "none"], {"KUBECONFIG": "{folder}/config"}, 2, "known: here, there"),
@@ -136,6 +189,12 @@ def test_what_cannot_be_used(
 ) -> None:
     kubeconfig(tmp_path, "http://127.0.0.1:9", {})
     (tmp_path / "broken").write_text("a: [")
+    (tmp_path / "number").write_text("contexts: 5")
+    for name, user in (("clear", {}), ("clear-with-token", {"token": "t"})):
+        (tmp_path / name).mkdir()
+        kubeconfig(tmp_path / name, "http://api.example.org", user).rename(tmp_path / "moved")
+        (tmp_path / name).rmdir()
+        (tmp_path / "moved").rename(tmp_path / name)
     ended, output = run(
         "get",
         "nodes",
@@ -144,6 +203,34 @@ def test_what_cannot_be_used(
         **{k: v.format(folder=tmp_path) for k, v in environment.items()},
     )
     assert (ended, words in output) == (code, True), output
+
+
+def replaced(found: Any) -> Iterator[Any]:
+    """Yield copies of a document, in each of which one value is of another type."""
+    yield from (5, [5], "\0", {"a": 1}, None, "\ud800", "x\ny")
+    if isinstance(found, dict):
+        yield from ({**found, key: value} for key in found for value in replaced(found[key]))
+    elif isinstance(found, list):
+        yield from ([*found[:n], value, *found[n + 1 :]] for n in range(len(found)) for value in replaced(found[n]))
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": "t"},
+        {"tokenFile": "config"},
+        {"client-certificate-data": "Yw==", "client-key": "config"},
+        {"exec": {"command": "true", "args": ["a"], "env": [{"name": "A", "value": "b"}]}},
+        {"exec": {"command": "echo", "args": ["[]"]}},
+    ],
+)
+def test_a_kubeconfig_of_wrong_types_is_an_error(user: dict[str, Any], tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "https://127.0.0.1:9", user)
+    for broken in replaced(json.loads(file.read_text())):
+        file.write_text(json.dumps(broken))
+        for ask in (find, api_server):
+            with contextlib.suppress(CommandFailed):
+                ask(ServerChoice(kubeconfig=file), {"PATH": "/bin:/usr/bin"}, tmp_path)
 
 
 def test_without_anything_this_machine_is_asked(tmp_path: Path) -> None:

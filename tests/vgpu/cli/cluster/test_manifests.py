@@ -1,13 +1,19 @@
 """What `vgpu simulate -f` reads: pods and the controllers that create pods."""
 
+import contextlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from vgpu.cli.cluster import manifests
+from vgpu.cli.cluster import manifests, simulate
+from vgpu.cli.cluster.output import Format
 from vgpu.cli.failure import CommandFailed
+from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.placement.policies import DefaultPolicies
 
 SPEC: dict[str, Any] = {"containers": [{"name": "main", "resources": {"limits": {"vgpu.io/gpu-mem": 1024}}}]}
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}, "annotations": {"x": "y"}}, "spec": SPEC}
@@ -55,3 +61,46 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("broken", "deep", "large", "none"):
         with pytest.raises(CommandFailed):
             manifests.read([tmp_path / name], "mine")
+
+
+def replaced(found: Any) -> Iterator[Any]:
+    """Yield copies of a document, in each of which one value is of another type."""
+    yield from (5, [5], True, "\ud800", {"a": 1}, -1, 10**30)
+    if isinstance(found, dict):
+        yield from ({**found, key: value} for key in found for value in replaced(found[key]))
+    elif isinstance(found, list):
+        yield from ([*found[:n], value, *found[n + 1 :]] for n in range(len(found)) for value in replaced(found[n]))
+
+
+METADATA = {"name": "p", "namespace": "n", "labels": {"a": "b"}}
+NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"vgpu.io/slice": "100", "cpu": "8"}}, "kind": "Node"}
+CARD = {"uuid": "GPU-1", "index": 0, "model": "H100", "memoryMiB": 81920}
+GPUNODE = {"metadata": {"name": "n1"}, "status": {"sliceMiB": 256, "cards": [CARD]}, "kind": "GPUNode"}
+POD = {"kind": "Pod", "metadata": METADATA, "spec": SPEC}
+CRON_JOB = {
+    "kind": "CronJob",
+    "metadata": METADATA,
+    "spec": {"jobTemplate": {"spec": {"parallelism": 2, "template": {"metadata": METADATA, "spec": SPEC}}}},
+}
+
+
+@pytest.mark.parametrize("document", [POD, CRON_JOB, {"kind": "List", "items": [POD]}], ids=["pod", "cronjob", "list"])
+def test_manifests_of_wrong_types_are_errors(document: Any, tmp_path: Path) -> None:
+    cluster, file = tmp_path / "cluster", tmp_path / "file"
+    cluster.write_text(json.dumps({"items": [NODE, GPUNODE]}))
+    for broken in replaced(document):
+        file.write_text(json.dumps(broken))
+        _simulate(cluster, [file])
+
+
+def test_clusters_of_wrong_types_are_errors(tmp_path: Path) -> None:
+    for broken in replaced({"items": [NODE, GPUNODE, POD]}):
+        (tmp_path / "cluster").write_text(json.dumps(broken))
+        _simulate(tmp_path / "cluster", None)
+
+
+def _simulate(cluster: Path, files: list[Path] | None) -> None:
+    """Simulate as the command does, without an exception but the one for messages."""
+    with contextlib.suppress(CommandFailed):
+        found = simulate.in_file(cluster, files, None, DefaultPolicies(PackingPolicy.BINPACK, PackingPolicy.BINPACK))
+        simulate.text(found, Format.TABLE)

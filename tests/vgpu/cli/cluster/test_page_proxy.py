@@ -79,6 +79,23 @@ def test_where_nothing_answers_the_page_is_told_so(serve: Callable[..., str]) ->
     assert "the REST does not answer" in answer.text
 
 
+def test_a_page_says_in_words_that_the_server_starts_and_is_loaded_again(
+    serve: Callable[..., str], server: Server
+) -> None:
+    """The API server answers for a Service without pods, and its answer is JSON for programs."""
+    status = {"kind": "Status", "message": 'no endpoints available for service "<vgpu-admin>"', "code": 503}
+    server.answers["GET /"] = (503, status)
+    answer = httpx.get(serve(), headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (503, "text/html; charset=utf-8")
+    assert "no endpoints available for service &quot;&lt;vgpu-admin&gt;&quot;" in answer.text
+    assert 'http-equiv="refresh"' in answer.text
+    assert "kind" not in answer.text
+    server.answers["GET /"] = (403, {"detail": "you may not"})
+    refused = httpx.get(serve(), headers={"Accept": "text/html"})
+    assert (refused.status_code, "you may not" in refused.text, "refresh" in refused.text) == (403, True, False)
+    assert httpx.get(serve(), headers={"Accept": "*/*"}).json() == {"detail": "you may not"}
+
+
 def test_a_server_that_does_not_have_the_page_is_named(server: Server) -> None:
     server.answers["GET /"] = (503, {"message": 'no endpoints available for service "vgpu-admin"'})
     code, output = run("dashboard", "--no-browser", "--server", server.url)

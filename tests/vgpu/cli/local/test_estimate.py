@@ -52,6 +52,17 @@ def test_a_file_as_json(tmp_path: Path) -> None:
     assert found["measured"] is None
 
 
+def test_a_hostile_file_writes_no_escape_sequences(tmp_path: Path) -> None:
+    folder = tmp_path / "\x1b[2J\x9bmodel"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "architectures": ["\x1b[31m"]}))
+    for arguments in ([str(folder)], [str(folder / "config.json")], [str(folder / "\x1b[2J")]):
+        code, output = run(*arguments)
+        assert code in (0, 2), output
+        assert "\x1b" not in output
+        assert "\x9b" not in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
