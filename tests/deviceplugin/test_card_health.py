@@ -37,12 +37,12 @@ async def is_told(world: World, *pods: str) -> bool:
 
 
 async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -> None:
-    world.driver.faults[uuid(1)] = "UncorrectableEcc2"
+    world.driver.ill[uuid(1)] = "UncorrectableEcc2"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc2"))
     spec = {"cards": [{"uuid": uuid(1), "acknowledgedFault": "UncorrectableEcc2"}]}
     await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}", {"spec": spec})
     await world.until(lambda: has_reasons(world, "", ""))
-    world.driver.faults[uuid(1)] = "UncorrectableEcc3"
+    world.driver.ill[uuid(1)] = "UncorrectableEcc3"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))
 
 

@@ -6,17 +6,21 @@ from typing import Any
 
 import pynvml
 
+from vgpu.adapters.nvml import texts
 from vgpu.adapters.nvml.errors import UNANSWERABLE, ask
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain.cards.device import Card
+from vgpu.domain.formats import limits
 from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
 
 
 def handle_at(index: int) -> tuple[Any, CardUuid]:
-    """Return a card's handle and UUID."""
+    """Return a card's handle and UUID. Raises ValueError for a UUID that identifies no card."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    return handle, CardUuid(str(pynvml.nvmlDeviceGetUUID(handle)))
+    uuid = CardUuid(str(pynvml.nvmlDeviceGetUUID(handle)))
+    limits.uuid_bytes(uuid)
+    return handle, uuid
 
 
 def read(index: int, handle: Any) -> Gpu:
@@ -24,7 +28,7 @@ def read(index: int, handle: Any) -> Gpu:
     card = Card(
         uuid=CardUuid(str(pynvml.nvmlDeviceGetUUID(handle))),
         index=index,
-        model=str(pynvml.nvmlDeviceGetName(handle)),
+        model=texts.model(handle),
         memory_mib=_usable_bytes(handle) // MIB,
         numa_node=_numa_node(handle),
         nvlink_peers=(),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pynvml
 
+from vgpu.adapters.nvml import texts
 from vgpu.adapters.nvml.errors import ask, told
 from vgpu.domain.identifiers import CardUuid
 
@@ -12,7 +13,7 @@ def fault(gpu: CardUuid) -> str:
     """Ask what `gpus` needs of a card, and whether the card needs recovery."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     pynvml.nvmlDeviceGetUUID(handle)
-    pynvml.nvmlDeviceGetName(handle)
+    texts.model(handle)
     pynvml.nvmlDeviceGetMemoryInfo(handle)
     if ask(lambda: _recovery_action(handle), 0):
         return "RecoveryNeeded"
