@@ -32,12 +32,17 @@ def tenants(row: Row) -> list[str]:
     return list(dict.fromkeys(f"{pod['namespace']}/{pod['pod']}" for pod in row.get("pods") or ()))
 
 
+def card_name(index: int) -> str:
+    """Return how a pod's card is shown: by its index, or `?` where the node does not report the card (any more)."""
+    return str(index) if index >= 0 else "?"
+
+
 def cards(grants: Iterable[Mapping[str, Any]]) -> str:
     """Return the cards of a pod with what it has of them: `0: 8Gi 30%, 1: whole`."""
     found: dict[int, list[Mapping[str, Any]]] = {}
     for grant in grants:
         found.setdefault(grant["index"], []).append(grant)
-    return ", ".join(f"{index}: {_amount(own)}" for index, own in sorted(found.items()))
+    return ", ".join(f"{card_name(index)}: {_amount(own)}" for index, own in sorted(found.items()))
 
 
 def used(grants: Iterable[Mapping[str, Any]]) -> str:
@@ -47,8 +52,8 @@ def used(grants: Iterable[Mapping[str, Any]]) -> str:
         if grant["usedMiB"] is not None:
             found.setdefault(grant["index"], []).append(grant)
     return ", ".join(
-        f"{index}: {size(sum(grant['usedMiB'] for grant in own))} {sum(grant['usedCores'] for grant in own)}%"
-        for index, own in sorted(found.items())
+        f"{card_name(card)}: {size(sum(grant['usedMiB'] for grant in own))} {sum(grant['usedCores'] for grant in own)}%"
+        for card, own in sorted(found.items())
     )
 
 
