@@ -32,6 +32,7 @@ async def test_the_gpunode_is_created_with_the_node_as_owner(world: World) -> No
         "heldSlices": 0,
         "heldWhole": False,
         "migEnabled": False,
+        "unified": False,
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from simgpu import build, state_directory
+from vgpu.adapters.nvml import cards
 
 MINORS = "[gpu.minor for gpu in nvml.gpus()]"
 CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
@@ -419,3 +420,27 @@ def test_a_card_that_answers_late_is_not_faulty_meanwhile(nvml: Session) -> None
     state_directory.inject_faults(nvml.directory)
     time.sleep(0.1)
     assert nvml(ask) == {card.uuid: "" for card in CARDS}
+
+
+def test_a_card_without_memory_of_its_own_has_the_machine_s_less_a_reserve(nvml: Session) -> None:
+    state_directory.inject_faults(
+        nvml.directory,
+        *(
+            (f"{function}@{CARDS[0].uuid}", NOT_SUPPORTED)
+            for function in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2")
+        ),
+    )
+    usable = cards.unified_bytes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) >> 20
+    first, second, _ = nvml.gpus()
+    assert (first["card"]["unified"], first["card"]["memory_mib"]) == (True, usable)
+    assert (second["card"]["unified"], second["card"]["memory_mib"]) == (False, 81559 - 551)
+    assert nvml(f"fault({CARDS[0].uuid!r})") == ""
+    state_directory.inject_faults(
+        nvml.directory, ("nvmlDeviceGetMemoryInfo", NOT_SUPPORTED), ("nvmlDeviceGetMemoryInfo_v2", FUNCTION_NOT_FOUND)
+    )
+    assert {gpu["card"]["memory_mib"] for gpu in nvml.gpus()} == {usable // 3}
+
+
+@pytest.mark.parametrize(("machine_gib", "usable_gib"), [(128, 112), (16, 12), (6, 3), (1024, 896)])
+def test_the_reserve_of_a_machine_whose_memory_the_card_uses(machine_gib: int, usable_gib: int) -> None:
+    assert cards.unified_bytes(machine_gib << 30) == usable_gib << 30

@@ -1,8 +1,9 @@
 """What a card is: its GPUNode's fields, and what only its own node uses."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pynvml
 
@@ -13,6 +14,8 @@ from vgpu.domain.cards.device import Card
 from vgpu.domain.formats import limits
 from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.quantity import MIB
+
+HOST_RESERVE_BYTES: Final = 4096 * MIB
 
 
 def handle_at(index: int) -> tuple[Any, CardUuid]:
@@ -25,13 +28,15 @@ def handle_at(index: int) -> tuple[Any, CardUuid]:
 
 def read(index: int, handle: Any) -> Gpu:
     """Read a card without its peers, which are asked for apart: the query for a pair may fail because of the other."""
+    own_bytes = _usable_bytes(handle)
     card = Card(
         uuid=CardUuid(str(pynvml.nvmlDeviceGetUUID(handle))),
         index=index,
         model=texts.model(handle),
-        memory_mib=_usable_bytes(handle) // MIB,
+        memory_mib=(unified_bytes(_machine_bytes()) if own_bytes is None else own_bytes) // MIB,
         numa_node=_numa_node(handle),
         nvlink_peers=(),
+        unified=own_bytes is None,
     )
     mig = ask(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0], pynvml.NVML_DEVICE_MIG_DISABLE)
     minor = ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle)), index)
@@ -43,15 +48,50 @@ def with_peers(gpu: Gpu, peers: tuple[CardUuid, ...]) -> Gpu:
     return replace(gpu, card=replace(gpu.card, nvlink_peers=peers))
 
 
-def _usable_bytes(handle: Any) -> int:
-    """Return the total without what the driver reserves; drivers before 510 do not report the reserve."""
+def sharing_memory(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
+    """Return the cards with the machine's memory divided among those that have none of their own."""
+    every = tuple(gpus)
+    count = sum(gpu.card.unified for gpu in every)
+    return tuple(
+        replace(gpu, card=replace(gpu.card, memory_mib=gpu.card.memory_mib // count)) if gpu.card.unified else gpu
+        for gpu in every
+    )
+
+
+def unified_bytes(machine_bytes: int) -> int:
+    """Return how much of a machine's memory its cards may use that have none of their own.
+
+    An eighth, but 4 GiB at least, is kept for the operating system and programs on the CPU; never more than half.
+    """
+    return machine_bytes - min(max(machine_bytes // 8, HOST_RESERVE_BYTES), machine_bytes // 2)
+
+
+def _machine_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _usable_bytes(handle: Any) -> int | None:
+    """Return the total without what the driver reserves; drivers before 510 do not report the reserve.
+
+    None for a card without memory of its own, of which NVML says that the question is not supported.
+    """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
         if error.value not in UNANSWERABLE:
             raise
-        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+        return total_bytes(handle)
     return int(memory.total - memory.reserved)
+
+
+def total_bytes(handle: Any) -> int | None:
+    """Return the card's memory with what the driver reserves; None for a card without memory of its own."""
+    try:
+        return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except pynvml.NVMLError as error:
+        if error.value == pynvml.NVML_ERROR_NOT_SUPPORTED:
+            return None
+        raise
 
 
 def _numa_node(handle: Any) -> int:

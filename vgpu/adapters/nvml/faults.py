@@ -4,7 +4,7 @@ from typing import Any
 
 import pynvml
 
-from vgpu.adapters.nvml import texts
+from vgpu.adapters.nvml import cards, texts
 from vgpu.adapters.nvml.errors import ask, told
 from vgpu.domain.identifiers import CardUuid
 
@@ -14,7 +14,7 @@ def fault(gpu: CardUuid) -> str:
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     pynvml.nvmlDeviceGetUUID(handle)
     texts.model(handle)
-    pynvml.nvmlDeviceGetMemoryInfo(handle)
+    cards.total_bytes(handle)
     if ask(lambda: _recovery_action(handle), 0):
         return "RecoveryNeeded"
     return _memory_fault(handle)

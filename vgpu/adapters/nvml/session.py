@@ -79,7 +79,7 @@ class Nvml:
         gpus = ask_each("card", {index: partial(cards.read, index, handle) for index, (handle, _) in handles.items()})
         found = {index: handles[index] for index in gpus}
         peers = ask_each("peers", {index: partial(cards.linked, index, found) for index in found})
-        return tuple(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
+        return cards.sharing_memory(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
 
     def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         """Return the processes that use each card: pid, and bytes of the card's memory, None where NVML does not tell.

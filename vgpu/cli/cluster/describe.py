@@ -38,7 +38,7 @@ def gpu(row: Row) -> str:
         (
             ("UUID", row["uuid"]),
             ("Node", f"{row['node']}, GPU {row['index']}"),
-            ("Model", row["model"]),
+            ("Model", tables.model_name(row)),
             ("Status", tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")),
             ("Mode", row["mode"]),
             ("Memory", _of(row)),

@@ -32,6 +32,11 @@ def tenants(row: Row) -> list[str]:
     return list(dict.fromkeys(f"{pod['namespace']}/{pod['pod']}" for pod in row.get("pods") or ()))
 
 
+def model_name(row: Row) -> str:
+    """Return a card's model, marked where the card uses the machine's memory."""
+    return f"{row['model']} (unified)" if row.get("unified") else str(row["model"])
+
+
 def card_name(index: int) -> str:
     """Return how a pod's card is shown: by its index, or `?` where the node does not report the card (any more)."""
     return str(index) if index >= 0 else "?"
@@ -138,7 +143,7 @@ GPUS: Final = OutputTable(
     (
         TextColumn("NODE", lambda row: row["node"]),
         TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
-        TextColumn("MODEL", lambda row: row["model"]),
+        TextColumn("MODEL", model_name),
         TextColumn("STATUS", gpu_status),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),

@@ -20,6 +20,7 @@ def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
         "heldSlices": card.held_slices,
         "heldWhole": card.held_whole,
         "migEnabled": mig_enabled,
+        "unified": card.unified,
     }
 
 
@@ -52,4 +53,5 @@ def _card(seen: Json, wanted: Json) -> Card:
         mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
+        unified=bool(seen.get("unified")),
     )

@@ -22,7 +22,7 @@ class Card:
         uuid: NVML's UUID, `GPU-...`; the card's identity everywhere.
         index: NVML's index, shown to people.
         model: NVML's product name.
-        memory_mib: NVML's total without what the driver reserves.
+        memory_mib: NVML's total without what the driver reserves, or the machine's without what is kept for the host.
         healthy: whether the device plugin hands the card out; `reason` says why not.
         numa_node: -1 where unknown.
         nvlink_peers: UUIDs of the cards of this node that a direct NVLink reaches.
@@ -30,6 +30,8 @@ class Card:
         mode: how an admin lets the card be used.
         held_slices: slices that the kubelet reports as held, whatever the annotations say.
         held_whole: whether the kubelet reports the card as held whole.
+        unified: the card has no memory of its own and uses the machine's, such as GB10; `memory_mib` is then a part of
+            that.
     """
 
     uuid: CardUuid
@@ -44,6 +46,7 @@ class Card:
     mode: CardMode = CardMode.SHARED
     held_slices: int = 0
     held_whole: bool = False
+    unified: bool = False
 
     def slices(self, slice_mib: int) -> int:
         """Return the number of slices of the card; the last, partial slice counts as one."""
