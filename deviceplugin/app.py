@@ -285,6 +285,10 @@ def _of_unhealthy_cards(node: PluginNode) -> list[dict[str, Any]]:
     state = node.inventory.state
     of_node = (inventory.MIG, installation.FAULT)
     faults = {gpu: fault for gpu, fault in state.faults.items() if fault not in of_node}
+    one_process = [
+        gpu.card.uuid for gpu in state.gpus if gpu.card.exclusive_process and state.held.slices_of(gpu.card.uuid)
+    ]
+    faults = dict.fromkeys(one_process, card_reports.ONE_PROCESS) | faults
     return card_reports.reports(faults, state.gpus, node.occupancy.held(), node.pods.all())
 
 

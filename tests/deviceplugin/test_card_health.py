@@ -85,3 +85,21 @@ async def test_the_pods_of_a_replaced_card_are_told_and_the_new_card_has_its_ind
     await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}/status", {"status": {"refusals": []}})
     world.start_plugin()
     await world.until(lambda: is_told(world, "held"))
+
+
+async def test_the_pods_that_share_a_card_are_told_when_it_takes_one_process_only(world: World) -> None:
+    await world.run("shares", container("main", gpu_mem=512))
+    await world.run("whole", container("main", gpu=1), gpus=1)
+    world.driver.cards = [
+        replace(known, card=replace(known.card, exclusive_process=True)) for known in world.driver.cards
+    ]
+    await world.until(lambda: is_told(world, "shares"))
+    (report,) = await reports(world)
+    assert report["reason"] == "CardUnhealthy"
+    assert "compute mode EXCLUSIVE_PROCESS" in report["message"]
+    assert "CUDA error 46" in report["message"]
+    assert [card["exclusiveProcess"] for card in await world.cards()] == [True, True]
+    assert await reasons(world) == ["", ""]
+    late = await world.create("late", container("main", gpu_mem=512))
+    await world.kubelet.admit(late)
+    assert "CardExclusive" in await world.refusal(late)

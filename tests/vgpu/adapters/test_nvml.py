@@ -444,3 +444,15 @@ def test_a_card_without_memory_of_its_own_has_the_machine_s_less_a_reserve(nvml:
 @pytest.mark.parametrize(("machine_gib", "usable_gib"), [(128, 112), (16, 12), (6, 3), (1024, 896)])
 def test_the_reserve_of_a_machine_whose_memory_the_card_uses(machine_gib: int, usable_gib: int) -> None:
     assert cards.unified_bytes(machine_gib << 30) == usable_gib << 30
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_for_one_process", "fault"),
+    [(0, False, ""), (1, True, ""), (2, False, "ComputeModeProhibited"), (3, True, "")],
+)
+def test_the_compute_mode_of_a_card(nvml: Session, mode: int, is_for_one_process: bool, fault: str) -> None:
+    nvml.change(compute_mode=mode)
+    assert [gpu["card"]["exclusive_process"] for gpu in nvml.gpus()] == [False, is_for_one_process, False]
+    assert nvml(f"fault({CARDS[1].uuid!r})") == fault
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetComputeMode@{CARDS[1].uuid}", NO_PERMISSION))
+    assert nvml(f"fault({CARDS[1].uuid!r})") == ""

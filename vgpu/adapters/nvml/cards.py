@@ -17,6 +17,9 @@ from vgpu.domain.quantity import MIB
 
 HOST_RESERVE_BYTES: Final = 4096 * MIB
 
+# EXCLUSIVE_THREAD is what old drivers call EXCLUSIVE_PROCESS.
+_ONE_PROCESS: Final = (pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS, pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD)
+
 
 def handle_at(index: int) -> tuple[Any, CardUuid]:
     """Return a card's handle and UUID. Raises ValueError for a UUID that identifies no card."""
@@ -37,6 +40,7 @@ def read(index: int, handle: Any) -> Gpu:
         numa_node=_numa_node(handle),
         nvlink_peers=(),
         unified=own_bytes is None,
+        exclusive_process=compute_mode(handle) in _ONE_PROCESS,
     )
     mig = ask(lambda: pynvml.nvmlDeviceGetMigMode(handle)[0], pynvml.NVML_DEVICE_MIG_DISABLE)
     minor = ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle)), index)
@@ -46,6 +50,11 @@ def read(index: int, handle: Any) -> Gpu:
 def with_peers(gpu: Gpu, peers: tuple[CardUuid, ...]) -> Gpu:
     """Return the card with the UUIDs of those that NVLink joins to it."""
     return replace(gpu, card=replace(gpu.card, nvlink_peers=peers))
+
+
+def compute_mode(handle: Any) -> int:
+    """Return which processes may use the card (`nvmlComputeMode_t`); the default where the card does not tell."""
+    return ask(lambda: int(pynvml.nvmlDeviceGetComputeMode(handle)), int(pynvml.NVML_COMPUTEMODE_DEFAULT))
 
 
 def sharing_memory(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:

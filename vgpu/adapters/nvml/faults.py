@@ -1,12 +1,14 @@
 """What is wrong with a card now."""
 
-from typing import Any
+from typing import Any, Final
 
 import pynvml
 
 from vgpu.adapters.nvml import cards, texts
 from vgpu.adapters.nvml.errors import ask, told
 from vgpu.domain.identifiers import CardUuid
+
+PROHIBITED: Final = "ComputeModeProhibited"  # `nvidia-smi -c PROHIBITED`: no process can make a context
 
 
 def fault(gpu: CardUuid) -> str:
@@ -17,6 +19,8 @@ def fault(gpu: CardUuid) -> str:
     cards.total_bytes(handle)
     if ask(lambda: _recovery_action(handle), 0):
         return "RecoveryNeeded"
+    if cards.compute_mode(handle) == pynvml.NVML_COMPUTEMODE_PROHIBITED:
+        return PROHIBITED
     return _memory_fault(handle)
 
 

@@ -21,6 +21,7 @@ def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
         "heldWhole": card.held_whole,
         "migEnabled": mig_enabled,
         "unified": card.unified,
+        "exclusiveProcess": card.exclusive_process,
     }
 
 
@@ -40,6 +41,8 @@ def node(obj: Json) -> Node:
 
 def _card(seen: Json, wanted: Json) -> Card:
     mode = wanted.get("mode") or CardMode.SHARED
+    if mode == CardMode.SHARED and seen.get("exclusiveProcess"):
+        mode = CardMode.EXCLUSIVE
     return Card(
         uuid=seen["uuid"],
         index=seen.get("index", 0),
@@ -54,4 +57,5 @@ def _card(seen: Json, wanted: Json) -> Card:
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
         unified=bool(seen.get("unified")),
+        exclusive_process=bool(seen.get("exclusiveProcess")),
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from vgpu.domain.identifiers import CardUuid, NodeName
 
@@ -12,6 +13,12 @@ class CardMode(StrEnum):
     SHARED = "shared"
     EXCLUSIVE = "exclusive"  # whole cards only
     MPS = "mps"  # not implemented: refused
+
+
+EXCLUSIVE_PROCESS: Final = (
+    "its compute mode EXCLUSIVE_PROCESS lets one process use it at a time; nvidia-smi -c DEFAULT on the node lets it "
+    "be shared"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,8 @@ class Card:
         held_whole: whether the kubelet reports the card as held whole.
         unified: the card has no memory of its own and uses the machine's, such as GB10; `memory_mib` is then a part of
             that.
+        exclusive_process: the driver lets one process use the card at a time (`nvidia-smi -c EXCLUSIVE_PROCESS`), so
+            that it is given out whole only.
     """
 
     uuid: CardUuid
@@ -47,6 +56,7 @@ class Card:
     held_slices: int = 0
     held_whole: bool = False
     unified: bool = False
+    exclusive_process: bool = False
 
     def slices(self, slice_mib: int) -> int:
         """Return the number of slices of the card; the last, partial slice counts as one."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from vgpu.adapters.nvml.records import Gpu
 from vgpu.domain import names
+from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.identifiers import CardUuid, PodUid
 from vgpu.node.cards import other_plugins, xids
 from vgpu.node.containers.card_holders import CardHolder
@@ -13,10 +14,16 @@ from vgpu.node.gpunode.pod_report import pod_report
 
 MAX_REPORTED: Final = 16
 LOST: Final = "Lost"
+ONE_PROCESS: Final = "ExclusiveProcess"
 _LOST_ADVICE: Final = (
     "GPU calls of the pod fail: delete the pod, so that its controller starts another on a card that works"
 )
-_ADVICE_BY_FAULT: Final = {other_plugins.FAULT: other_plugins.ADVICE, LOST: _LOST_ADVICE}
+_ONE_PROCESS_ADVICE: Final = "all processes on it but the first get CUDA error 46 (devices unavailable)"
+_ADVICE_BY_FAULT: Final = {
+    other_plugins.FAULT: other_plugins.ADVICE,
+    LOST: _LOST_ADVICE,
+    ONE_PROCESS: _ONE_PROCESS_ADVICE,
+}
 _ADVICE: Final = "GPU calls of the pod may fail or hang; new containers do not get the card until it recovers"
 
 
@@ -50,4 +57,6 @@ def _report(
 def _fault(gpu: CardUuid, fault: str, indexes: Mapping[CardUuid, int]) -> str:
     if fault == LOST:
         return f"card {gpu} is lost: the driver of the node does not list it; it was replaced, or does not answer"
+    if fault == ONE_PROCESS:
+        return f"card {indexes[gpu]} ({gpu}) is shared, but {EXCLUSIVE_PROCESS}"
     return f"card {indexes[gpu]} ({gpu}) is unhealthy: {xids.describe(fault)}"
