@@ -57,7 +57,7 @@ async def serve(settings: PluginSettings) -> None:
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     clocks = PluginClocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
     with await _retried(Nvml, NvmlError, "no NVIDIA driver yet") as driver:
-        log.info("driver %s", driver.driver_version())
+        log.info("driver %s", _version(driver))
         async with await KubernetesClient.connect(
             kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}"
         ) as client:
@@ -91,6 +91,14 @@ async def _retried(attempt: Callable[[], T], errors: type[VgpuError], meaning: s
                 last_error = str(error)
                 log.error("%s: %s", meaning, error)  # noqa: TRY400 - an expected failure needs no traceback
         await asyncio.sleep(_RETRY_S)
+
+
+def _version(driver: Nvml) -> str:
+    """Return the driver's version, for people."""
+    try:
+        return driver.driver_version()
+    except NvmlError as error:
+        return f"of unknown version ({error})"
 
 
 def _now() -> datetime:

@@ -281,12 +281,14 @@ def _idle_warning(pods: NodePods, uid: PodUid) -> str:
 
 
 def _of_unhealthy_cards(node: PluginNode) -> list[dict[str, Any]]:
-    """Return the reports about pods that hold unhealthy cards."""
+    """Return the reports about pods that hold unhealthy or lost cards."""
     state = node.inventory.state
     of_node = (inventory.MIG, installation.FAULT)
     faults = {gpu: fault for gpu, fault in state.faults.items() if fault not in of_node}
-    if not faults:
-        return []
+    one_process = [
+        gpu.card.uuid for gpu in state.gpus if gpu.card.exclusive_process and state.held.slices_of(gpu.card.uuid)
+    ]
+    faults = dict.fromkeys(one_process, card_reports.ONE_PROCESS) | faults
     return card_reports.reports(faults, state.gpus, node.occupancy.held(), node.pods.all())
 
 

@@ -18,6 +18,7 @@ struct card {
     unsigned minor;
     unsigned numa;
     unsigned recovery; /* nvmlDeviceGpuRecoveryAction_t: the repair that NVML says the card needs; 0 = none */
+    unsigned compute_mode; /* nvmlComputeMode_t: 0 = default, 2 = prohibited, 3 = one process only; CUDA ignores it */
     unsigned nvlink_count;
     char nvlink[MAX_NVLINKS][UUID_SIZE];
     uint64_t memory;   /* NVML's total */

@@ -98,6 +98,7 @@ static bool set_condition_field(struct card *card, const char *key, char *value)
     if (strcmp(key, "healthy") == 0) return set_flag(&card->is_healthy, value);
     if (strcmp(key, "mig") == 0) return set_flag(&card->is_mig, value);
     if (strcmp(key, "recovery") == 0) return set_unsigned(&card->recovery, value);
+    if (strcmp(key, "computeMode") == 0) return set_unsigned(&card->compute_mode, value);
     return strcmp(key, "nvlink") == 0 && set_nvlinks(card, value);
 }
 

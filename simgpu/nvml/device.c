@@ -89,7 +89,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, int *answer) {
 EXPORT nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, unsigned *answer) {
     struct card card;
     nvmlReturn_t result = enter_for(answer, __func__, device, &card);
-    if (result == NVML_SUCCESS) *answer = 0;
+    if (result == NVML_SUCCESS) *answer = card.compute_mode;
     return result;
 }
 

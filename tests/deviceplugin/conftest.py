@@ -44,7 +44,7 @@ class Driver:
     """A driver with cards and faults that a test sets."""
 
     cards: list[Gpu] = field(default_factory=lambda: [gpu(0), gpu(1)])
-    faults: dict[CardUuid, str] = field(default_factory=dict)
+    ill: dict[CardUuid, str] = field(default_factory=dict)
     xids: list[Xid] = field(default_factory=list)
     users: dict[CardUuid, set[int]] = field(default_factory=dict)  # pids by card
     memory: dict[int, int] = field(default_factory=dict)  # bytes by pid
@@ -66,11 +66,11 @@ class Driver:
     def busy_samples(self, since_us: Mapping[CardUuid, int]) -> dict[CardUuid, BusySamples]:
         return {uuid: self.samples.get(uuid, BusySamples()) for uuid in since_us if uuid not in self.silent}
 
-    def fault(self, uuid: CardUuid) -> str:
-        return self.faults.get(uuid, "")
+    def faults(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, str]:
+        return {uuid: self.ill.get(uuid, "") for uuid in gpus}
 
-    def subscribe(self, uuid: CardUuid) -> bool:
-        return bool(uuid)
+    def subscribe(self, gpus: Iterable[CardUuid]) -> frozenset[CardUuid]:
+        return frozenset(gpus)
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
         time.sleep(min(timeout_ms, 10) / 1000)

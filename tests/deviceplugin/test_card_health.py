@@ -1,9 +1,11 @@
 """Unhealthy cards, as the plugin reports them: by card, with a reason, and with reports of the pods that hold them."""
 
+from dataclasses import replace
+
 from tests.deviceplugin.conftest import World
 from tests.deviceplugin.test_uninvited import reports
 from tests.strategies import container
-from tests.vgpu.node.builders import NODE, uuid
+from tests.vgpu.node.builders import NODE, gpu, uuid
 from vgpu.adapters.nvml.records import Xid
 from vgpu.domain import names
 
@@ -37,12 +39,12 @@ async def is_told(world: World, *pods: str) -> bool:
 
 
 async def test_an_administrator_acknowledges_a_fault_in_the_spec(world: World) -> None:
-    world.driver.faults[uuid(1)] = "UncorrectableEcc2"
+    world.driver.ill[uuid(1)] = "UncorrectableEcc2"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc2"))
     spec = {"cards": [{"uuid": uuid(1), "acknowledgedFault": "UncorrectableEcc2"}]}
     await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}", {"spec": spec})
     await world.until(lambda: has_reasons(world, "", ""))
-    world.driver.faults[uuid(1)] = "UncorrectableEcc3"
+    world.driver.ill[uuid(1)] = "UncorrectableEcc3"
     await world.until(lambda: has_reasons(world, "", "UncorrectableEcc3"))
 
 
@@ -57,3 +59,47 @@ async def test_a_card_that_another_plugin_offers_too_is_not_offered_here(world: 
     assert world.kubelet.clients[names.CARD].healthy == {uuid(1)}
     world.kubelet.others = {}
     await world.until(lambda: has_reasons(world, "", ""))
+
+
+async def test_the_pods_of_a_replaced_card_are_told_and_the_new_card_has_its_index_alone(world: World) -> None:
+    await world.run("held", container("main", gpu_mem=512))
+    await world.run("beside", container("main", gpu_mem=512), gpus=1)
+    fresh = replace(gpu(7).card, index=0)
+    world.driver.cards[0] = replace(gpu(7), card=fresh)
+    world.driver.ill[uuid(0)] = "NotFound"
+
+    async def is_replaced() -> bool:
+        return [(card["index"], card["uuid"]) for card in await world.cards()] == [(0, uuid(7)), (1, uuid(1))]
+
+    await world.until(is_replaced)
+    await world.until(lambda: is_told(world, "held"))
+    (report,) = await reports(world)
+    assert (report["reason"], report["evict"]) == ("CardUnhealthy", False)
+    assert report["message"].startswith(f"card {uuid(0)} is lost: the driver of the node does not list it")
+    assert (await world.gpunode())["status"]["summary"]["cards"] == 2
+    assert {device_id.partition("::")[0] for device_id in world.kubelet.clients[names.SLICE].devices} == {
+        uuid(7),
+        uuid(1),
+    }
+    await world.stop_plugin()
+    await world.client.patch(f"{names.GPUNODES_PATH}/{NODE}/status", {"status": {"refusals": []}})
+    world.start_plugin()
+    await world.until(lambda: is_told(world, "held"))
+
+
+async def test_the_pods_that_share_a_card_are_told_when_it_takes_one_process_only(world: World) -> None:
+    await world.run("shares", container("main", gpu_mem=512))
+    await world.run("whole", container("main", gpu=1), gpus=1)
+    world.driver.cards = [
+        replace(known, card=replace(known.card, exclusive_process=True)) for known in world.driver.cards
+    ]
+    await world.until(lambda: is_told(world, "shares"))
+    (report,) = await reports(world)
+    assert report["reason"] == "CardUnhealthy"
+    assert "compute mode EXCLUSIVE_PROCESS" in report["message"]
+    assert "CUDA error 46" in report["message"]
+    assert [card["exclusiveProcess"] for card in await world.cards()] == [True, True]
+    assert await reasons(world) == ["", ""]
+    late = await world.create("late", container("main", gpu_mem=512))
+    await world.kubelet.admit(late)
+    assert "CardExclusive" in await world.refusal(late)

@@ -32,13 +32,15 @@ async def test_the_gpunode_is_created_with_the_node_as_owner(world: World) -> No
         "heldSlices": 0,
         "heldWhole": False,
         "migEnabled": False,
+        "unified": False,
+        "exclusiveProcess": False,
     }
 
 
 async def test_a_deleted_gpunode_is_created_again_at_the_next_change(world: World) -> None:
     await world.until(world.cards)
     await world.client.delete(f"{names.GPUNODES_PATH}/{NODE}")
-    world.driver.faults[uuid(0)] = "GpuIsLost"
+    world.driver.ill[uuid(0)] = "GpuIsLost"
     await world.until(world.cards)
 
 
@@ -117,11 +119,11 @@ async def test_a_card_with_a_fault_is_unhealthy_in_both_lists_and_recovers(world
     async def is_healthy() -> bool:
         return [card["healthy"] for card in await world.cards()] == [True, True]
 
-    world.driver.faults[uuid(0)] = "GpuIsLost"
+    world.driver.ill[uuid(0)] = "GpuIsLost"
     await world.until(has_fault)
     assert world.kubelet.clients[names.CARD].healthy == {uuid(1)}
     assert len(world.kubelet.clients[names.SLICE].healthy) == 8
-    world.driver.faults.clear()
+    world.driver.ill.clear()
     await world.until(is_healthy)
     assert world.kubelet.clients[names.CARD].healthy == {uuid(0), uuid(1)}
 

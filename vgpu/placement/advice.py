@@ -44,7 +44,7 @@ class Advice:
 
 def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> tuple[Advice, ...]:
     """Return what would help, changes of the request first."""
-    rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _registered)
+    rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _for_several_processes, _registered)
     found = (rule(request, views, policy, pause) for rule in rules)
     return (*(advice for advice in found if advice is not None), *_split(request, views))
 
@@ -115,7 +115,18 @@ def _shared(request: PodRequest, views: Sequence[NodeView], policy: PackingPolic
     return _with_cards_changed(
         request, views, policy, pause,
         Advice("share", "set the mode of {cards} of {node} to shared", by="administrator"),
-        lambda card: replace(card, mode=CardMode.SHARED),
+        lambda card: card if card.exclusive_process else replace(card, mode=CardMode.SHARED),
+    )  # fmt: skip
+
+
+def _for_several_processes(
+    request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause
+) -> Advice | None:
+    text = "let several processes use {cards} of {node}: nvidia-smi -c DEFAULT there"
+    return _with_cards_changed(
+        request, views, policy, pause,
+        Advice("default-compute-mode", text, by="administrator"),
+        lambda card: replace(card, mode=CardMode.SHARED) if card.exclusive_process else card,
     )  # fmt: skip
 
 

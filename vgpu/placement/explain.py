@@ -12,6 +12,7 @@ from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
+from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment
@@ -182,6 +183,8 @@ def _verdict(view: NodeView, request: PodRequest, placement: Assignment | NodeRe
 def _card(state: CardState, reason: Reason | None) -> CardVerdict:
     card = state.card
     detail = card.reason if reason is Reason.CARD_UNHEALTHY and card.reason else ""
+    if reason is Reason.CARD_EXCLUSIVE and card.exclusive_process:
+        detail = EXCLUSIVE_PROCESS
     return CardVerdict(
         card.uuid, card.index, card.model, card.memory_mib, state.free_mib, state.free_cores, reason, detail
     )

@@ -8,6 +8,7 @@ from extender.admin.answers import rows
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.cards import reasons
+from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import Namespace
 from vgpu.placement.snapshot import NodeView
@@ -44,6 +45,8 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
         about = f"{view.name} card {state.card.index} ({state.card.uuid})"
         if not state.card.healthy:
             yield _finding("error", about, str(Reason.CARD_UNHEALTHY), state.card.reason or "unhealthy")
+        if state.card.exclusive_process:
+            yield _finding("warning", about, str(Reason.CARD_EXCLUSIVE), EXCLUSIVE_PROCESS)
         if state.card.cordoned:
             yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card")
 

@@ -26,7 +26,8 @@ NODE_FIELDS: Final = (
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "podCount", "usedMiB", "usedCores",
+    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "unified", "podCount", "usedMiB",
+    "usedCores",
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
@@ -82,6 +83,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "mode": str(card.mode),
         "numaNode": card.numa_node,
         "nvlinkPeers": list(card.nvlink_peers),
+        "unified": card.unified,
         "podCount": len(snapshot.holders.get(card.uuid, ())),
         **used_on(card.uuid, snapshot),
     }

@@ -109,6 +109,7 @@ class GpuSchema(AnswerSchema):
     mode: str = Field("shared", examples=["shared"])
     numaNode: int = Field(-1, examples=[0])
     nvlinkPeers: list[CardUuid] = Field([])
+    unified: bool = Field(False, description="the card uses the machine's memory, such as GB10")
     podCount: int = Field(0, examples=[1])
     usedMiB: int | None = Field(
         None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]

@@ -59,7 +59,7 @@ function heading(node) {
 
 function row(card, load) {
   return element("tr", {},
-    element("td", { class: "name" }, element("span", { title: card.uuid }, `${card.index}  ${card.model}`), " ", states(card)),
+    element("td", { class: "name" }, element("span", { title: card.uuid }, `${card.index}  ${card.model}${card.unified ? " (unified)" : ""}`), " ", states(card)),
     element("td", { class: "bar-cell" }, memoryBar(card)),
     element("td", { class: "bar-cell" }, timeBar(card)),
     element("td", {}, containers(card)),

@@ -143,6 +143,7 @@ async def test_unknown_objects_and_paths_are_404(admin: Admin) -> None:
 
 async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     status = {"status": {"cards": [{**_card("n1", 0), "healthy": False, "reason": "XID 79"}, _card("n1", 1)]}}
+    status["status"]["cards"][1]["exclusiveProcess"] = True
     await admin.world.client.patch(f"{names.GPUNODES_PATH}/n1/status", status)
     await admin.world.client.delete(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-node-n2")
     await admin.world.create_pod(admitted=False, gpu_mem=256)
@@ -150,8 +151,10 @@ async def test_findings_name_what_does_not_heal_by_itself(admin: Admin) -> None:
     await admin.world.until(lambda: not admin.world.cluster.states.of(NodeName("n1")).cards[0].card.healthy)
     await admin.fresh()
     found = (await admin.get("/summary"))["findings"]
-    assert [finding["reason"] for finding in found] == ["PluginAway", "CardUnhealthy", "NotAdmitted"]
+    assert [finding["reason"] for finding in found] == ["PluginAway", "CardUnhealthy", "CardExclusive", "NotAdmitted"]
     assert found[1]["detail"] == "XID 79"
+    assert "EXCLUSIVE_PROCESS" in found[2]["detail"]
+    assert (await admin.get("/gpus/GPU-n1-1"))["mode"] == "exclusive"
 
 
 def _card(node: str, index: int) -> dict[str, object]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from simgpu import build, state_directory
+from vgpu.adapters.nvml import cards
 
 MINORS = "[gpu.minor for gpu in nvml.gpus()]"
 CARDS = state_directory.make_cards(3, memory_mib=81559, reserved_mib=551)
@@ -24,6 +25,10 @@ from dataclasses import asdict
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.domain.errors import NvmlError
 nvml = None
+def fault(gpu):
+    return nvml.faults([gpu])[gpu]
+def subscribe(gpu):
+    return gpu in nvml.subscribe([gpu])
 for line in sys.stdin:
     try:
         result = eval(line)
@@ -109,7 +114,7 @@ def test_mig_mode_is_reported(nvml: Session) -> None:
 
 
 def test_a_lost_card_has_a_fault_and_recovers(nvml: Session) -> None:
-    ask = f"nvml.fault({CARDS[1].uuid!r})"
+    ask = f"fault({CARDS[1].uuid!r})"
     assert nvml(ask) == ""
     nvml.change(healthy=False)
     assert nvml(ask) == "GpuIsLost"
@@ -182,7 +187,7 @@ def test_the_utilization_of_each_process_is_sampled(nvml: Session) -> None:
     assert all(0 <= share <= 1 and ended > 1e15 for _, ended, share in found)
 
 
-NO_PERMISSION, FUNCTION_NOT_FOUND = 4, 13
+NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND = 3, 4, 13
 
 
 @pytest.mark.parametrize(
@@ -209,12 +214,12 @@ def test_a_card_that_does_not_name_its_processes_is_left_out(nvml: Session, code
 
 
 def test_an_unknown_uuid_is_not_found(nvml: Session) -> None:
-    assert nvml("nvml.fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
-    assert nvml("nvml.subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False
+    assert nvml("fault('GPU-00000000-0000-0000-0000-000000000000')") == "NotFound"
+    assert nvml("subscribe('GPU-00000000-0000-0000-0000-000000000000')") is False
 
 
 def test_xids_arrive(nvml: Session) -> None:
-    assert nvml(f"nvml.subscribe({CARDS[2].uuid!r})") is True
+    assert nvml(f"subscribe({CARDS[2].uuid!r})") is True
     assert nvml("nvml.wait_for_xid(20)") is None
     state_directory.inject_xid(nvml.directory, CARDS[2].uuid, 79)
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[2].uuid, "code": 79}
@@ -248,12 +253,12 @@ def test_a_card_that_fails_or_hangs_affects_no_other(nvml: Session, function: st
     nvml("globals().update(nvml=Nvml(timeout_s=0.2))")
     state_directory.inject_faults(nvml.directory, (f"{function}@{CARDS[1].uuid}", code))
     assert set(nvml(MINORS)) >= {0, 2}
-    assert [nvml(f"nvml.fault({card.uuid!r})") for card in (CARDS[0], CARDS[2])] == ["", ""]
-    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+    assert [nvml(f"fault({card.uuid!r})") for card in (CARDS[0], CARDS[2])] == ["", ""]
+    assert nvml(f"subscribe({CARDS[0].uuid!r})") is True
     state_directory.inject_faults(nvml.directory)
     time.sleep(0.1)  # a call that hung returns
     assert nvml(MINORS) == [0, 1, 2]
-    assert nvml(f"nvml.fault({CARDS[1].uuid!r})") == ""
+    assert nvml(f"fault({CARDS[1].uuid!r})") == ""
 
 
 @pytest.mark.parametrize(
@@ -262,26 +267,26 @@ def test_a_card_that_fails_or_hangs_affects_no_other(nvml: Session, function: st
 def test_the_fault_of_a_card_that_fails_or_hangs(nvml: Session, code: int, word: str) -> None:
     nvml("globals().update(nvml=Nvml(timeout_s=0.2))")
     state_directory.inject_faults(nvml.directory, (f"*@{CARDS[1].uuid}", code))
-    assert nvml(f"nvml.fault({CARDS[1].uuid!r})") == word
+    assert nvml(f"fault({CARDS[1].uuid!r})") == word
 
 
 def test_a_lost_card_does_not_end_the_xids_of_the_others(nvml: Session) -> None:
     """NVML's wait for a set of events fails while a card of the set is lost."""
     for card in CARDS:
-        assert nvml(f"nvml.subscribe({card.uuid!r})") is True
+        assert nvml(f"subscribe({card.uuid!r})") is True
     nvml.change(healthy=False)
     assert nvml("nvml.wait_for_xid(20)") == {"error": GPU_IS_LOST}
     state_directory.inject_xid(nvml.directory, CARDS[2].uuid, 79)
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[2].uuid, "code": 79}
     nvml.change()
-    assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
+    assert nvml(f"subscribe({CARDS[1].uuid!r})") is True
     state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 48)
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 48}
 
 
 def test_the_event_of_a_lost_card_names_the_card(nvml: Session) -> None:
     """NVML does not tell the UUID of a card that has fallen off the bus."""
-    assert nvml(f"nvml.subscribe({CARDS[1].uuid!r})") is True
+    assert nvml(f"subscribe({CARDS[1].uuid!r})") is True
     state_directory.inject_xid(nvml.directory, CARDS[1].uuid, 79)
     state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetUUID@{CARDS[1].uuid}", GPU_IS_LOST))
     assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[1].uuid, "code": 79}
@@ -299,19 +304,19 @@ def test_the_event_of_a_lost_card_names_the_card(nvml: Session) -> None:
 )
 def test_what_the_memory_of_a_card_has_lost_is_a_fault(nvml: Session, function: str, answer: str, word: str) -> None:
     """The simulated NVML has neither function: then there is no fault."""
-    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == ""
+    assert nvml(f"fault({CARDS[0].uuid!r})") == ""
     nvml(f"setattr(__import__('pynvml'), {function!r}, lambda *_: {answer})")
-    assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == word
+    assert nvml(f"fault({CARDS[0].uuid!r})") == word
 
 
 def test_nvml_is_initialised_again_after_a_reload_of_the_driver(nvml: Session) -> None:
-    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+    assert nvml(f"subscribe({CARDS[0].uuid!r})") is True
     for _ in range(3):
         state_directory.reload_driver(nvml.directory)
-        assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == "Uninitialized"
+        assert nvml(f"fault({CARDS[0].uuid!r})") == "Uninitialized"
         assert nvml(MINORS) == [0, 1, 2]
-        assert nvml(f"nvml.fault({CARDS[0].uuid!r})") == ""
-        assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is True
+        assert nvml(f"fault({CARDS[0].uuid!r})") == ""
+        assert nvml(f"subscribe({CARDS[0].uuid!r})") is True
         state_directory.inject_xid(nvml.directory, CARDS[0].uuid, 79)
         assert nvml("asdict(nvml.wait_for_xid(2000))") == {"gpu": CARDS[0].uuid, "code": 79}
 
@@ -346,4 +351,108 @@ def test_closing_waits_for_the_event_wait_of_another_thread(nvml: Session) -> No
     assert nvml("nvml.__exit__(None, None, None)") is None
     assert nvml("thread.is_alive()") is False
     assert nvml("nvml.wait_for_xid(10)") == {"error": 1}
-    assert nvml(f"nvml.subscribe({CARDS[0].uuid!r})") is False
+    assert nvml(f"subscribe({CARDS[0].uuid!r})") is False
+
+
+def test_a_text_that_is_not_utf_8_is_shown_with_replacement_characters(nvml: Session) -> None:
+    """A single byte of one card's name once ended the plugin of the whole node."""
+    cards = nvml.directory / "cards"
+    cards.write_bytes(cards.read_bytes().replace(b'"NVIDIA H100', b'"NVIDIA \xff\x1bH100', 1))
+    assert [gpu["card"]["model"] for gpu in nvml.gpus()] == [
+        "NVIDIA \ufffd?H100 80GB HBM3",
+        state_directory.MODEL,
+        state_directory.MODEL,
+    ]
+    assert [nvml(f"fault({card.uuid!r})") for card in CARDS] == ["", "", ""]
+
+
+@pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION])
+def test_a_card_that_does_not_tell_its_name_is_offered(nvml: Session, code: int) -> None:
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetName@{CARDS[1].uuid}", code))
+    assert [gpu["card"]["model"] for gpu in nvml.gpus()][1] == "NVIDIA GPU"
+    assert nvml(f"fault({CARDS[1].uuid!r})") == ""
+
+
+@pytest.mark.parametrize("uuid", [b"GPU-\xff", "GPU-\u00e9".encode(), b"GPU-1"])
+def test_a_card_whose_uuid_cannot_be_read_is_left_out(nvml: Session, uuid: bytes) -> None:
+    nvml(
+        "setattr(__import__('pynvml'), 'nvmlDeviceGetUUID', lambda handle, _f=__import__('pynvml').nvmlDeviceGetUUID: "
+        f"{uuid!r}.decode() if _f(handle) == {CARDS[1].uuid!r} else _f(handle))"
+    )
+    assert nvml(MINORS) == [0, 2]
+
+
+def test_the_texts_of_driver_and_errors_need_not_be_utf_8(nvml: Session) -> None:
+    nvml("setattr(__import__('pynvml').nvmlSystemGetDriverVersion, '__wrapped__', lambda: b'580.' + b'\\xff' * 1000)")
+    assert nvml("nvml.driver_version()") == "580." + "\ufffd" * 92
+    nvml("setattr(__import__('pynvml'), 'nvmlErrorString', lambda code: b'\\xff'.decode())")
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetMemoryInfo_v2@{CARDS[1].uuid}", 777))
+    assert nvml(MINORS) == [0, 2]
+
+
+ASKED_OF_A_CARD = [
+    ("gpus", "[gpu.card.index for gpu in nvml.gpus()]", [0, 2]),
+    ("faults", f"sorted(nvml.faults({[card.uuid for card in CARDS]!r}).values())", ["", ""]),
+    ("subscribe", f"len(nvml.subscribe({[card.uuid for card in CARDS]!r}))", 2),
+    ("readings", f"len(nvml.readings({[card.uuid for card in CARDS]!r}))", 2),
+    ("processes", f"len(nvml.processes({[card.uuid for card in CARDS]!r}))", 2),
+    ("samples", f"len(nvml.busy_samples({dict.fromkeys((card.uuid for card in CARDS), 0)!r}))", 2),
+]
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"), [row[1:] for row in ASKED_OF_A_CARD], ids=[row[0] for row in ASKED_OF_A_CARD]
+)
+def test_a_card_that_hangs_delays_the_others_by_little(nvml: Session, expression: str, answer: object) -> None:
+    state_directory.inject_faults(nvml.directory, (f"*@{CARDS[1].uuid}", state_directory.HANGS))
+    begun = time.monotonic()
+    assert nvml(expression) == answer
+    assert time.monotonic() - begun < 5  # each call has ten seconds
+    begun = time.monotonic()
+    assert nvml(expression) == answer
+    assert time.monotonic() - begun < 0.5
+
+
+def test_a_card_that_answers_late_is_not_faulty_meanwhile(nvml: Session) -> None:
+    state_directory.inject_faults(nvml.directory, (f"*@{CARDS[1].uuid}", state_directory.HANGS))
+    ask = f"nvml.faults({[card.uuid for card in CARDS]!r})"
+    assert nvml(ask) == {CARDS[0].uuid: "", CARDS[2].uuid: ""}
+    state_directory.inject_faults(nvml.directory)
+    time.sleep(0.1)
+    assert nvml(ask) == {card.uuid: "" for card in CARDS}
+
+
+def test_a_card_without_memory_of_its_own_has_the_machine_s_less_a_reserve(nvml: Session) -> None:
+    state_directory.inject_faults(
+        nvml.directory,
+        *(
+            (f"{function}@{CARDS[0].uuid}", NOT_SUPPORTED)
+            for function in ("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2")
+        ),
+    )
+    usable = cards.unified_bytes(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) >> 20
+    first, second, _ = nvml.gpus()
+    assert (first["card"]["unified"], first["card"]["memory_mib"]) == (True, usable)
+    assert (second["card"]["unified"], second["card"]["memory_mib"]) == (False, 81559 - 551)
+    assert nvml(f"fault({CARDS[0].uuid!r})") == ""
+    state_directory.inject_faults(
+        nvml.directory, ("nvmlDeviceGetMemoryInfo", NOT_SUPPORTED), ("nvmlDeviceGetMemoryInfo_v2", FUNCTION_NOT_FOUND)
+    )
+    assert {gpu["card"]["memory_mib"] for gpu in nvml.gpus()} == {usable // 3}
+
+
+@pytest.mark.parametrize(("machine_gib", "usable_gib"), [(128, 112), (16, 12), (6, 3), (1024, 896)])
+def test_the_reserve_of_a_machine_whose_memory_the_card_uses(machine_gib: int, usable_gib: int) -> None:
+    assert cards.unified_bytes(machine_gib << 30) == usable_gib << 30
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_for_one_process", "fault"),
+    [(0, False, ""), (1, True, ""), (2, False, "ComputeModeProhibited"), (3, True, "")],
+)
+def test_the_compute_mode_of_a_card(nvml: Session, mode: int, is_for_one_process: bool, fault: str) -> None:
+    nvml.change(compute_mode=mode)
+    assert [gpu["card"]["exclusive_process"] for gpu in nvml.gpus()] == [False, is_for_one_process, False]
+    assert nvml(f"fault({CARDS[1].uuid!r})") == fault
+    state_directory.inject_faults(nvml.directory, (f"nvmlDeviceGetComputeMode@{CARDS[1].uuid}", NO_PERMISSION))
+    assert nvml(f"fault({CARDS[1].uuid!r})") == ""

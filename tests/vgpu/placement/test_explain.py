@@ -12,7 +12,7 @@ from vgpu.domain import names
 from vgpu.domain.asks import request
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
-from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.device import EXCLUSIVE_PROCESS, CardMode
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, Usage
 from vgpu.domain.grants.assignment import Assignment
@@ -90,15 +90,30 @@ def test_a_card_that_is_cordoned_or_of_another_model_is_no_near_fit() -> None:
             "share",
             "set the mode of card 0 of n1 to shared",
         ),
+        (
+            {"gpu_mem": 512},
+            {},
+            view("n1", 768, mode=CardMode.EXCLUSIVE, exclusive_process=True),
+            "default-compute-mode",
+            "let several processes use card 0 of n1: nvidia-smi -c DEFAULT there",
+        ),
         ({"gpu_mem": 512}, {}, view("n1", 768, blocked=Reason.PLUGIN_AWAY), "start-device-plugin", "n1"),
         ({"gpu_mem": 4096}, {}, view("n1", 0), "use-several-cards", "the largest card has 2 GiB"),
     ],
-    ids=["memory", "model", "cordon", "unhealthy", "exclusive", "plugin", "too large"],
+    ids=["memory", "model", "cordon", "unhealthy", "exclusive", "one process", "plugin", "too large"],
 )
 def test_advice(amounts: dict[str, int], annotations: dict[str, str], node: NodeView, code: str, text: str) -> None:
     found = explain.explain(asked(annotations, **amounts), [node], PACK)
     assert [advice.code for advice in found.advice] == [code]
     assert text in found.advice[0].text
+
+
+def test_the_detail_of_a_card_for_one_process_says_so() -> None:
+    node = view("n1", 768, mode=CardMode.EXCLUSIVE, exclusive_process=True)
+    (verdict,) = explain.explain(asked(gpu_mem=512), [node], PACK).nodes[0].cards
+    assert (verdict.reason, verdict.detail) == (Reason.CARD_EXCLUSIVE, EXCLUSIVE_PROCESS)
+    (verdict,) = explain.explain(asked(gpu_mem=512), [view("n1", 768, mode=CardMode.EXCLUSIVE)], PACK).nodes[0].cards
+    assert (verdict.reason, verdict.detail) == (Reason.CARD_EXCLUSIVE, "")
 
 
 def test_less_time_is_advised_with_the_amount_that_is_free() -> None:

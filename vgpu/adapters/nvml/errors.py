@@ -26,9 +26,11 @@ NO_SAMPLES: Final = frozenset({pynvml.NVML_SUCCESS, pynvml.NVML_ERROR_NOT_FOUND}
 def nvml_error(error: Exception, key: Hashable) -> NvmlError:
     """Translate the exception of a call; raises it where it is not the driver's."""
     if isinstance(error, pynvml.NVMLError):
-        return NvmlError(error.value, f"{_word(error)}: {error}")
+        return NvmlError(error.value, f"{_word(error)}: {_description(error)}")
     if isinstance(error, TimeoutError):
         return hangs(key)
+    if isinstance(error, ValueError):
+        return NvmlError(pynvml.NVML_ERROR_UNKNOWN, f"Unreadable: {error}")
     raise error
 
 
@@ -43,12 +45,20 @@ def translated() -> Iterator[None]:
     try:
         yield
     except pynvml.NVMLError as error:
-        raise NvmlError(error.value, f"{_word(error)}: {error}") from error
+        raise NvmlError(error.value, f"{_word(error)}: {_description(error)}") from error
 
 
 def _word(error: pynvml.NVMLError) -> str:
     """Return `GpuIsLost` for `NVMLError_GpuIsLost`."""
     return type(error).__name__.removeprefix("NVMLError_")
+
+
+def _description(error: pynvml.NVMLError) -> str:
+    """Return the text of an error; pynvml asks the driver for that of a code that pynvml does not know."""
+    try:
+        return str(error)
+    except UnicodeError:
+        return f"error {error.value}"
 
 
 def ask(question: Callable[[], T], default: T) -> T:

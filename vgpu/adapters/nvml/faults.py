@@ -1,21 +1,26 @@
 """What is wrong with a card now."""
 
-from typing import Any
+from typing import Any, Final
 
 import pynvml
 
+from vgpu.adapters.nvml import cards, texts
 from vgpu.adapters.nvml.errors import ask, told
 from vgpu.domain.identifiers import CardUuid
+
+PROHIBITED: Final = "ComputeModeProhibited"  # `nvidia-smi -c PROHIBITED`: no process can make a context
 
 
 def fault(gpu: CardUuid) -> str:
     """Ask what `gpus` needs of a card, and whether the card needs recovery."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
     pynvml.nvmlDeviceGetUUID(handle)
-    pynvml.nvmlDeviceGetName(handle)
-    pynvml.nvmlDeviceGetMemoryInfo(handle)
+    texts.model(handle)
+    cards.total_bytes(handle)
     if ask(lambda: _recovery_action(handle), 0):
         return "RecoveryNeeded"
+    if cards.compute_mode(handle) == pynvml.NVML_COMPUTEMODE_PROHIBITED:
+        return PROHIBITED
     return _memory_fault(handle)
 
 

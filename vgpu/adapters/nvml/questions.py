@@ -2,13 +2,16 @@
 
 import logging
 from collections.abc import Callable, Hashable, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from vgpu.adapters.bounded_calls import BoundedCalls
 from vgpu.adapters.nvml.errors import nvml_error
+from vgpu.domain.errors import NvmlError
 from vgpu.domain.identifiers import CardUuid
 
 T = TypeVar("T")
+
+_NEXT_S: Final = 1.0  # a card that has not answered this long after the others is not waited for
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +21,7 @@ class Questions:
 
     def __init__(self, timeout_s: float) -> None:
         """Each call has `timeout_s` to answer."""
-        self._calls = BoundedCalls(timeout_s)
+        self._calls = BoundedCalls(timeout_s, next_s=min(_NEXT_S, timeout_s))
         self._complaints: dict[tuple[str, int], str] = {}
 
     @property
@@ -47,6 +50,20 @@ class Questions:
             else:
                 found[gpu] = answer
         return found
+
+    def of_patient_gpus(
+        self, kind: str, questions: Mapping[CardUuid, Callable[[], T]]
+    ) -> dict[CardUuid, T | NvmlError]:
+        """Return the answers or errors by card.
+
+        A card is left out while its call takes longer than those of the others, but is not known to hang. The late
+        answer is returned by a later call of this.
+        """
+        answers = self._calls.ask_patiently({(kind, gpu): question for gpu, question in questions.items()})
+        return {
+            gpu: nvml_error(answer, (kind, gpu)) if isinstance(answer, Exception) else answer
+            for (_, gpu), answer in answers.items()
+        }
 
     def of_indices(self, kind: str, questions: Mapping[int, Callable[[], T]]) -> dict[int, T]:
         """Return the answers by index; cards that do not answer are logged and left out."""

@@ -4,14 +4,13 @@ import ctypes
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
 import pynvml
 
-from vgpu.adapters.nvml import cards, faults, use
+from vgpu.adapters.nvml import cards, faults, texts, use
 from vgpu.adapters.nvml.errors import ask, hangs, translated
 from vgpu.adapters.nvml.questions import Questions
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
@@ -45,6 +44,7 @@ class Nvml:
         self._waiting = threading.Lock()
         self._changing_events = threading.Lock()
         self._subscribed: dict[CardUuid, int] = {}  # the card's handle by UUID
+        self._registering = 0  # calls that add a card to the set of events now
         self._is_closed = False
         with translated():
             pynvml.nvmlInit()
@@ -70,7 +70,7 @@ class Nvml:
 
     def driver_version(self) -> str:
         """Return the driver's version, `580.65.06`. Raises NvmlError."""
-        return str(self._questions.one("version", pynvml.nvmlSystemGetDriverVersion))
+        return self._questions.one("version", partial(texts.text, pynvml.nvmlSystemGetDriverVersion))
 
     def gpus(self) -> tuple[Gpu, ...]:
         """Return every card that answers, by index. Raises NvmlError where the driver does not answer."""
@@ -79,7 +79,7 @@ class Nvml:
         gpus = ask_each("card", {index: partial(cards.read, index, handle) for index, (handle, _) in handles.items()})
         found = {index: handles[index] for index in gpus}
         peers = ask_each("peers", {index: partial(cards.linked, index, found) for index in found})
-        return tuple(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
+        return cards.sharing_memory(cards.with_peers(gpu, peers.get(index, ())) for index, gpu in sorted(gpus.items()))
 
     def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         """Return the processes that use each card: pid, and bytes of the card's memory, None where NVML does not tell.
@@ -108,12 +108,16 @@ class Nvml:
         questions = {gpu: partial(use.busy_samples, gpu, since) for gpu, since in since_us.items()}
         return self._questions.of_gpus("busy", questions)
 
-    def fault(self, gpu: CardUuid) -> str:
-        """Return what is wrong with a card now, in one word; empty where the card answers and needs no recovery."""
-        try:
-            return self._questions.one(("fault", gpu), partial(faults.fault, gpu))
-        except NvmlError as error:
-            return str(error).split(":", 1)[0]
+    def faults(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, str]:
+        """Return what is wrong with each card now, in one word; empty where it answers and needs no recovery.
+
+        A card that has not answered yet is left out until its call hangs: its answer comes with a later call of this.
+        """
+        found = self._questions.of_patient_gpus("fault", {gpu: partial(faults.fault, gpu) for gpu in gpus})
+        return {
+            gpu: str(answer).split(":", 1)[0] if isinstance(answer, NvmlError) else answer
+            for gpu, answer in found.items()
+        }
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
         """Wait for the next error of any card that `subscribe` was called for; return None after the timeout.
@@ -129,36 +133,49 @@ class Nvml:
                 if error.code == pynvml.NVML_ERROR_TIMEOUT and not self._questions.is_running("wait"):
                     return None
                 if error.code == pynvml.NVML_ERROR_GPU_IS_LOST:
-                    self._questions.one("renew", self._renew_events)
+                    self.subscribe(self._questions.one("renew", self._renew_events))
                 raise
             return Xid(self._uuid_of(event.device), int(event.eventData))
 
-    def subscribe(self, gpu: CardUuid) -> bool:
-        """Subscribe to a card's errors; return False where the card does not report them, so that it must be polled."""
-        if gpu not in self._subscribed and not self._is_closed:
-            with suppress(NvmlError):
-                self._questions.one(("subscribe", gpu), partial(self._register, gpu))
-        return gpu in self._subscribed
+    def subscribe(self, gpus: Iterable[CardUuid]) -> frozenset[CardUuid]:
+        """Subscribe to the cards' errors; return those that report them. The others must be polled."""
+        asked = frozenset(gpus)
+        if not self._is_closed:
+            fresh = sorted(asked - self._subscribed.keys())
+            self._questions.of_gpus("subscribe", {gpu: partial(self._register, gpu) for gpu in fresh})
+        return asked & self._subscribed.keys()
 
     def _register(self, gpu: CardUuid) -> None:
+        """Add a card to the set of events. Without the lock during the call, which may hang."""
         with self._changing_events:
+            events = self._events
+            self._registering += 1
+        try:
             handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, self._events)
-            self._subscribed[gpu] = _address(handle)
+            pynvml.nvmlDeviceRegisterEvents(handle, pynvml.nvmlEventTypeXidCriticalError, events)
+        finally:
+            with self._changing_events:
+                self._registering -= 1
+        with self._changing_events:
+            if events is self._events:
+                self._subscribed[gpu] = _address(handle)
 
     def _uuid_of(self, handle: Any) -> CardUuid | None:
         """Return the card of an event; a card that has fallen off the bus does not tell its UUID any more."""
         known = {address: gpu for gpu, address in list(self._subscribed.items())}
         return known.get(_address(handle)) or ask(lambda: CardUuid(str(pynvml.nvmlDeviceGetUUID(handle))), None)
 
-    def _renew_events(self) -> None:
-        """Make a set of events without the lost card: the wait for a set with a lost card reports no other event."""
+    def _renew_events(self) -> list[CardUuid]:
+        """Make an empty set of events, and return the cards of the old one.
+
+        The wait for a set with a lost card reports no other event. A set to which a card is being added is not freed.
+        """
         with self._changing_events:
-            pynvml.nvmlEventSetFree(self._events)
+            if not self._registering:
+                pynvml.nvmlEventSetFree(self._events)
             self._events = pynvml.nvmlEventSetCreate()
             before, self._subscribed = self._subscribed, {}
-        for gpu in sorted(before):
-            ask(partial(self._register, gpu), None)
+        return sorted(before)
 
     def _count(self) -> int:
         if self._is_closed:

@@ -38,7 +38,7 @@ def gpu(row: Row) -> str:
         (
             ("UUID", row["uuid"]),
             ("Node", f"{row['node']}, GPU {row['index']}"),
-            ("Model", row["model"]),
+            ("Model", tables.model_name(row)),
             ("Status", tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")),
             ("Mode", row["mode"]),
             ("Memory", _of(row)),
@@ -72,7 +72,8 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
     )
     problems = "".join(f"Problem:  {printable(problem)}\n" for problem in row["problems"])
     cells = [
-        [grant["container"], str(grant["index"]), _share(grant), _used(grant), grant["uuid"]] for grant in row["gpus"]
+        [grant["container"], tables.card_name(grant["index"]), _share(grant), _used(grant), grant["uuid"]]
+        for grant in row["gpus"]
     ]
     cards = _indented(lines(["CONTAINER", "GPU", "SHARE", "USED", "UUID"], cells))
     sizes = "".join(_right_size(right_size) for right_size in right_sizes)

@@ -32,12 +32,22 @@ def tenants(row: Row) -> list[str]:
     return list(dict.fromkeys(f"{pod['namespace']}/{pod['pod']}" for pod in row.get("pods") or ()))
 
 
+def model_name(row: Row) -> str:
+    """Return a card's model, marked where the card uses the machine's memory."""
+    return f"{row['model']} (unified)" if row.get("unified") else str(row["model"])
+
+
+def card_name(index: int) -> str:
+    """Return how a pod's card is shown: by its index, or `?` where the node does not report the card (any more)."""
+    return str(index) if index >= 0 else "?"
+
+
 def cards(grants: Iterable[Mapping[str, Any]]) -> str:
     """Return the cards of a pod with what it has of them: `0: 8Gi 30%, 1: whole`."""
     found: dict[int, list[Mapping[str, Any]]] = {}
     for grant in grants:
         found.setdefault(grant["index"], []).append(grant)
-    return ", ".join(f"{index}: {_amount(own)}" for index, own in sorted(found.items()))
+    return ", ".join(f"{card_name(index)}: {_amount(own)}" for index, own in sorted(found.items()))
 
 
 def used(grants: Iterable[Mapping[str, Any]]) -> str:
@@ -47,8 +57,8 @@ def used(grants: Iterable[Mapping[str, Any]]) -> str:
         if grant["usedMiB"] is not None:
             found.setdefault(grant["index"], []).append(grant)
     return ", ".join(
-        f"{index}: {size(sum(grant['usedMiB'] for grant in own))} {sum(grant['usedCores'] for grant in own)}%"
-        for index, own in sorted(found.items())
+        f"{card_name(card)}: {size(sum(grant['usedMiB'] for grant in own))} {sum(grant['usedCores'] for grant in own)}%"
+        for card, own in sorted(found.items())
     )
 
 
@@ -133,7 +143,7 @@ GPUS: Final = OutputTable(
     (
         TextColumn("NODE", lambda row: row["node"]),
         TextColumn("GPU", lambda row: str(row["index"]), is_number=True),
-        TextColumn("MODEL", lambda row: row["model"]),
+        TextColumn("MODEL", model_name),
         TextColumn("STATUS", gpu_status),
         _mib("MEMORY", "memoryMiB"),
         _mib("ALLOCATED", "allocatedMiB"),

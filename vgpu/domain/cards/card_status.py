@@ -20,6 +20,8 @@ def card_status(card: Card, *, mig_enabled: bool) -> dict[str, Any]:
         "heldSlices": card.held_slices,
         "heldWhole": card.held_whole,
         "migEnabled": mig_enabled,
+        "unified": card.unified,
+        "exclusiveProcess": card.exclusive_process,
     }
 
 
@@ -39,6 +41,8 @@ def node(obj: Json) -> Node:
 
 def _card(seen: Json, wanted: Json) -> Card:
     mode = wanted.get("mode") or CardMode.SHARED
+    if mode == CardMode.SHARED and seen.get("exclusiveProcess"):
+        mode = CardMode.EXCLUSIVE
     return Card(
         uuid=seen["uuid"],
         index=seen.get("index", 0),
@@ -52,4 +56,6 @@ def _card(seen: Json, wanted: Json) -> Card:
         mode=CardMode(mode) if mode in set(CardMode) else CardMode.MPS,  # a card of an unknown mode must not be shared
         held_slices=seen.get("heldSlices") or 0,
         held_whole=bool(seen.get("heldWhole")),
+        unified=bool(seen.get("unified")),
+        exclusive_process=bool(seen.get("exclusiveProcess")),
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from vgpu.domain import slices
 from vgpu.domain.identifiers import CardUuid, NodeName
@@ -15,6 +16,12 @@ class CardMode(StrEnum):
     MPS = "mps"  # not implemented: refused
 
 
+EXCLUSIVE_PROCESS: Final = (
+    "its compute mode EXCLUSIVE_PROCESS lets one process use it at a time; nvidia-smi -c DEFAULT on the node lets it "
+    "be shared"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Card:
     """One physical GPU.
@@ -23,7 +30,7 @@ class Card:
         uuid: NVML's UUID, `GPU-...`; the card's identity everywhere.
         index: NVML's index, shown to people.
         model: NVML's product name.
-        memory_mib: NVML's total without what the driver reserves.
+        memory_mib: NVML's total without what the driver reserves, or the machine's without what is kept for the host.
         healthy: whether the device plugin hands the card out; `reason` says why not.
         numa_node: -1 where unknown.
         nvlink_peers: UUIDs of the cards of this node that a direct NVLink reaches.
@@ -31,6 +38,10 @@ class Card:
         mode: how an admin lets the card be used.
         held_slices: slices that the kubelet reports as held, whatever the annotations say.
         held_whole: whether the kubelet reports the card as held whole.
+        unified: the card has no memory of its own and uses the machine's, such as GB10; `memory_mib` is then a part of
+            that.
+        exclusive_process: the driver lets one process use the card at a time (`nvidia-smi -c EXCLUSIVE_PROCESS`), so
+            that it is given out whole only.
     """
 
     uuid: CardUuid
@@ -45,6 +56,8 @@ class Card:
     mode: CardMode = CardMode.SHARED
     held_slices: int = 0
     held_whole: bool = False
+    unified: bool = False
+    exclusive_process: bool = False
 
     def slices(self, slice_mib: int) -> int:
         """Return the number of slices of the card; the last, partial slice counts as one."""

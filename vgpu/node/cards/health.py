@@ -6,7 +6,7 @@ event of a card that has fallen off the bus may have lost its name.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from vgpu.adapters.nvml.records import Gpu, Xid
@@ -33,11 +33,11 @@ class HealthDriver(Protocol):
     def gpus(self) -> tuple[Gpu, ...]:
         """Return every card that answers. Raises NvmlError."""
 
-    def fault(self, gpu: CardUuid) -> str:
-        """Return what is wrong with a card, empty for nothing."""
+    def faults(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, str]:
+        """Return what is wrong with each card, empty for nothing; a card that has not answered yet is left out."""
 
-    def subscribe(self, gpu: CardUuid) -> bool:
-        """Subscribe to a card's errors; return whether the card reports them."""
+    def subscribe(self, gpus: Iterable[CardUuid]) -> frozenset[CardUuid]:
+        """Subscribe to the cards' errors; return the cards that report them."""
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
         """Return the next error, None after the timeout. Raises NvmlError."""
@@ -134,11 +134,9 @@ class Health:
 
     def _faults(self, gpus: list[CardUuid]) -> dict[CardUuid, str]:
         node_fault = self._node_fault()
-        found = {gpu: self._driver.fault(gpu) for gpu in gpus}
-        for gpu in gpus:
-            if not found[gpu]:
-                self._driver.subscribe(gpu)
-        return {gpu: found[gpu] or node_fault for gpu in gpus}
+        found = self._driver.faults(gpus)
+        self._driver.subscribe([gpu for gpu, fault in found.items() if not fault])
+        return {gpu: fault or node_fault for gpu, fault in found.items()}
 
     def _update(self, gpus: tuple[Gpu, ...]) -> None:
         before = self._inventory.state.faults

@@ -36,7 +36,7 @@ class InventoryState:
     """Everything that is known of the cards.
 
     Attributes:
-        gpus: every card that has been seen since the start, by index.
+        gpus: every card that has been seen since the start and was not replaced, by index.
         faults: why a card is unhealthy, by UUID.
         held: IDs that containers hold.
         cores: percent of each card's time that is guaranteed to containers, by UUID.
@@ -66,10 +66,16 @@ class Inventory:
         self._changed = asyncio.Event()
 
     def set_gpus(self, gpus: tuple[Gpu, ...], faults: Mapping[CardUuid, str]) -> None:
-        """Take NVML's cards and their faults. A card that no longer answers stays, with its last data."""
-        known = {gpu.card.uuid: gpu for gpu in self.state.gpus} | {gpu.card.uuid: gpu for gpu in gpus}
+        """Take NVML's cards and their faults.
+
+        A card that no longer answers stays, with its last data, until another card has its index: then it was replaced.
+        """
+        taken = {gpu.card.index for gpu in gpus}
+        kept = {gpu.card.uuid: gpu for gpu in self.state.gpus if gpu.card.index not in taken}
+        known = kept | {gpu.card.uuid: gpu for gpu in gpus}
         ordered = tuple(sorted(known.values(), key=lambda gpu: gpu.card.index))
-        reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | dict(faults)
+        found = {gpu: fault for gpu, fault in faults.items() if gpu in known}
+        reasons = {gpu.card.uuid: MIG for gpu in ordered if gpu.mig_enabled} | found
         self._update(replace(self.state, gpus=ordered, faults=reasons))
 
     def set_held(self, held: HeldDevices) -> None:

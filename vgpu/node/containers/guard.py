@@ -7,6 +7,7 @@ does not fit beside what is really on the node's cards is refused.
 from collections.abc import Iterable
 
 from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.domain.grants import usage
@@ -25,6 +26,8 @@ def check(gpus: Iterable[Gpu], slice_mib: int, tenants: Iterable[Usages], wanted
             return ContainerRefusal(NodeReason.CARD_MISMATCH, f"this node has no card {uuid}")
         if gpu.mig_enabled:
             return ContainerRefusal(NodeReason.MIG_ENABLED, f"card {uuid} is divided by MIG")
+        if gpu.card.exclusive_process and not need.wholes:
+            return ContainerRefusal(Reason.CARD_EXCLUSIVE, f"card {uuid}: {EXCLUSIVE_PROCESS}")
         refusal = _card(CardState(gpu.card, slice_mib, taken.get(uuid, NO_USAGE)), need)
         if refusal is not None:
             return refusal

@@ -58,26 +58,34 @@ static struct usage_view view_of(nvmlDevice_t device) {
     return (struct usage_view){.limit = UNLIMITED};
 }
 
+/* Whether NVML has no figures because the card has no memory of its own (GB10): then the limit is all there is to say. */
+static bool is_unified(nvmlReturn_t result, const void *memory) { return result == NVML_ERROR_NOT_SUPPORTED && memory; }
+
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-    if (result != NVML_SUCCESS) return result;
+    bool has_none = is_unified(result, memory);
+    if (result != NVML_SUCCESS && !has_none) return result;
     struct usage_view view = view_of(device);
     if (view.limit == UNLIMITED) return result;
+    if (has_none) *memory = (nvmlMemory_t){.total = view.limit, .free = view.limit};
     memory->total = min_u64(memory->total, view.limit);
     memory->used = view.used;
     memory->free = min_u64(memory->free, saturating_sub(memory->total, memory->used));
-    return result;
+    return NVML_SUCCESS;
 }
 
 /* What the driver reserves for itself is not part of the limit, so it is shown as 0. */
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-    if (result != NVML_SUCCESS) return result;
+    bool has_none = is_unified(result, memory);
+    if (result != NVML_SUCCESS && !has_none) return result;
     struct usage_view view = view_of(device);
     if (view.limit == UNLIMITED) return result;
+    if (has_none && memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (has_none) memory->total = memory->free = view.limit;
     memory->total = min_u64(memory->total, view.limit);
     memory->reserved = 0;
     memory->used = view.used;
     memory->free = min_u64(memory->free, saturating_sub(memory->total, memory->used));
-    return result;
+    return NVML_SUCCESS;
 }

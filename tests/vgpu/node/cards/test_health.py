@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Iterable
 
 import pytest
 
 from tests.vgpu.node.builders import SLICE_MIB, gpu, uuid
 from vgpu.adapters.nvml.records import Gpu, Xid
 from vgpu.domain.errors import NvmlError
+from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards.diagnosis import CardDiagnosis
 from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
@@ -23,6 +25,7 @@ class Driver:
     def __init__(self) -> None:
         self.cards: list[Gpu] = [gpu(0), gpu(1)]
         self.ill: dict[str, str] = {}
+        self.silent: set[str] = set()  # cards that have not answered yet
         self.xids: deque[Xid] = deque()
         self.subscribed: set[str] = set()
         self.broken = False
@@ -33,12 +36,12 @@ class Driver:
             raise NvmlError(self.code, "Error")
         return tuple(self.cards)
 
-    def fault(self, gpu: str) -> str:
-        return self.ill.get(gpu, "")
+    def faults(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, str]:
+        return {gpu: self.ill.get(gpu, "") for gpu in gpus if gpu not in self.silent}
 
-    def subscribe(self, gpu: str) -> bool:
-        self.subscribed.add(gpu)
-        return True
+    def subscribe(self, gpus: Iterable[CardUuid]) -> frozenset[CardUuid]:
+        self.subscribed |= set(gpus)
+        return frozenset(gpus)
 
     def wait_for_xid(self, timeout_ms: int) -> Xid | None:
         time.sleep(min(timeout_ms, 10) / 1000)
@@ -140,3 +143,14 @@ async def test_an_acknowledged_fault_ends_at_once() -> None:
     await health.check()
     health.acknowledge({A: "UncorrectableEcc2"})
     assert dict(inventory.state.faults) == {}
+
+
+async def test_a_card_that_has_not_answered_yet_keeps_its_state_and_the_others_get_theirs() -> None:
+    driver, inventory = Driver(), Inventory(SLICE_MIB)
+    health = Health(driver, inventory, CardDiagnosis(60), poll_s=1, clock=lambda: 0.0)
+    driver.ill[A] = "Unknown"
+    await health.check()
+    driver.silent, driver.ill[B] = {A}, "GpuIsLost"
+    driver.ill[A] = ""
+    await health.check()
+    assert dict(inventory.state.faults) == {A: "Unknown", B: "GpuIsLost"}

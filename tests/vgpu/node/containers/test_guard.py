@@ -1,5 +1,7 @@
 """The guard: containers that run on a card never exceed its slices and cores, whatever the annotations say."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,3 +73,12 @@ def test_each_refusal_has_its_reason() -> None:
     assert reason([], {uuid(1): share(1)}) == NodeReason.MIG_ENABLED
     assert reason([], {uuid(9): share(1)}) == NodeReason.CARD_MISMATCH
     assert reason([], {a: NO_USAGE}) == ""
+
+
+def test_a_card_for_one_process_takes_whole_cards_only() -> None:
+    one_process = [replace(card, card=replace(card.card, exclusive_process=True)) for card in GPUS]
+    assert guard.check(one_process, SLICE_MIB, [], {uuid(0): WHOLE}) is None
+    refusal = guard.check(one_process, SLICE_MIB, [], {uuid(0): share(256)})
+    assert refusal is not None
+    assert refusal.reason is Reason.CARD_EXCLUSIVE
+    assert "EXCLUSIVE_PROCESS" in refusal.detail

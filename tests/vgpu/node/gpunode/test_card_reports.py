@@ -22,6 +22,13 @@ def test_only_the_pods_of_the_unhealthy_card_are_reported() -> None:
     assert report["message"].startswith(f"card 0 ({LOST}) is unhealthy: Xid79 (the GPU has fallen off the bus). ")
 
 
+def test_the_pods_of_a_card_that_the_node_does_not_have_any_more_are_reported() -> None:
+    (report,) = card_reports.reports({}, [gpu(1)], HELD, [HIT, BESIDE, ENDED])
+    assert report["pod"] == "default/hit"
+    assert report["message"].startswith(f"card {LOST} is lost: ")
+    assert "delete the pod" in report["message"]
+
+
 def test_a_crowd_of_pods_and_cards_stays_within_the_schema() -> None:
     pods = [bound(f"p{number}") for number in range(40)]
     cards = [uuid(number) for number in range(64)]
