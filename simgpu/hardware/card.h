@@ -17,7 +17,7 @@ struct card {
     unsigned index;
     unsigned minor;
     unsigned numa;
-    unsigned recovery; /* nvmlDeviceGpuRecoveryAction_t: the repair that NVML says the card needs; 0 = none */
+    unsigned recovery;     /* nvmlDeviceGpuRecoveryAction_t: the repair that NVML says the card needs; 0 = none */
     unsigned compute_mode; /* nvmlComputeMode_t: 0 = default, 2 = prohibited, 3 = one process only; CUDA ignores it */
     unsigned nvlink_count;
     char nvlink[MAX_NVLINKS][UUID_SIZE];

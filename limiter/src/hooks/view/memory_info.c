@@ -58,7 +58,7 @@ static struct usage_view view_of(nvmlDevice_t device) {
     return (struct usage_view){.limit = UNLIMITED};
 }
 
-/* Whether NVML has no figures because the card has no memory of its own (GB10): then the limit is all there is to say. */
+/* Whether NVML has no figures because the card has no memory of its own (GB10): then the limit is all it can say. */
 static bool is_unified(nvmlReturn_t result, const void *memory) { return result == NVML_ERROR_NOT_SUPPORTED && memory; }
 
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
