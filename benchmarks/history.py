@@ -26,7 +26,7 @@ from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import Dimension, HistoryFilters, UsageGroup
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, retention, rollup
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 HOUR_MS = 3_600_000
 BEGIN_MS = 20_000 * 24 * HOUR_MS
@@ -88,13 +88,13 @@ def events(count: int) -> Iterator[Event]:
             begin - rng.randrange(30_000),
             PodOwner("Deployment", f"train-{owner}"),
             {"app": f"train-{owner}", "team": f"t{number % NAMESPACES}"},
-            (ContainerShare("main", gpu, share, 25),),
+            (ContainerShare(ContainerName("main"), gpu, share, 25),),
             (CardShare(gpu, card, "NVIDIA H100 80GB HBM3", CARD_MIB, share, 25),),
             {"CardInsufficientMemory": 12} if number % 4 == 0 else {},
         )
-        yield Start(pod, NodeName(node_name), "main", begin + 1_500)
-        yield End(pod, NodeName(node_name), "main", end, end, 0, "Completed")
-        yield End(pod, NodeName(node_name), "", end, end, None, "Ended")
+        yield Start(pod, NodeName(node_name), ContainerName("main"), begin + 1_500)
+        yield End(pod, NodeName(node_name), ContainerName("main"), end, end, 0, "Completed")
+        yield End(pod, NodeName(node_name), NO_CONTAINER, end, end, None, "Ended")
 
 
 def measure(engine: Engine, count: int) -> dict[str, tuple[float, str]]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain.asks.request import ContainerKind
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import ContainerName, PodUid
 from vgpu.node.containers.pods import BoundPod, DeviceRequest, PodKey
 
-WasAllocated = Callable[[PodUid, str], bool]  # of a pod's UID and a container's name
+WasAllocated = Callable[[PodUid, ContainerName], bool]  # of a pod's UID and a container's name
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from deviceplugin.kubelet.messages import Holdings
 from deviceplugin.pod_resources import PodResources
 from vgpu.domain.asks.request import ContainerKind
 from vgpu.domain.errors import KubeletError, KubernetesError
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.allocations import Allocations, Holder
 from vgpu.node.containers.node_api import SinglePodReader
 from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
@@ -30,7 +31,7 @@ class FoundHolder:
     """A pod that holds the IDs. `listed` is the container that pod-resources names, None for an init container."""
 
     key: PodKey
-    listed: str | None
+    listed: ContainerName | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class PodHolding:
 
     pod: BoundPod
     chain: Chain
-    listed: str | None
+    listed: ContainerName | None
 
 
 class HolderLookup:
@@ -141,7 +142,7 @@ class HolderLookup:
             log.debug("pod-resources: %s", error)
             return {}
 
-    def _kinds(self, holder: Holder, resource: str) -> dict[str, ContainerKind]:
+    def _kinds(self, holder: Holder, resource: str) -> dict[ContainerName, ContainerKind]:
         """Return the kinds of the containers of the holder's pod that ask for the resource, by container name."""
         pod = self._pods.get(holder.uid)
         requests = pod.device_requests if pod else ()

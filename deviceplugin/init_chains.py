@@ -7,6 +7,7 @@ GetPreferredAllocation precedes. So one set of IDs may belong to several contain
 from collections.abc import Sequence
 
 from vgpu.domain.asks.request import ContainerKind
+from vgpu.domain.identifiers import NO_CONTAINER, ContainerName
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod, DeviceRequest
 
@@ -22,7 +23,7 @@ def chain_of(pod: BoundPod, chains: Sequence[Chain]) -> Chain:
     return next(own, None) or next(unproven, None) or chains[0]
 
 
-def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> list[str]:
+def members(pod: BoundPod, chain: Sequence[Allocation], listed: ContainerName | None) -> list[ContainerName]:
     """Return the names of the containers that a chain's allocations are for, in order.
 
     Only the last can be an app container or a sidecar, and then pod-resources lists it (`listed`); the others are init
@@ -40,10 +41,10 @@ def members(pod: BoundPod, chain: Sequence[Allocation], listed: str | None) -> l
         for device_request in pod.device_requests
         if device_request.container in inits and device_request.amount == amount
     ]
-    return (fitting + [""] * len(chain))[: len(chain)]
+    return (fitting + [NO_CONTAINER] * len(chain))[: len(chain)]
 
 
-def _inits_before(pod: BoundPod, resource: str, container: str | None) -> list[str]:
+def _inits_before(pod: BoundPod, resource: str, container: ContainerName | None) -> list[ContainerName]:
     """Return the init containers before a container, or all where that is None."""
     before: list[DeviceRequest] = []
     for device_request in pod.device_requests:

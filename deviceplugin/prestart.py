@@ -11,6 +11,7 @@ from deviceplugin.holder_lookup import HolderLookup, PodHolding
 from deviceplugin.occupancy import Occupancy
 from vgpu.domain.errors import StateUnusable
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers import guard, proof
 from vgpu.node.containers.allocations import Allocation
@@ -69,7 +70,7 @@ class Prover:
         return None
 
     def _mismatch(
-        self, pod: BoundPod, assignment: Assignment, allocations: Sequence[tuple[Allocation, str]]
+        self, pod: BoundPod, assignment: Assignment, allocations: Sequence[tuple[Allocation, ContainerName]]
     ) -> ContainerRefusal | None:
         request = pod.parsed.request
         if request is None:

@@ -10,6 +10,7 @@ from typing import Any
 from vgpu.domain import names
 from vgpu.domain.asks import aliases, manifest, policy, request, translate
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 from webhook import limit_ranges, pods
@@ -40,7 +41,7 @@ def mutate(pod: Json, rules: AdmissionSettings) -> MutatedPod:
         return MutatedPod(pod)
     by_name = {container.name: container for container in asked.containers}
     containers = [
-        _completed(container, asked, by_name.get(str(container.get("name"))), rules.slice_mib)
+        _completed(container, asked, by_name.get(ContainerName(str(container.get("name")))), rules.slice_mib)
         for _, _, container in request.containers_of(translated.pod)
     ]
     completed = translate.with_containers(translated.pod, containers)

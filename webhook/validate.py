@@ -10,6 +10,7 @@ from typing import Final
 from vgpu.domain import names, quantity
 from vgpu.domain.asks import foreign_annotations, gang, idle, manifest, request, translate
 from vgpu.domain.formats import container_paths
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 from webhook import pods
@@ -89,7 +90,7 @@ def _kubelet_resources(translated: translate.TranslatedPod, slice_mib: int) -> I
     asked = translated.asked
     containers = {c.name: c for c in asked.containers} if asked else {}
     for path, _, container in request.containers_of(translated.pod):
-        mine = containers.get(str(container.get("name")))
+        mine = containers.get(ContainerName(str(container.get("name"))))
         if asked is None or mine is None:
             continue
         name, amount = asked.kubelet_resource(mine, slice_mib)

@@ -24,7 +24,7 @@ import httpx
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 from vgpu.simulator.api import resources, server
 from vgpu.simulator.api.cluster import InMemoryCluster
 
@@ -97,7 +97,7 @@ def card_uuid(node: int, index: int) -> CardUuid:
 def put_pod(cluster: InMemoryCluster, number: int, node: int, index: int) -> None:
     """Store a running pod that holds a share of one card."""
     namespace, name = f"team-{number % NAMESPACES}", f"train-{number:06}"
-    grants = {"main": (Grant(card_uuid(node, index), POD_MIB, 10),)}
+    grants = {ContainerName("main"): (Grant(card_uuid(node, index), POD_MIB, 10),)}
     made = pod(name, namespace)
     made["metadata"] |= {"uid": f"10000000-0000-4000-8000-{number:012x}"}
     made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(Assignment(grants))}

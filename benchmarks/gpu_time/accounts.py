@@ -9,9 +9,10 @@ from typing import Self
 from limiter import launch
 from vgpu.adapters.nvml.session import Nvml
 from vgpu.domain.formats import region
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 from vgpu.node.usage.gpu_time import GpuTime, Use
 
+MAIN = ContainerName("main")
 EVERY_S = 1.0
 
 
@@ -45,7 +46,7 @@ class Accounts:
     @property
     def seconds(self) -> dict[str, dict[str, float]]:
         """GPU seconds by account, then by container; `card` and `others` are of the whole card."""
-        uses = {name: (PodUid(name), "main", self.gpu) for name in self._containers}
+        uses = {name: (PodUid(name), MAIN, self.gpu) for name in self._containers}
         return {
             "gpu": {name: self._time.containers.get(use, 0.0) for name, use in uses.items()},
             "sampled": {name: self._time.sampled.get(use, 0.0) for name, use in uses.items()},
@@ -58,11 +59,11 @@ class Accounts:
 
     def _add(self) -> None:
         owners = {
-            (self.gpu, pid): (PodUid(name), "main", self.gpu)
+            (self.gpu, pid): (PodUid(name), MAIN, self.gpu)
             for name, (_, pids) in self._containers.items()
             for pid in pids
         }
-        turns = {(PodUid(name), "main", self.gpu): _turn_seconds(env) for name, (env, _) in self._containers.items()}
+        turns = {(PodUid(name), MAIN, self.gpu): _turn_seconds(env) for name, (env, _) in self._containers.items()}
         samples = self._nvml.busy_samples(self._time.since([self.gpu]))
         outside: dict[tuple[CardUuid, int], Use | None] = {
             (gpu, pid): None for gpu, sample in samples.items() for pid in sample.pids

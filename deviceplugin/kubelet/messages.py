@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.pods import PodKey
 
-Holdings = Mapping[str, Mapping[str, frozenset[str]]]  # one pod's device IDs: container -> resource -> IDs
+Holdings = Mapping[ContainerName, Mapping[str, frozenset[str]]]  # one pod's device IDs: container -> resource -> IDs
 Listing = Mapping[PodKey, Holdings]  # what pod-resources lists; init containers are never in it
 
 

@@ -15,7 +15,7 @@ from deviceplugin.kubelet.api import podresources_pb2 as api
 from deviceplugin.kubelet.messages import Holdings, Listing
 from vgpu.domain import names
 from vgpu.domain.errors import KubeletError
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.identifiers import ContainerName, Namespace
 from vgpu.node.containers.pods import PodKey
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class PodResourcesClient:
 
 def _holdings(pod: api.PodResources) -> Holdings:
     return {
-        container.name: {resource: _ids(container, resource) for resource in names.KUBELET_RESOURCES}
+        ContainerName(container.name): {resource: _ids(container, resource) for resource in names.KUBELET_RESOURCES}
         for container in pod.containers
     }
 

@@ -7,6 +7,7 @@ from extender.state.fields.container_use import ContainerUse
 from extender.state.fields.lifecycle import ContainerRun
 from extender.state.objects import WatchedPod
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import ContainerName
 
 Uses = tuple[ContainerUse, ...]
 
@@ -31,7 +32,9 @@ def idle_ms(pod: WatchedPod, uses: Uses) -> int | None:
     return min(known) if known and len(known) == len(times) else None
 
 
-def _times(container: str, grants: tuple[Grant, ...], run: ContainerRun | None, uses: Uses) -> Iterator[int | None]:
+def _times(
+    container: ContainerName, grants: tuple[Grant, ...], run: ContainerRun | None, uses: Uses
+) -> Iterator[int | None]:
     """Yield the idle time on each card. The start of the container and the report have their times from one clock."""
     for grant in grants:
         latest = container_use.now(uses, container, grant.gpu)

@@ -19,6 +19,7 @@ from tests.vgpu.node.builders import SLICE_MIB, allocation, bound, gpu, slices
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.formats import limits
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.limits_writer import LimitsWriter
@@ -101,7 +102,7 @@ class PluginParts:
 
     def set_holder(self, pod: BoundPod, ids: frozenset[str], name: str = "main") -> None:
         """Let pod-resources list a pod's container as the holder of these IDs."""
-        self.kubelet.held[pod.key] = {name: {names.SLICE: ids}}
+        self.kubelet.held[pod.key] = {ContainerName(name): {names.SLICE: ids}}
 
     def enforced_limits(self, allocated: Allocation) -> list[tuple[str, int]]:
         """Card and cores of each entry in an allocation's limits file."""

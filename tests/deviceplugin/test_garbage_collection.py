@@ -11,11 +11,11 @@ from deviceplugin.kubelet.messages import Listing
 from tests.deviceplugin.plugin_parts import IDS, PluginParts, share
 from tests.vgpu.node.builders import allocation, bound, slices
 from vgpu.domain import names
-from vgpu.domain.identifiers import DEFAULT_NAMESPACE, PodUid
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, ContainerName, PodUid
 
 POD = bound("p")
 ANY = allocation(slices(0, 1, 2), POD)
-LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
+LISTED = {POD.key: {ContainerName("main"): {names.SLICE: slices(0, 2)}}}
 
 
 @pytest.mark.parametrize(

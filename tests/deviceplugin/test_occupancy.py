@@ -6,10 +6,11 @@ from deviceplugin import occupancy
 from tests.deviceplugin.plugin_parts import IDS, PluginParts
 from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.domain import names
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import HeldDevices
 
 POD = bound("p")
-LISTED = {POD.key: {"main": {names.SLICE: slices(0, 2)}}}
+LISTED = {POD.key: {ContainerName("main"): {names.SLICE: slices(0, 2)}}}
 
 
 def test_listed_devices_and_allocations_of_living_pods_are_held() -> None:

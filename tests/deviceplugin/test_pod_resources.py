@@ -9,7 +9,7 @@ import pytest
 from deviceplugin.kubelet.messages import Holdings, Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu.domain import names
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.identifiers import ContainerName, Namespace
 from vgpu.node.containers.pods import PodKey
 
 NS = Namespace("ns")
@@ -86,10 +86,10 @@ async def test_a_list_follows_as_soon_as_get_shows_the_allocated_ids(
     pod_resources.allocated((NS, "p"), IDS)
     listed = source.lists
     await asyncio.sleep(0.05)
-    source.holdings = {"main": {names.SLICE: frozenset({"another"})}}
+    source.holdings = {ContainerName("main"): {names.SLICE: frozenset({"another"})}}
     await asyncio.sleep(0.05)
     assert source.lists == listed
-    source.holdings = {"main": {names.SLICE: IDS}}
+    source.holdings = {ContainerName("main"): {names.SLICE: IDS}}
     await asyncio.sleep(0.08)
     assert source.lists > listed
     assert source.gets <= 5, "pod-resources limits the calls a second, and GetPreferredAllocation needs them"

@@ -7,6 +7,7 @@ from deviceplugin.candidate_search import DEADLINE_S
 from tests.deviceplugin.plugin_parts import PluginParts, share
 from tests.vgpu.node.builders import slices
 from vgpu.domain import names
+from vgpu.domain.identifiers import ContainerName
 
 
 async def test_no_list_from_the_preference_until_some_time_after_allocate(parts: PluginParts) -> None:
@@ -47,7 +48,7 @@ async def test_a_pod_that_was_admitted_before_is_read_again(parts: PluginParts) 
 
 async def test_a_pod_deleted_during_its_admission_does_not_delay_other_pods(parts: PluginParts) -> None:
     """The kubelet still lists the pod; neither the watch nor the API server has it."""
-    parts.kubelet.held[share("gone", 10).key] = {"main": {}}
+    parts.kubelet.held[share("gone", 10).key] = {ContainerName("main"): {}}
     started = asyncio.get_running_loop().time()
     ids = await parts.preferred.prefer(names.SLICE, slices(0, *range(8)), [], 4)
     assert len(ids) == 4

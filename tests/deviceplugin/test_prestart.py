@@ -10,6 +10,7 @@ from tests.strategies import container
 from tests.vgpu.node.builders import bound, slices, uuid
 from vgpu.domain import names
 from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.allocations import Holder
 from vgpu.node.containers.refusal import NodeReason
 
@@ -34,12 +35,12 @@ async def test_the_list_corrects_a_wrong_guess(parts: PluginParts) -> None:
     parts.server.pods[actual.key] = actual
     allocated = parts.allocate(IDS, guessed, is_doubtful=True)
     parts.set_holder(guessed, slices(1, 0, 1, 2, 3))
-    parts.kubelet.held[actual.key] = {"main": {names.SLICE: IDS}}
+    parts.kubelet.held[actual.key] = {ContainerName("main"): {names.SLICE: IDS}}
     updating = asyncio.create_task(parts.pod_resources.run(lambda: None))
     assert await parts.prove() == ""
     updating.cancel()
     assert parts.enforced_limits(allocated) == [(uuid(0), 20)]
-    assert parts.allocations.all()[0].holder == Holder.of(actual, "main")
+    assert parts.allocations.all()[0].holder == Holder.of(actual, ContainerName("main"))
 
 
 async def test_the_listed_holder_of_an_init_containers_ids_corrects_a_wrong_guess(parts: PluginParts) -> None:
@@ -54,7 +55,7 @@ async def test_the_listed_holder_of_an_init_containers_ids_corrects_a_wrong_gues
     assert await parts.prove() == ""
     updating.cancel()
     assert parts.enforced_limits(allocated) == [(uuid(0), 7)]
-    assert parts.allocations.all()[0].holder == Holder.of(actual, "init")
+    assert parts.allocations.all()[0].holder == Holder.of(actual, ContainerName("init"))
 
 
 async def test_two_pods_of_one_name_are_refused_while_the_api_server_fails(parts: PluginParts) -> None:
@@ -101,7 +102,7 @@ async def test_a_listed_pod_without_an_api_object_still_holds_its_card(parts: Pl
     whole = bound("whole", container(gpu=1))
     parts.pods.upsert(whole)
     parts.allocate(frozenset({uuid(0)}), whole, resource=names.CARD)
-    parts.kubelet.held[whole.key] = {"main": {names.CARD: frozenset({uuid(0)})}}
+    parts.kubelet.held[whole.key] = {ContainerName("main"): {names.CARD: frozenset({uuid(0)})}}
     refusal = await parts.prover.prove(names.CARD, frozenset({uuid(0)}))
     assert refusal is not None
     assert refusal.reason == Reason.CARD_IN_USE

@@ -42,3 +42,9 @@ NO_NAMESPACE: Final = Namespace("")
 
 DEFAULT_NAMESPACE: Final = Namespace("default")
 """Of an object whose manifest names none."""
+
+ContainerName = NewType("ContainerName", str)
+"""The name of a container, or of an init container; it is unique within a pod only. A runtime's ID is plain text."""
+
+NO_CONTAINER: Final = ContainerName("")
+"""Where no container is meant, or it is not known."""

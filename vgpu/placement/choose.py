@@ -17,7 +17,7 @@ from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 from vgpu.placement import fit, packing
 from vgpu.placement.policies import POLICIES
 
@@ -31,7 +31,7 @@ class NodeRefusal:
 
 
 _ORDER: Final = {reason: number for number, reason in enumerate(Reason)}
-Chosen = dict[str, tuple[Grant, ...]]  # by container
+Chosen = dict[ContainerName, tuple[Grant, ...]]  # by container
 
 
 def place(request: PodRequest, node: NodeState, gpu_policy: PackingPolicy) -> Assignment | NodeRefusal:
@@ -121,7 +121,7 @@ def _grant(container: ContainerRequest, state: CardState) -> Grant:
 
 
 def _own_grants(
-    request: PodRequest, container: ContainerRequest, chosen: Mapping[str, tuple[Grant, ...]]
+    request: PodRequest, container: ContainerRequest, chosen: Mapping[ContainerName, tuple[Grant, ...]]
 ) -> tuple[Grant, ...]:
     """The container's own grants; an init container has its own amounts on the anchor's cards."""
     if container.name in chosen:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from vgpu.domain.asks.request import ContainerKind, ContainerRequest, PodRequest
 from vgpu.domain.cards.share import NO_USAGE, CardState, NodeState, Usage
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import fit
 
@@ -22,7 +23,7 @@ Lacking = tuple[int, ...]  # for each container, the number of cards that it lac
 
 def pack(
     request: PodRequest, node: NodeState, card_order: Callable[[CardState], Any], max_steps: int = MAX_STEPS
-) -> Mapping[str, list[CardState]] | None:
+) -> Mapping[ContainerName, list[CardState]] | None:
     """Return the cards of each container, in the policy's order; None where there are none (or after `max_steps`).
 
     `card_order` is the policy's sort key.
@@ -33,7 +34,7 @@ def pack(
     lacking = tuple(container.gpus for container in containers)
     if not room.is_feasible(taken, lacking):
         return None
-    chosen: dict[str, list[CardState]] = {container.name: [] for container in containers}
+    chosen: dict[ContainerName, list[CardState]] = {container.name: [] for container in containers}
     for index, container in enumerate(containers):
         for card in room.by_policy(taken, card_order):
             after, rest = _with(taken, card, 1 << index), _less(lacking, 1 << index)

@@ -15,7 +15,7 @@ from vgpu.domain.asks.request import ContainerKind, PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid, Namespace
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
@@ -276,7 +276,7 @@ def added(parts: Iterable[Row]) -> Row:
     return {name: sum(report[name] for report in known) if known else None for name in NOT_REPORTED}
 
 
-def _used(pod: WatchedPod, container: str, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
+def _used(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
 
@@ -286,7 +286,7 @@ def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...
     return gpunode.usage.get(pod.uid, ()) if gpunode else ()
 
 
-def _idle_s(pod: WatchedPod, container: str, uuid: CardUuid, snapshot: ClusterSnapshot) -> int | None:
+def _idle_s(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> int | None:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return _seconds(found.idle_ms) if found else None
 
@@ -295,7 +295,7 @@ def _seconds(ms: int | None) -> int | None:
     return None if ms is None else ms // 1000
 
 
-def _held(pod: WatchedPod) -> Iterator[tuple[str, tuple[Grant, ...]]]:
+def _held(pod: WatchedPod) -> Iterator[tuple[ContainerName, tuple[Grant, ...]]]:
     """Yield what containers have, without init containers that have ended: the next ones have the cards instead."""
     if not isinstance(pod.assignment, Assignment):
         return

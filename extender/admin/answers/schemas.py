@@ -6,7 +6,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
 from vgpu.domain import object_names
-from vgpu.domain.identifiers import NO_NAMESPACE, NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import (
+    NO_NAMESPACE,
+    NO_NODE,
+    NO_POD,
+    UNNAMED_CARD,
+    CardUuid,
+    ContainerName,
+    Namespace,
+    NodeName,
+    PodUid,
+)
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
 
@@ -40,7 +50,7 @@ class ProblemSchema(AnswerSchema):
 class GrantSchema(AnswerSchema):
     """What a container has of one card."""
 
-    container: str = Field(examples=["main"])
+    container: ContainerName = Field(examples=["main"])
     uuid: CardUuid = Field(examples=[UUID])
     index: int = Field(description="NVML's index on the node; -1: unknown", examples=[0])
     memoryMiB: int = Field(examples=[8192])
@@ -426,7 +436,7 @@ class RightSizeItemSchema(AnswerSchema):
 
     namespace: Namespace = Field(examples=["default"])
     owner: str = Field(description="KIND/NAME of what created the pods", examples=["Deployment/train"])
-    container: str = Field(examples=["main"])
+    container: ContainerName = Field(examples=["main"])
     pods: int = Field(description="pods that were measured", examples=[3])
     measuredSeconds: float = Field(description="of all pods together", examples=[604_800.0])
     wholeCard: bool = Field(description="the container holds whole cards")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import NO_NODE, UNNAMED_CARD, CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 
 class DecisionSource(StrEnum):
@@ -63,7 +63,7 @@ class PodOwner:
 class ContainerShare:
     """A container's share of one card; `cores` is percent of the card's time, None if none was asked for."""
 
-    container: str
+    container: ContainerName
     gpu: CardUuid
     memory_mib: int
     cores: int | None = None
@@ -160,7 +160,7 @@ class Start(Unranked):
 
     pod: PodName
     node: NodeName
-    container: str
+    container: ContainerName
     at_ms: int
 
     def key(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Restart(Unranked):
 
     pod: PodName
     node: NodeName
-    container: str
+    container: ContainerName
     at_ms: int
     count: int
     ended_ms: int = 0
@@ -205,7 +205,7 @@ class End:
 
     pod: PodName
     node: NodeName
-    container: str
+    container: ContainerName
     after_ms: int
     at_ms: int
     exit_code: int | None = None
@@ -260,7 +260,7 @@ class Used:
 
     pod_uid: PodUid
     node: NodeName
-    container: str
+    container: ContainerName
     gpu: CardUuid
     from_ms: int
     until_ms: int

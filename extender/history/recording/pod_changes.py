@@ -11,6 +11,7 @@ from extender.history.recording.events import End, Event, Restart, Start
 from extender.state.fields.lifecycle import ContainerRun
 from extender.state.objects import WatchedPod
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import NO_CONTAINER, ContainerName
 
 DELETED: Final = "Deleted"
 ENDED: Final = "Ended"
@@ -48,16 +49,16 @@ def end(last: WatchedPod, now_ms: int, *, after_ms: int | None = None, is_delete
     exits = [run.exit.at_ms for run in (last.lifecycle.runs or {}).values() if run.exit]
     if not is_deleted and exits:  # the last container's end is the pod's
         begin_ms = now_ms = max(exits)
-    yield End(pod_name(last), last.node, "", begin_ms, now_ms, reason=DELETED if is_deleted else ENDED)
+    yield End(pod_name(last), last.node, NO_CONTAINER, begin_ms, now_ms, reason=DELETED if is_deleted else ENDED)
 
 
-def _runs(pod: WatchedPod | None) -> Mapping[str, ContainerRun]:
+def _runs(pod: WatchedPod | None) -> Mapping[ContainerName, ContainerRun]:
     if pod is None or not isinstance(pod.assignment, Assignment):
         return {}
     return {name: run for name, run in (pod.lifecycle.runs or {}).items() if name in pod.assignment.containers}
 
 
-def _start(pod: WatchedPod, container: str, run: ContainerRun) -> Event:
+def _start(pod: WatchedPod, container: ContainerName, run: ContainerRun) -> Event:
     if run.count <= 0:
         return Start(pod_name(pod), pod.node, container, run.started_ms)
     last = run.last_exit
@@ -65,7 +66,7 @@ def _start(pod: WatchedPod, container: str, run: ContainerRun) -> Event:
     return Restart(pod_name(pod), pod.node, container, run.started_ms, run.count, *ended)
 
 
-def _container_end(pod: WatchedPod, container: str, run: ContainerRun, after_ms: int, at_ms: int) -> End:
+def _container_end(pod: WatchedPod, container: ContainerName, run: ContainerRun, after_ms: int, at_ms: int) -> End:
     if run.exit:
         known = run.exit
         return End(pod_name(pod), pod.node, container, known.at_ms, known.at_ms, known.code, known.reason)

@@ -12,7 +12,7 @@ from typing import Protocol
 from extender.history.recording.events import Event, EventKind
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare, RightSize
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 
 class Dimension(StrEnum):
@@ -135,7 +135,7 @@ class RightSizeRow:
 
     namespace: Namespace
     owner: str
-    container: str
+    container: ContainerName
     pods: int
     measured_s: float
     asked: AskedShare

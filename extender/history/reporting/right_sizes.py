@@ -20,12 +20,12 @@ from extender.history.storage.tables import CardRow, EventRow, PodRow, UsedRow, 
 from vgpu.domain.asks import right_size
 from vgpu.domain.asks.right_size import AskedShare
 from vgpu.domain.cards import measured_use
-from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.domain.identifiers import ContainerName, Namespace, PodUid
 
 MAX_ROWS: Final = 50_000  # 300 containers for a week; 0.3 s
 _PODS_AT_ONCE: Final = 500  # SQLite takes 32,766 parameters
 
-Name = tuple[Namespace, str, str]  # namespace, owner, container
+Name = tuple[Namespace, str, ContainerName]  # namespace, owner, container
 
 
 @dataclass(slots=True)
@@ -80,9 +80,9 @@ def _used(since_ms: int, until_ms: int, filters: UsageFilters, pod: str) -> Exec
     return joined.where(*conditions).order_by(UsedRow.until_ms.desc()).limit(MAX_ROWS + 1)
 
 
-def _shares(connection: Connection, uids: Iterable[PodUid]) -> dict[tuple[PodUid, str], ContainerShare]:
+def _shares(connection: Connection, uids: Iterable[PodUid]) -> dict[tuple[PodUid, ContainerName], ContainerShare]:
     """Return what each container of these pods was given on its first card."""
-    found: dict[tuple[PodUid, str], ContainerShare] = {}
+    found: dict[tuple[PodUid, ContainerName], ContainerShare] = {}
     for decision in _decisions(connection, sorted(uids)):
         for share in decision.containers:
             found.setdefault((decision.pod.uid, share.container), share)

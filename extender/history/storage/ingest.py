@@ -15,7 +15,7 @@ from extender.history.recording.events import Decision, End, Event, Listed, PodN
 from extender.history.storage import dimensions, journal, pod_usage, progress, statements
 from extender.history.storage.pod_usage import PodUsage
 from extender.history.storage.tables import HoldingRow, PodRow, ReplicaRow, UsedRow
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import NO_CONTAINER, PodUid
 
 NOT_LISTED: Final = "NotListed"
 KEY: Final = (HoldingRow.pod_uid, HoldingRow.card_id, HoldingRow.from_ms)
@@ -49,7 +49,7 @@ def unseen_ends(connection: Connection, listed: Any) -> Iterable[End]:
         if pod.uid not in listed.uids:
             name = PodName(pod.uid, pod.namespace, pod.name)
             after_ms = max(pod.bound_ms, watched)
-            yield End(name, pod.node, "", after_ms, listed.at_ms, reason=NOT_LISTED)
+            yield End(name, pod.node, NO_CONTAINER, after_ms, listed.at_ms, reason=NOT_LISTED)
 
 
 def _group(record: Record) -> type | None:

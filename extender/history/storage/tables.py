@@ -11,7 +11,7 @@ from typing import Any, Final
 from sqlalchemy import JSON, BigInteger, Double, Index, Integer, LargeBinary, MetaData, String, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 OPEN: Final = 1 << 62  # `until_ms` of what still runs
 BIG: Final = BigInteger().with_variant(Integer, "sqlite")  # only an INTEGER key is SQLite's row number
@@ -133,7 +133,7 @@ class UsedRow(Base):
     node: Mapped[NodeName] = mapped_column(String(253))
     gpu: Mapped[CardUuid] = mapped_column(String(64))
     gpu_ms: Mapped[int] = mapped_column(BigInteger)
-    container: Mapped[str] = mapped_column(String(80))
+    container: Mapped[ContainerName] = mapped_column(String(80))
     peak_mib: Mapped[int]
     levels: Mapped[str] = mapped_column(String(255))
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from vgpu.domain.cards import measured_use
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 MAX_PERIOD_MS: Final = 7_200_000
 _Time = Annotated[int, Meta(ge=0, le=1 << 43)]  # the year 2248
@@ -26,7 +26,7 @@ class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     """GPU time and memory of a container on a card in a period; the fields are those of `measured_use.MeasuredUse`."""
 
     pod_uid: Annotated[PodUid, _NAME] = msgspec.field(name="podUID")
-    container: Annotated[str, _NAME]
+    container: Annotated[ContainerName, _NAME]
     gpu: Annotated[CardUuid, _NAME]
     from_ms: _Time
     until_ms: _Time
@@ -66,7 +66,7 @@ def news(before: ByPod, after: ByPod) -> Iterator[ContainerUse]:
             yield from (use for use in uses if known is None or use not in known)
 
 
-def now(uses: tuple[ContainerUse, ...], container: str, gpu: CardUuid) -> ContainerUse | None:
+def now(uses: tuple[ContainerUse, ...], container: ContainerName, gpu: CardUuid) -> ContainerUse | None:
     """Return the latest entry about a container on a card."""
     own = (use for use in uses if use.container == container and use.gpu == gpu)
     return max(own, key=lambda use: use.until_ms, default=None)

@@ -10,6 +10,7 @@ import msgspec
 
 from extender.state.fields import api_times
 from vgpu.domain.asks.request import MAX_CONTAINERS
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 
 MAX_KIND: Final = 63
@@ -44,7 +45,7 @@ class Lifecycle(msgspec.Struct, frozen=True, gc=False):
     created_ms: int = 0
     scheduled_ms: int = 0
     owner: tuple[str, str] = ("", "")
-    runs: Mapping[str, ContainerRun] | None = None
+    runs: Mapping[ContainerName, ContainerRun] | None = None
 
 
 UNKNOWN: Final = Lifecycle()
@@ -102,7 +103,7 @@ class _State(msgspec.Struct):
 
 
 class _PodStatus(msgspec.Struct):
-    name: str
+    name: ContainerName
     restartCount: int = 0  # noqa: N815 - Kubernetes' name
     state: _State | None = None
     lastState: _State | None = None  # noqa: N815 - Kubernetes' name
@@ -111,8 +112,8 @@ class _PodStatus(msgspec.Struct):
 _decode_status: Final = msgspec.json.Decoder(_PodStatus).decode
 
 
-def _runs(status: Json) -> dict[str, ContainerRun]:
-    found = {}
+def _runs(status: Json) -> dict[ContainerName, ContainerRun]:
+    found: dict[ContainerName, ContainerRun] = {}
     for key in _STATUS_LISTS:
         for raw in (status.get(key) or ())[:MAX_CONTAINERS]:
             try:

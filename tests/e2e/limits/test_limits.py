@@ -5,6 +5,7 @@ import pytest
 from simgpu import usage
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names, quantity
+from vgpu.domain.identifiers import ContainerName
 
 pytestmark = pytest.mark.e2e
 
@@ -129,5 +130,5 @@ def test_manifests_of_other_projects_run_with_the_equivalent_share(namespace: Po
     assert limits[names.GPU_MEM] == "4096"
     assert not [name for name in limits if not name.startswith(names.DOMAIN)]
     assert_total_memory(namespace, style, 4096)
-    (grant,) = namespace.assignment(style).containers["main"]
+    (grant,) = namespace.assignment(style).containers[ContainerName("main")]
     assert grant.cores == (None if style == "gpushare" else 30)

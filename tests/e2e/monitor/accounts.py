@@ -13,6 +13,7 @@ from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.quantity import FULL_CORES, whole_number
 from vgpu.node.cards import device_ids
 
@@ -123,7 +124,7 @@ def kubelets(snapshot: Snapshot) -> Iterator[Finding]:
                 yield Finding("a device is held by two containers", f"{device} on {node}")
 
 
-def _held_by(pod: Document, held: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+def _held_by(pod: Document, held: Mapping[ContainerName, frozenset[str]]) -> Iterator[Finding]:
     chosen, name = trusted(pod), pod["metadata"]["name"]
     for container, ids in held.items():
         if ids and not asked_devices(pod):
@@ -160,7 +161,7 @@ def visible(snapshot: Snapshot) -> Iterator[Finding]:
 
 def _seen_by(running: RunningContainer, chosen: Assignment | None) -> Iterator[Finding]:
     who = f"{running.pod}/{running.container}"
-    grants = chosen.containers.get(running.container, ()) if chosen else ()
+    grants = chosen.containers.get(ContainerName(running.container), ()) if chosen else ()
     if extra := set(running.cards) - {grant.gpu for grant in grants}:
         kind = "a container sees cards that it was not assigned"
         yield Finding(kind, f"{who} sees {sorted(extra)}", running.pod)

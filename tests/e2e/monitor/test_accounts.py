@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.monitor import accounts, json_depth
 from tests.e2e.monitor.snapshot import OnNode, RunningContainer, Snapshot
 from vgpu.domain import names
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.identifiers import ContainerName, Namespace
 
 GPU, OTHER = "GPU-a", "GPU-b"
 ID = frozenset({"GPU-a::1"})
@@ -43,7 +43,7 @@ def taken(
     *pods: dict[str, Any], ids: frozenset[str] = frozenset(), held: int = 0, running: tuple[RunningContainer, ...] = ()
 ) -> Snapshot:
     held_ids: dict[str, frozenset[str]] = {names.SLICE: ids, names.CARD: frozenset()}
-    listing = {(Namespace("n"), "p"): {"main": held_ids}} if ids else {}
+    listing = {(Namespace("n"), "p"): {ContainerName("main"): held_ids}} if ids else {}
     card = {"uuid": GPU, "index": 0, "model": "m", "memoryMiB": 2048, "heldSlices": held}
     gpunode = {"metadata": {"name": "node"}, "status": {"sliceMiB": 256, "cards": [card]}}
     return Snapshot(pods, (gpunode,), {"node": OnNode(listing, (), running)})

@@ -12,6 +12,7 @@ from cluster.kueue_manager import Kueue
 from tests.e2e.pod_namespace import Document, PodNamespace, container, is_running, pod
 from tests.manifests import examples
 from vgpu.domain import names
+from vgpu.domain.identifiers import ContainerName
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]  # Kueue is built by the first test
 
@@ -125,7 +126,7 @@ def test_a_job_waits_for_the_quota_and_starts_when_another_one_ends(queue: PodNa
     assert len(queue.all()) == 1, "a Job that is held back has no pods"
     queue.run(running, "touch", "/tmp/end")
     held = pod_of(queue, "second")
-    assert queue.assignment(held).containers["main"][0].memory_mib == 12288
+    assert queue.assignment(held).containers[ContainerName("main")][0].memory_mib == 12288
     assert counted(queue, "second") == {names.GPU_MEM: "12288", names.GPU_CORES: "50"}
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
 from vgpu.domain import names
 from vgpu.domain.grants.assignment import Grant
+from vgpu.domain.identifiers import ContainerName
 
 pytestmark = pytest.mark.e2e
 
@@ -25,7 +26,7 @@ def test_forty_pods_with_equal_slice_counts_each_get_their_own_limits(namespace:
         namespace.create(pod(name, gpu_mem=8192 - cores, gpu_cores=cores))
     namespace.running(*wanted, within_s=180)
     for name, cores in wanted.items():
-        (grant,) = namespace.assignment(name).containers["main"]
+        (grant,) = namespace.assignment(name).containers[ContainerName("main")]
         assert grant == Grant(grant.gpu, 8192 - cores, cores)
         (line,) = namespace.probe(name, "info")
         assert [(c["uuid"], c["total"]) for c in line["cuda"]] == [(grant.gpu, (8192 - cores) << 20)], name

@@ -6,6 +6,7 @@ from cluster.cluster import GpuCluster
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
 from vgpu.domain.grants.assignment import Grant
+from vgpu.domain.identifiers import ContainerName
 
 pytestmark = pytest.mark.e2e
 
@@ -66,7 +67,7 @@ def test_shares_without_a_policy_fill_one_card_before_the_next(namespace: PodNam
 def test_several_cards_divide_the_total_evenly(namespace: PodNamespace) -> None:
     namespace.create(pod("three", gpu_mem=18432, gpu_cores=240, gpu=3))
     (item,) = namespace.running("three")
-    grants = namespace.assignment("three").containers["main"]
+    grants = namespace.assignment("three").containers[ContainerName("main")]
     assert [(grant.memory_mib, grant.cores) for grant in grants] == [(6144, 80)] * 3
     node = next(node for node in namespace.cluster.nodes if node.name == item["spec"]["nodeName"])
     assert {grant.gpu for grant in grants} < {card.uuid for card in node.cards}
@@ -95,7 +96,7 @@ def test_whole_cards_and_shares_are_never_on_one_card(cluster: GpuCluster, names
         "every empty card is held whole",
     )
     (shared,) = namespace.assignment("share").gpus()
-    grants = [grant for name in running for grant in namespace.assignment(name).containers["main"]]
+    grants = [grant for name in running for grant in namespace.assignment(name).containers[ContainerName("main")]]
     assert shared not in {grant.gpu for grant in grants}
     assert len({grant.gpu for grant in grants}) == cards - 1
     assert grants[0] == Grant(grants[0].gpu, cluster.nodes[0].cards[0].memory_mib, None, whole=True)

@@ -11,6 +11,7 @@ from cluster.cluster import GpuCluster
 from cluster.parts import SCHEDULER_PORT, ClusterPart
 from cluster.programs import binaries, schedulers
 from tests.e2e.pod_namespace import PodNamespace, pod
+from vgpu.domain.identifiers import ContainerName
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +54,7 @@ def test_it_binds_a_pod_and_reports_why_another_waits(scheduler: ClusterPart, na
     namespace.create(pod("fits", gpu_mem=1024, gpu_cores=10))
     namespace.create(pod("waits", gpu_mem=TOO_MUCH_MIB))
     namespace.running("fits")
-    (grant,) = namespace.assignment("fits").containers["main"]
+    (grant,) = namespace.assignment("fits").containers[ContainerName("main")]
     assert (grant.memory_mib, grant.cores) == (1024, 10)
     namespace.until(lambda: "CardTooSmall" in condition(namespace, "waits"), "the scheduler's reason")
     assert scheduler.process.running()

@@ -25,7 +25,7 @@ from tests.extender.admin.conftest import Admin, Opened
 from tests.extender.admin.test_access import Reviewer, bearer, reviewer
 from vgpu.domain.asks import right_size
 from vgpu.domain.errors import HistoryUnavailable
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.identifiers import ContainerName, Namespace
 
 __all__ = ["reviewer"]  # a fixture
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -64,7 +64,8 @@ class Asked:
         self.periods.append((since_ms, until_ms))
         used = right_size.right_size(WANTED, [0, 0, 0, 0, 60], 13_000, 60_000, 5120)
         return RightSizes(
-            (RightSizeRow(Namespace("default"), "Deployment/train", "main", 2, 3600.0, WANTED, used),) * 3
+            (RightSizeRow(Namespace("default"), "Deployment/train", ContainerName("main"), 2, 3600.0, WANTED, used),)
+            * 3
         )
 
     def history(self, filters: HistoryFilters = HistoryFilters(), cursor: str = "", limit: int = 100) -> EntryPage:  # noqa: ARG002, B008
@@ -80,7 +81,7 @@ class Worst(Asked):
         for owner, cores, used_s in (("a", 60, 660), ("b", 90, 180), ("c", None, 1800)):
             asked = right_size.AskedShare(1024, cores)
             used = right_size.right_size(asked, [], used_s * 1000, 3_600_000, 5120)
-            found.append(RightSizeRow(Namespace("default"), owner, "main", 1, 3600.0, asked, used))
+            found.append(RightSizeRow(Namespace("default"), owner, ContainerName("main"), 1, 3600.0, asked, used))
         return RightSizes(tuple(found))
 
 

@@ -11,7 +11,7 @@ from tests.extender.conftest import PODS
 from vgpu.domain import names
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import ContainerName, NodeName
 
 
 async def test_a_bound_pod_is_on_its_card_node_and_in_the_summary(admin: Admin) -> None:
@@ -39,7 +39,7 @@ async def test_how_long_a_pod_has_been_idle(admin: Admin) -> None:
     row = await admin.get(f"/pods/default/{name}")
     assert (row["idleSeconds"], row["gpus"][0]["idleSeconds"]) == (None, None)
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
-    used = MeasuredUse(uid, "main", row["gpus"][0]["uuid"], now_ms - 1000, now_ms, 0, idle_ms=1_860_000)
+    used = MeasuredUse(uid, ContainerName("main"), row["gpus"][0]["uuid"], now_ms - 1000, now_ms, 0, idle_ms=1_860_000)
     status = {"status": {"usage": [measured_use.as_json(used)]}}
     await admin.world.client.patch(f"{names.GPUNODES_PATH}/n2/status", status)
     running = {"name": "main", "state": {"running": {"startedAt": "2020-01-01T00:00:00Z"}}}
@@ -73,7 +73,7 @@ async def test_an_init_container_has_its_cards_until_it_has_ended(admin: Admin) 
 
 
 def has_exited(pod: WatchedPod, code: int) -> bool:
-    run = (pod.lifecycle.runs or {}).get("init")
+    run = (pod.lifecycle.runs or {}).get(ContainerName("init"))
     return run is not None and run.exit is not None and run.exit.code == code
 
 

@@ -15,7 +15,7 @@ from tests.extender.gangs.gangs import NODES, Extender, node
 from vgpu.domain import names
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def taken_on(extender: Extender, name: str, bound: list[WatchedPod]) -> usage.Us
 @pytest.mark.parametrize("step", range(1, 11))
 def test_a_card_that_is_taken_in_a_pause_is_not_planned(step: int) -> None:
     extender = Extender(Clock(), None)
-    taken = Assignment({"main": (Grant(CardUuid("GPU-n1-0"), 256, 0),)})
+    taken = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-n1-0"), 256, 0),)})
     other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
     members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(3)]
     found = planned(extender, members, step, lambda: extender.cluster.updates.upsert_pod(other))
@@ -83,7 +83,7 @@ def test_a_member_that_is_deleted_in_a_pause_ends_the_plan(step: int) -> None:
 def test_a_plan_that_is_completed_in_part_is_given_up_when_the_member_asked_about_goes() -> None:
     extender = Extender(Clock(), None)
     members = [pod(f"m{n}", "train", 3, gpu=1) for n in range(4)]
-    taken = Assignment({"main": (Grant(CardUuid("GPU-n1-0"), 256, 0),)})
+    taken = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-n1-0"), 256, 0),)})
     other = structs.replace(pod("other", gpu_mem=256), node="n1", assignment=taken, has_started=True)
     count = 0
 

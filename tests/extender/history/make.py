@@ -11,7 +11,7 @@ from extender.history.recording.events import (
     PodName,
     PodOwner,
 )
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 HOUR = 3_600_000
 MONDAY = 20_000 * 24 * HOUR  # a midnight
@@ -43,7 +43,10 @@ def decision(
         at_ms - waited_ms,
         PodOwner("Deployment", owner),
         labels or {},
-        tuple(ContainerShare("main", share.gpu, share.memory_mib, share.cores or None, share.whole) for share in cards),
+        tuple(
+            ContainerShare(ContainerName("main"), share.gpu, share.memory_mib, share.cores or None, share.whole)
+            for share in cards
+        ),
         cards,
         {"CardInsufficientMemory": 2},
         source,
@@ -52,5 +55,11 @@ def decision(
 
 def end(number: int = 1, at_ms: int = MONDAY + HOUR, after_ms: int | None = None, namespace: str = "team") -> End:
     return End(
-        pod(number, namespace), NodeName("n1"), "", at_ms if after_ms is None else after_ms, at_ms, 0, "Succeeded"
+        pod(number, namespace),
+        NodeName("n1"),
+        NO_CONTAINER,
+        at_ms if after_ms is None else after_ms,
+        at_ms,
+        0,
+        "Succeeded",
     )

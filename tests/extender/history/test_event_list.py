@@ -11,14 +11,14 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain.errors import MalformedCursor
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 N1 = NodeName("n1")
 
 EVENTS: list[Event] = [
     Refusals(make.pod(1), MONDAY - 5000, MONDAY - 1000, 3, {"CardInsufficientMemory": 4}),
     make.decision(1, MONDAY),
-    Start(make.pod(1), N1, "main", MONDAY + 1000),
+    Start(make.pod(1), N1, ContainerName("main"), MONDAY + 1000),
     make.decision(2, MONDAY + 2000, make.card("GPU-b"), namespace="other"),
     CardEvent(N1, CardUuid("GPU-b"), 1, "L4", MONDAY + 3000, CardChange.UNHEALTHY, "XID 79", 7),
     AdminAction("request-1", MONDAY + 4000, "admin", "cordon", N1, CardUuid("GPU-b")),
@@ -61,7 +61,7 @@ def test_filters(reports: SqlReports, filters: HistoryFilters, expected: list[in
 def test_pages_continue_where_the_last_one_ended_also_when_events_arrive(reports: SqlReports, engine: Engine) -> None:
     first = reports.history(limit=3)
     with database.writing(engine) as connection:
-        ingest.ingest(connection, [Start(make.pod(9), N1, "main", MONDAY + 2 * HOUR)])
+        ingest.ingest(connection, [Start(make.pod(9), N1, ContainerName("main"), MONDAY + 2 * HOUR)])
     second = reports.history(cursor=first.cursor, limit=3)
     third = reports.history(cursor=second.cursor, limit=3)
     found = [entry.event for page in (first, second, third) for entry in page.entries]

@@ -1,5 +1,5 @@
 from extender.history.recording.events import Decision, DecisionSource, End, PodName, PodOwner
-from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import NO_CONTAINER, Namespace, NodeName, PodUid
 
 N1 = NodeName("n1")
 
@@ -16,11 +16,11 @@ def test_what_bind_knows_replaces_what_a_watch_showed() -> None:
 
 
 def test_the_shorter_interval_of_an_end_replaces_the_longer_one() -> None:
-    seen, unseen = End(POD, N1, "", 9, 9), End(POD, N1, "", 5, 12)
+    seen, unseen = End(POD, N1, NO_CONTAINER, 9, 9), End(POD, N1, NO_CONTAINER, 5, 12)
     assert seen.key() == unseen.key()
     assert seen.rank() > unseen.rank()
 
 
 def test_an_end_that_was_not_seen_is_an_interval() -> None:
-    assert End(POD, N1, "", 5, 9).is_interval
-    assert not End(POD, N1, "", 9, 9).is_interval
+    assert End(POD, N1, NO_CONTAINER, 5, 9).is_interval
+    assert not End(POD, N1, NO_CONTAINER, 9, 9).is_interval

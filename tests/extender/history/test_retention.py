@@ -13,7 +13,7 @@ from extender.history.storage.retention import Retention
 from extender.history.storage.tables import Progress, WorkloadRow
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName, PodUid
 
 DAY = 24 * HOUR
 NODE = NodeName("n1")
@@ -53,14 +53,22 @@ def ended_pods() -> Iterable[Record]:
 def restarts() -> Iterable[Record]:
     """Four days of restarts of a pod that runs."""
     for number in range(800):
-        yield Restart(make.pod(), NODE, "main", MONDAY + number * DAY // 200, number)
+        yield Restart(make.pod(), NODE, ContainerName("main"), MONDAY + number * DAY // 200, number)
 
 
 def measured() -> Iterable[Record]:
     """Four days of measured hours of a pod that runs, of 20 containers."""
     for number in range(96 * 20):
         begin = MONDAY + number // 20 * HOUR
-        yield Used(PodUid("uid-1"), NODE, f"container-{number % 20}", CardUuid("GPU-a"), begin, begin + HOUR, 1000)
+        yield Used(
+            PodUid("uid-1"),
+            NODE,
+            ContainerName(f"container-{number % 20}"),
+            CardUuid("GPU-a"),
+            begin,
+            begin + HOUR,
+            1000,
+        )
 
 
 def workloads() -> Iterable[Record]:
@@ -110,7 +118,10 @@ def test_workloads_of_which_nothing_is_known_are_deleted(engine: Engine) -> None
 
 def test_a_clock_that_is_ahead_while_nothing_is_stored_changes_nothing(engine: Engine) -> None:
     now = MONDAY + 3 * HOUR
-    store(engine, [make.decision(1), make.end(1), Start(make.pod(2), NODE, "main", MONDAY), Watched("r", now)])
+    store(
+        engine,
+        [make.decision(1), make.end(1), Start(make.pod(2), NODE, ContainerName("main"), MONDAY), Watched("r", now)],
+    )
     maintain(engine, now + 100 * DAY)
     assert len(events(engine)) == 3
     with database.reading(engine) as connection:
@@ -151,7 +162,7 @@ def test_a_mark_of_a_clock_that_was_ahead_is_replaced(engine: Engine) -> None:
 
 def test_the_decision_of_a_running_pod_stays_and_its_other_events_go(engine: Engine) -> None:
     now = MONDAY + 100 * DAY
-    store(engine, [make.decision(1), Start(make.pod(), NODE, "main", MONDAY), Watched("replica", now)])
+    store(engine, [make.decision(1), Start(make.pod(), NODE, ContainerName("main"), MONDAY), Watched("replica", now)])
     maintain(engine, now)
     assert [type(event) for event in events(engine)] == [Decision]
 

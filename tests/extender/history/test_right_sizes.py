@@ -10,7 +10,7 @@ from extender.history.storage import database, ingest
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 NOW = MONDAY + 48 * HOUR
 
@@ -33,7 +33,7 @@ def used(number: int, hour: int, percent: int, *, peak: int = 1000, node: str = 
     return Used(
         PodUid(f"uid-{number}"),
         NodeName(node),
-        "main",
+        ContainerName("main"),
         CardUuid(gpu),
         begin,
         begin + HOUR,
@@ -58,7 +58,17 @@ def test_the_pods_of_a_workload_are_added_up(engine: Engine) -> None:
 
 def test_a_period_that_has_grown_counts_once(engine: Engine) -> None:
     begin = MONDAY
-    half = Used(PodUid("uid-1"), NodeName("n1"), "main", CardUuid("GPU-a"), begin, begin + HOUR // 2, 1000, 10, (30,))
+    half = Used(
+        PodUid("uid-1"),
+        NodeName("n1"),
+        ContainerName("main"),
+        CardUuid("GPU-a"),
+        begin,
+        begin + HOUR // 2,
+        1000,
+        10,
+        (30,),
+    )
     store(engine, decided(1), half, used(1, 0, 20), half)
     (row,) = rows(engine)
     assert (row.measured_s, row.found.mean_cores) == (3600, 20)

@@ -18,7 +18,7 @@ from extender.history.storage import database, ingest, rollup
 from tests.extender.history import make
 from tests.extender.history.make import HOUR, MONDAY
 from vgpu.domain import names
-from vgpu.domain.identifiers import CardUuid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName, PodUid
 
 UID_1 = PodUid("uid-1")
 
@@ -152,7 +152,7 @@ def test_waiting_time_counts_each_pod_once(engine: Engine, rolled: bool) -> None
 
 def test_measured_time(engine: Engine, rolled: bool) -> None:
     """Measured time arrives before the decision does, from another replica."""
-    used = Used(UID_1, N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + 2 * HOUR, 600_000)
+    used = Used(UID_1, N1, ContainerName("main"), CardUuid("GPU-a"), MONDAY, MONDAY + 2 * HOUR, 600_000)
     store(engine, used)
     store(engine, make.decision(), make.end(), used)
     if rolled:
@@ -167,7 +167,7 @@ def test_the_time_of_a_synthetic_load_is_no_use_and_its_share_costs(engine: Engi
         engine,
         load,
         make.end(),
-        Used(UID_1, N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 300_000, 10, (60,)),
+        Used(UID_1, N1, ContainerName("main"), CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 300_000, 10, (60,)),
     )
     if rolled:
         roll_up(engine)
@@ -206,8 +206,8 @@ RECORDS: list[Record] = [
     make.end(1, MONDAY + 3 * HOUR),
     make.decision(2, MONDAY + HOUR, make.card("GPU-a"), make.card("GPU-b", whole=True), namespace="other"),
     Resize(make.pod(1), N1, MONDAY + HOUR, make.decision().containers[0], make.card(memory_mib=8192)),
-    Used(UID_1, N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
-    Used(UID_1, N1, "main", CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
+    Used(UID_1, N1, ContainerName("main"), CardUuid("GPU-a"), MONDAY, MONDAY + HOUR // 2, 400, 100, (30,)),
+    Used(UID_1, N1, ContainerName("main"), CardUuid("GPU-a"), MONDAY, MONDAY + HOUR, 1000, 200, (59, 1)),
     make.end(2, MONDAY + 2 * HOUR, namespace="other"),
 ]
 

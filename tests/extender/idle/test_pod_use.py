@@ -13,7 +13,7 @@ from tests import strategies
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 STARTED = "2026-11-23T10:00:00Z"
 STARTED_MS = 1795428000_000
@@ -24,7 +24,9 @@ ENDED = {"terminated": {"startedAt": STARTED, "finishedAt": STARTED, "exitCode":
 
 def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
     made = strategies.pod(*(strategies.container(container, gpu_mem=256) for container in containers))
-    granted = Assignment({container: (Grant(CardUuid(f"GPU-{container}"), 256),) for container in containers})
+    granted = Assignment(
+        {ContainerName(container): (Grant(CardUuid(f"GPU-{container}"), 256),) for container in containers}
+    )
     made["metadata"]["annotations"] = {names.ASSIGNMENT: assignment.encode(granted)}
     made["metadata"]["uid"], made["spec"]["nodeName"] = "uid", "n1"
     made["status"] = {
@@ -35,7 +37,13 @@ def pod(*containers: str, **states: dict[str, Any]) -> WatchedPod:
 
 def use(container: str, idle_ms: int | None, until_ms: int = NOW_MS) -> ContainerUse:
     return ContainerUse(
-        PodUid("uid"), container, CardUuid(f"GPU-{container}"), until_ms - 3_600_000, until_ms, 0, idle_ms=idle_ms
+        PodUid("uid"),
+        ContainerName(container),
+        CardUuid(f"GPU-{container}"),
+        until_ms - 3_600_000,
+        until_ms,
+        0,
+        idle_ms=idle_ms,
     )
 
 

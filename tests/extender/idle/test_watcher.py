@@ -15,7 +15,7 @@ from tests import strategies
 from tests.extender.conftest import PODS, World
 from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
-from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.domain.identifiers import ContainerName, NodeName, PodUid
 from vgpu.domain.json_types import JsonObject
 
 NODE = f"{names.GPUNODES_PATH}/n1/status"
@@ -67,7 +67,7 @@ class Idle:
         await self.world.until(lambda: not self.world.seen.idle.waiting)
 
     def entry(self, uid: str, now: int, minutes: float | None) -> JsonObject:
-        (grant,) = self.world.cluster.objects.pods[PodUid(uid)].assignment.containers["main"]  # type: ignore[union-attr]
+        (grant,) = self.world.cluster.objects.pods[PodUid(uid)].assignment.containers[ContainerName("main")]  # type: ignore[union-attr]
         made = {
             "podUID": uid,
             "container": "main",

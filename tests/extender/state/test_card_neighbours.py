@@ -13,7 +13,7 @@ from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.asks.policy import CardSelector
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 BESIDE, APART = names.GPU_AFFINITY, names.GPU_ANTI_AFFINITY
 AFFINITY = "CardAffinity: no card has the pods on it that the pod must be beside"
@@ -27,7 +27,9 @@ def pod(uid: str, card: str = "", namespace: str = "default", labels: str = "", 
     scheduling = structs.replace(made.scheduling, labels=dict(label.split("=") for label in labels.split(",") if label))
     made = structs.replace(made, namespace=namespace, scheduling=scheduling)
     return (
-        structs.replace(made, node="n1", assignment=Assignment({"main": (Grant(CardUuid(card), 256, None),)}))
+        structs.replace(
+            made, node="n1", assignment=Assignment({ContainerName("main"): (Grant(CardUuid(card), 256, None),)})
+        )
         if card
         else made
     )

@@ -15,7 +15,7 @@ from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import NO_USAGE, CardState, Usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 N1 = NodeName("n1")
 
@@ -43,7 +43,9 @@ def test_a_pod_on_one_card_leaves_the_states_of_the_others_alone() -> None:
     cluster.updates.upsert_gpunodes(GpuNode(Node(N1, 256, CARDS), "i", "2026-01-01T00:00:00Z", 1))
     before = cluster.states.of(N1).cards
     pod = PodReader().decoded(strategies.admit(strategies.pod(strategies.container(gpu_mem=256), node="n1")))
-    cluster.updates.upsert_pod(structs.replace(pod, assignment=Assignment({"main": (Grant(CardUuid("GPU-1"), 256),)})))
+    cluster.updates.upsert_pod(
+        structs.replace(pod, assignment=Assignment({ContainerName("main"): (Grant(CardUuid("GPU-1"), 256),)}))
+    )
     after = cluster.states.of(N1).cards
     assert [known is now for known, now in zip(before, after, strict=True)] == [True, False, True]
     assert after[1].usage.slices == 1

@@ -21,7 +21,7 @@ from tests import strategies
 from tests.extender.conftest import Clock
 from vgpu.domain.cards.device import Node
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 NODE = NodeName("n1")
 SLICES = 2
@@ -38,7 +38,7 @@ def running(uid: str, slices: int, version: int) -> WatchedPod:
     pod = PodReader().decoded(
         strategies.admit(strategies.pod(strategies.container(gpu_mem=slices * 256), uid=uid, node=NODE))
     )
-    chosen = Assignment({"main": (Grant(CardUuid("GPU-0"), slices * 256),)})
+    chosen = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-0"), slices * 256),)})
     return structs.replace(pod, assignment=chosen, version=version, has_started=True)
 
 

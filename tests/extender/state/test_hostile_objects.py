@@ -15,7 +15,7 @@ from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 
 
 def deep(levels: int = 10_000) -> str:
@@ -44,7 +44,7 @@ async def test_a_call_that_is_too_deep_or_too_long_is_refused(world: World) -> N
 
 
 def bound_pod() -> dict[str, Any]:
-    chosen = Assignment({"main": (Grant(CardUuid("GPU-n1-0"), 1024),)})
+    chosen = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-n1-0"), 1024),)})
     pod = strategies.pod(
         strategies.container(gpu_mem=1024), node="n1", phase="Running",
         annotations={names.ASSIGNMENT: assignment.encode(chosen)},

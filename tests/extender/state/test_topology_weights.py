@@ -19,7 +19,7 @@ from vgpu.domain import names
 from vgpu.domain.cards.card_status import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 LINKED, NEAR, MIXED = (
     "linked",
@@ -85,7 +85,7 @@ async def scheduled(text: str, folder: Path, *nodes: str) -> tuple[str, set[str]
     args = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": best}
     assert json.loads(await verbs.bind(encoded(args)))["Error"] == ""
     chosen = assignment.decode(server.bound["metadata"]["annotations"][names.ASSIGNMENT])
-    return best, {grant.gpu for grant in chosen.containers["main"]}
+    return best, {grant.gpu for grant in chosen.containers[ContainerName("main")]}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from tests.extender.conftest import World
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
-from vgpu.domain.identifiers import NodeName
+from vgpu.domain.identifiers import ContainerName, NodeName
 
 NODES = (NodeName("n1"), NodeName("n2"), NodeName("n3"))
 ONLINE = "class=online"
@@ -27,7 +27,9 @@ async def bind(world: World, pod: dict[str, Any], node: str) -> str:
     assert await world.bind(pod, node) == ""
     await world.until_bound_is_watched(pod)
     bound = await world.read(pod)
-    return assignment.decode(bound["metadata"]["annotations"][names.ASSIGNMENT]).containers["main"][0].gpu
+    return (
+        assignment.decode(bound["metadata"]["annotations"][names.ASSIGNMENT]).containers[ContainerName("main")][0].gpu
+    )
 
 
 async def best(world: World, pod: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from vgpu.domain import names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 N1 = NodeName("n1")
 
@@ -28,7 +28,7 @@ async def test_a_pod_is_filtered_scored_and_bound_with_one_write(world: World) -
     bound = await world.read(pod)
     assert bound["spec"]["nodeName"] == "n1"
     chosen = assignment.decode(bound["metadata"]["annotations"][names.ASSIGNMENT])
-    assert chosen == Assignment({"main": (Grant(CardUuid("GPU-n1-0"), 1024, 30),)})
+    assert chosen == Assignment({ContainerName("main"): (Grant(CardUuid("GPU-n1-0"), 1024, 30),)})
 
 
 async def test_filter_and_prioritize_reserve_nothing(world: World) -> None:
@@ -124,7 +124,7 @@ async def test_unadmitted_and_invalid_pods_are_refused_and_other_pods_pass(world
     assert (await world.filter(plain, "unknown-node"))["NodeNames"] == ["unknown-node"]
 
 
-ONE_CARD = assignment.encode(Assignment({"main": (Grant(CardUuid("GPU-n1-0"), 2048),)}))
+ONE_CARD = assignment.encode(Assignment({ContainerName("main"): (Grant(CardUuid("GPU-n1-0"), 2048),)}))
 
 
 @pytest.mark.parametrize(

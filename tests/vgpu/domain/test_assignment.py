@@ -13,7 +13,7 @@ from vgpu.domain.asks import request
 from vgpu.domain.errors import MalformedAssignment
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 
 A, B = CardUuid("a"), CardUuid("b")
 
@@ -37,7 +37,7 @@ def test_an_encoded_assignment_decodes_to_itself(chosen: Assignment) -> None:
 def test_the_documented_form_of_version_1() -> None:
     text = '{"v":1,"containers":{"main":[{"gpu":"GPU-1","mem":8192,"cores":30}]}}'
     chosen = assignment.decode(text)
-    assert chosen == Assignment({"main": (Grant(CardUuid("GPU-1"), 8192, 30),)})
+    assert chosen == Assignment({ContainerName("main"): (Grant(CardUuid("GPU-1"), 8192, 30),)})
     assert assignment.encode(chosen) == text
 
 
@@ -96,5 +96,5 @@ def test_any_text_is_decoded_or_malformed(text: str) -> None:
 def test_an_assignment_answers_exactly_its_request(grants: tuple[Grant, ...], answers: bool) -> None:
     pod_request = request.parse(pod(container("app", gpu_mem=512, gpu_cores=20))).request
     assert pod_request is not None
-    assert Assignment({"app": grants}).answers(pod_request) is answers
-    assert not Assignment({"other": grants}).answers(pod_request)
+    assert Assignment({ContainerName("app"): grants}).answers(pod_request) is answers
+    assert not Assignment({ContainerName("other"): grants}).answers(pod_request)

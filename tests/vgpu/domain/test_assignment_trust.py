@@ -8,12 +8,12 @@ from vgpu.domain.asks import request
 from vgpu.domain.grants import assignment, assignment_trust
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 
 SHARE: dict[str, int | str] = {"gpu_mem": 256}
-GRANTED = Assignment({"main": (Grant(CardUuid("GPU-0"), 256),)})
+GRANTED = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-0"), 256),)})
 RIGHT = assignment.encode(GRANTED)
-OTHER = assignment.encode(Assignment({"main": (Grant(CardUuid("GPU-0"), 2048),)}))
+OTHER = assignment.encode(Assignment({ContainerName("main"): (Grant(CardUuid("GPU-0"), 2048),)}))
 
 
 def judge(amounts: dict[str, int | str], annotation: str) -> Assignment | Distrust:

@@ -6,7 +6,7 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.share import Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 
 
 def test_usage_is_the_larger_of_init_and_app_phase_and_sidecars_count_in_both() -> None:
@@ -30,10 +30,14 @@ def test_a_nodes_usage_is_the_sum_over_its_pods_and_a_whole_card_counts_all_its_
     share, whole = (request.parse(pod(container(**amounts))).request for amounts in ({"gpu_mem": 300}, {"gpu": 1}))
     assert share is not None
     assert whole is not None
-    held = Assignment({"main": (Grant(CardUuid("GPU-0"), 300),)})
+    held = Assignment({ContainerName("main"): (Grant(CardUuid("GPU-0"), 300),)})
     taken = usage.on_node(
         node,
-        [(share, held), (share, held), (whole, Assignment({"main": (Grant(CardUuid("GPU-1"), 2048, whole=True),)}))],
+        [
+            (share, held),
+            (share, held),
+            (whole, Assignment({ContainerName("main"): (Grant(CardUuid("GPU-1"), 2048, whole=True),)})),
+        ],
     )
     assert taken == {
         "GPU-0": Usage(slices=4, memory_mib=600, shares=2),

@@ -11,7 +11,7 @@ from vgpu.domain.asks import request
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
 from vgpu.node.cards import device_ids
 from vgpu.node.containers import pods
 from vgpu.node.containers.allocations import Allocation, Holder
@@ -84,7 +84,7 @@ def allocation(
         "chain": f"c{sequence}",
         "created": 1000.0,
         "library": "l",
-        "holder": Holder.of(pod, container) if pod else None,
+        "holder": Holder.of(pod, ContainerName(container)) if pod else None,
     }
     return Allocation(ids=ids, sequence=sequence, **(fields | more))
 

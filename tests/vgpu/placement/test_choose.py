@@ -17,7 +17,7 @@ from vgpu.domain.cards.reasons import UNRESOLVABLE, Reason
 from vgpu.domain.cards.share import NodeState, Usage
 from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 from vgpu.placement import choose, fit
 from vgpu.placement.choose import NodeRefusal
 
@@ -58,20 +58,20 @@ def loaded(*used_mib: int) -> NodeState:
 def test_binpack_takes_the_tightest_card_and_spread_the_emptiest() -> None:
     node = loaded(0, 1024, 512, 2048)
     share = pod(container(gpu_mem=512))
-    assert placed(share, node, BINPACK).containers["main"] == (Grant(CardUuid("GPU-1"), 512),)
-    assert placed(share, node, SPREAD).containers["main"] == (Grant(CardUuid("GPU-0"), 512),)
+    assert placed(share, node, BINPACK).containers[ContainerName("main")] == (Grant(CardUuid("GPU-1"), 512),)
+    assert placed(share, node, SPREAD).containers[ContainerName("main")] == (Grant(CardUuid("GPU-0"), 512),)
 
 
 def test_several_cards_are_different_cards() -> None:
     chosen = placed(pod(container(gpu_mem=3072, gpu_cores=240, gpu=3)), loaded(0, 0, 1536, 0))
-    assert chosen.containers["main"] == tuple(Grant(CardUuid(f"GPU-{n}"), 1024, 80) for n in (0, 1, 3))
+    assert chosen.containers[ContainerName("main")] == tuple(Grant(CardUuid(f"GPU-{n}"), 1024, 80) for n in (0, 1, 3))
 
 
 def test_a_whole_card_must_be_empty_and_takes_no_shares_afterwards() -> None:
     node = loaded(1, 0)
     whole = pod(container(gpu=1))
     chosen = placed(whole, node)
-    assert chosen.containers["main"] == (Grant(CardUuid("GPU-1"), 2048, None, whole=True),)
+    assert chosen.containers[ContainerName("main")] == (Grant(CardUuid("GPU-1"), 2048, None, whole=True),)
     held = put(node, chosen, request_of(whole))
     assert refused(pod(container(gpu=1)), held).reason is Reason.CARD_IN_USE
     assert placed(pod(container(gpu_mem=1)), held).gpus() == {"GPU-0"}

@@ -8,6 +8,7 @@ from extender.state.fields import container_use
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import nodes
 from vgpu.simulator.api import resources, server
@@ -42,7 +43,7 @@ class NodeWorld:
         }
         spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
         await self.cluster.create(Target(PODS, "default"), {"metadata": metadata, "spec": spec})
-        chosen = {names.ASSIGNMENT: assignment.encode(Assignment({"main": grants}))} if grants else {}
+        chosen = {names.ASSIGNMENT: assignment.encode(Assignment({ContainerName("main"): grants}))} if grants else {}
         target = Target(PODS, "default", name)
         await self.cluster.bind(target, {"metadata": {"annotations": chosen}, "target": {"name": NODE.name}})
         return target
@@ -175,7 +176,9 @@ async def test_an_init_container_uses_nothing_beside_the_container_after_it(worl
     target = Target(PODS, "default", "a")
     await world.cluster.create(Target(PODS, "default"), {"metadata": {"name": "a"}, "spec": spec})
     grants = (Grant(FIRST, 8192),)
-    chosen = {names.ASSIGNMENT: assignment.encode(Assignment({"init": grants, "main": grants}))}
+    chosen = {
+        names.ASSIGNMENT: assignment.encode(Assignment({ContainerName("init"): grants, ContainerName("main"): grants}))
+    }
     await world.cluster.bind(target, {"metadata": {"annotations": chosen}, "target": {"name": NODE.name}})
     await world.kubelet.round()
     world.clock.now += timedelta(seconds=125)

@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleDimensions
 from vgpu.domain import names
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator import display, nodes, tables, view
 from vgpu.simulator.api import resources
@@ -26,7 +27,7 @@ async def put(cluster: InMemoryCluster, name: str, limits: dict[str, int], *gran
     spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
     await cluster.create(Target(PODS, "default"), {"metadata": {"name": name}, "spec": spec})
     if grants:
-        annotations = {names.ASSIGNMENT: assignment.encode(Assignment({"main": grants}))}
+        annotations = {names.ASSIGNMENT: assignment.encode(Assignment({ContainerName("main"): grants}))}
         binding = {"metadata": {"annotations": annotations}, "target": {"name": "node-1"}}
         await cluster.bind(Target(PODS, "default", name), binding)
 

@@ -14,6 +14,7 @@ from vgpu.domain import names, quantity, slices
 from vgpu.domain.asks import gang, policy
 from vgpu.domain.asks.gang import Gang
 from vgpu.domain.asks.policy import ComputePolicy, PodOptions
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem, clipped
 from vgpu.domain.quantity import FULL_CORES, WHOLE_PERCENT
@@ -54,7 +55,7 @@ class ContainerRequest:
         memory_percentage: percent of each card's memory, where that form is used and not resolved into MiB yet.
     """
 
-    name: str
+    name: ContainerName
     kind: ContainerKind
     gpus: int
     memory_mib: int = 0
@@ -215,7 +216,7 @@ def _container(path: str, kind: ContainerKind, container: Json, problems: list[P
     cores = reader.number(names.GPU_CORES, 1, FULL_CORES * (gpus or 1))
     reader.check_combination()
     return ContainerRequest(
-        name=str(container.get("name")),
+        name=ContainerName(str(container.get("name"))),
         kind=kind,
         gpus=gpus or 1,
         memory_mib=reader.per_card(names.GPU_MEM, memory or 0, gpus or 1),

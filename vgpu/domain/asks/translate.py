@@ -12,6 +12,7 @@ from vgpu.domain.asks import aliases, foreign_annotations, manifest, percentage,
 from vgpu.domain.asks.percentage import CardSizes
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.device import Card
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
 
@@ -96,14 +97,14 @@ def replaced(container: Json, removed: Iterable[str], added: Mapping[str, str]) 
 
 
 def _in_mib(
-    pod: Json, ours: Json, percentages: Mapping[str, ContainerRequest], sizes: CardSizes, slice_mib: int
+    pod: Json, ours: Json, percentages: Mapping[ContainerName, ContainerRequest], sizes: CardSizes, slice_mib: int
 ) -> TranslatedPod:
     """Return the pod with percentages replaced by MiB, in total over the cards of each container."""
     containers, said, refused = [], [], []
     for (path, _, written), (_, _, container) in zip(
         request.containers_of(pod), request.containers_of(ours), strict=True
     ):
-        asked = percentages.get(str(container.get("name")))
+        asked = percentages.get(ContainerName(str(container.get("name"))))
         is_percentage = names.GPU_MEM_PERCENTAGE in request.amounts(container)  # names may stand twice at admission
         if asked is None or asked.memory_percentage is None or not is_percentage:
             containers.append(container)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 LEVEL_PERCENT: Final = 5
 LEVELS: Final = 100 // LEVEL_PERCENT + 1
@@ -37,7 +37,7 @@ class MeasuredUse:
     """
 
     pod_uid: PodUid
-    container: str
+    container: ContainerName
     gpu: CardUuid
     from_ms: int
     until_ms: int

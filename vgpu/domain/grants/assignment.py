@@ -14,7 +14,7 @@ from typing import Final, TypeGuard
 from vgpu.domain import quantity
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.errors import MalformedAssignment
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 from vgpu.domain.quantity import FULL_CORES
 
 VERSION: Final = 1
@@ -45,7 +45,7 @@ class Grant:
 class Assignment:
     """What each GPU container of a pod was granted, by container name."""
 
-    containers: Mapping[str, tuple[Grant, ...]]
+    containers: Mapping[ContainerName, tuple[Grant, ...]]
 
     def gpus(self) -> frozenset[CardUuid]:
         """Return the UUIDs of all cards in the assignment."""
@@ -104,13 +104,13 @@ def _grant_json(grant: Grant) -> dict[str, str | int | bool]:
     return value
 
 
-def _grants(container: str, value: object) -> tuple[Grant, ...]:
+def _grants(container: ContainerName, value: object) -> tuple[Grant, ...]:
     if not isinstance(value, list):
         raise MalformedAssignment(f"containers.{container} must be a list")
     return tuple([_grant(container, number, grant) for number, grant in enumerate(value)])
 
 
-def _grant(container: str, number: int, value: object) -> Grant:
+def _grant(container: ContainerName, number: int, value: object) -> Grant:
     if not isinstance(value, dict) or not value.keys() <= _KEYS or not isinstance(value.get("gpu"), str):
         raise _malformed(container, number, " must be an object with gpu, mem and at most cores and whole")
     memory, cores, whole = value.get("mem"), value.get("cores"), value.get("whole", False)
@@ -129,5 +129,5 @@ def _is_whole_number(value: object, high: int) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= high
 
 
-def _malformed(container: str, number: int, why: str) -> MalformedAssignment:
+def _malformed(container: ContainerName, number: int, why: str) -> MalformedAssignment:
     return MalformedAssignment(f"containers.{container}[{number}]{why}")

@@ -18,7 +18,7 @@ import msgspec
 
 from vgpu.adapters import durable_files
 from vgpu.domain.errors import MalformedError
-from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.domain.identifiers import ContainerName, Namespace, PodUid
 from vgpu.node.containers.pods import BoundPod, PodKey
 
 VERSION: Final = 1
@@ -38,10 +38,10 @@ class Holder:
     uid: PodUid
     namespace: Namespace
     name: str
-    container: str
+    container: ContainerName
 
     @classmethod
-    def of(cls, pod: BoundPod, container: str) -> Self:
+    def of(cls, pod: BoundPod, container: ContainerName) -> Self:
         """Return a container of a pod as a holder."""
         return cls(pod.uid, pod.namespace, pod.name, container)
 
@@ -170,7 +170,7 @@ class Allocations:
         newest_first = sorted(grouped.values(), key=lambda chain: -chain[-1].sequence)
         return tuple(map(tuple, newest_first))
 
-    def was_allocated(self, uid: PodUid, container: str) -> bool:
+    def was_allocated(self, uid: PodUid, container: ContainerName) -> bool:
         """Whether the records name a container as a holder."""
         return any(
             allocation.holder and (allocation.holder.uid, allocation.holder.container) == (uid, container)

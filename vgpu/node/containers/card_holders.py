@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -10,5 +10,5 @@ class CardHolder:
     """A container holds devices of a card."""
 
     pod_uid: PodUid
-    container: str
+    container: ContainerName
     gpu: CardUuid

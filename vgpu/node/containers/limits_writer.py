@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations, Holder
 from vgpu.node.containers.pods import BoundPod
@@ -16,7 +17,9 @@ class LimitsWriter:
         self._allocations = allocations
         self._files = files
 
-    def write(self, pod: BoundPod, assignment: Assignment, allocations: Iterable[tuple[Allocation, str]]) -> None:
+    def write(
+        self, pod: BoundPod, assignment: Assignment, allocations: Iterable[tuple[Allocation, ContainerName]]
+    ) -> None:
         """Write the limits of each allocation, given with the name of its container.
 
         Raises OSError, and StateUnusable where the container's library is damaged.
@@ -25,7 +28,7 @@ class LimitsWriter:
             self._allocations.set_holder(allocation, Holder.of(pod, container), proven=True)
             self._write(pod, assignment, allocation, container)
 
-    def _write(self, pod: BoundPod, assignment: Assignment, allocation: Allocation, container: str) -> None:
+    def _write(self, pod: BoundPod, assignment: Assignment, allocation: Allocation, container: ContainerName) -> None:
         request = pod.parsed.request
         asked = proof.request_of(request, container) if request else None
         if request is not None and asked is not None:

@@ -12,7 +12,16 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks import request as requests
 from vgpu.domain.asks.request import ContainerKind, Parsed
 from vgpu.domain.formats import container_paths
-from vgpu.domain.identifiers import NO_NODE, NOT_IN_A_POD, KubeletPodUid, Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import (
+    NO_CONTAINER,
+    NO_NODE,
+    NOT_IN_A_POD,
+    ContainerName,
+    KubeletPodUid,
+    Namespace,
+    NodeName,
+    PodUid,
+)
 from vgpu.domain.problem import Problem
 
 _MIRROR = "kubernetes.io/config.mirror"  # marks the API object of a static pod
@@ -28,7 +37,7 @@ PodKey = tuple[Namespace, str]  # namespace, name
 
 
 class _ContainerStatus(msgspec.Struct):
-    name: str = ""
+    name: ContainerName = NO_CONTAINER
     container_id: str | None = msgspec.field(default=None, name="containerID")
 
 
@@ -41,7 +50,7 @@ class _State(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    name: str = ""
+    name: ContainerName = NO_CONTAINER
     state: _State | None = None
 
 
@@ -53,7 +62,7 @@ _container_status = msgspec.json.Decoder(_ContainerStatus).decode
 class DeviceRequest:
     """A container's request as the kubelet sees it: an amount of IDs of one resource."""
 
-    container: str
+    container: ContainerName
     kind: ContainerKind
     resource: str
     amount: int
@@ -96,8 +105,8 @@ class BoundPod:
     is_mirror: bool = False
     has_controller: bool = False
     covered: tuple[tuple[str, str], ...] = ()
-    containers: tuple[tuple[str, str], ...] = ()
-    completed: frozenset[str] = frozenset()
+    containers: tuple[tuple[str, ContainerName], ...] = ()
+    completed: frozenset[ContainerName] = frozenset()
     kubelet_uid: KubeletPodUid = NOT_IN_A_POD
     is_synthetic: bool = False
     idle_warning: str = ""
@@ -162,7 +171,7 @@ def _idle_warning(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, ContainerName]]:
     """Yield ID and name of each container that has been created; the ID is without the runtime's name before it."""
     for kind in _STATUSES:
         for raw in status.get(kind) or ():
@@ -174,7 +183,7 @@ def _containers(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield container.container_id.rpartition("/")[2], container.name
 
 
-def _completed(status: Mapping[str, Any]) -> Iterator[str]:
+def _completed(status: Mapping[str, Any]) -> Iterator[ContainerName]:
     for raw in status.get("initContainerStatuses") or ():
         try:
             container = _completion(raw)

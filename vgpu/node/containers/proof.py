@@ -12,7 +12,7 @@ from vgpu.domain.formats.limits import CardLimit, Limits
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 from vgpu.domain.quantity import FULL_CORES, MIB
 from vgpu.node.cards import device_ids
 from vgpu.node.containers.pods import BoundPod
@@ -30,7 +30,7 @@ def assignment_of(pod: BoundPod) -> Assignment | ContainerRefusal:
 
 
 def card_mismatch(
-    request: PodRequest, assignment: Assignment, container: str, ids: frozenset[str], slice_mib: int
+    request: PodRequest, assignment: Assignment, container: ContainerName, ids: frozenset[str], slice_mib: int
 ) -> ContainerRefusal | None:
     """Return why a container's IDs do not match its assignment card by card, or None where they do."""
     asked = request_of(request, container)
@@ -46,7 +46,7 @@ def card_mismatch(
     )
 
 
-def covered_files(pod: BoundPod, containers: Collection[str]) -> ContainerRefusal | None:
+def covered_files(pod: BoundPod, containers: Collection[ContainerName]) -> ContainerRefusal | None:
     """Return why containers may not start whose own volumes are mounted over the limiter's files, or None."""
     found = [f"{path} in container {name}" for name, path in pod.covered if name in containers]
     if not found:
@@ -64,7 +64,7 @@ def limits_for(request: PodRequest, container: ContainerRequest, grants: Sequenc
     return Limits(tuple(map(_card_limit, grants)), policy, options.priority, memory_policy)
 
 
-def request_of(request: PodRequest, container: str) -> ContainerRequest | None:
+def request_of(request: PodRequest, container: ContainerName) -> ContainerRequest | None:
     """Return what one container of a pod asks for, or None where it asks for no GPU."""
     return next((asked for asked in request.containers if asked.name == container), None)
 

@@ -7,11 +7,11 @@ to the other, and an allocation stays until the pod ends. A card may not have ro
 from collections.abc import Iterable, Mapping
 
 from vgpu.domain.asks.request import ContainerKind
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import ContainerName, PodUid
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.pods import BoundPod
 
-ContainerKey = tuple[PodUid, str]  # UID of the pod, name of the container
+ContainerKey = tuple[PodUid, ContainerName]  # UID of the pod, name of the container
 
 
 def running(proven: Iterable[Allocation], pods: Mapping[PodUid, BoundPod]) -> dict[ContainerKey, Allocation]:

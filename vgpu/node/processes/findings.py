@@ -7,7 +7,7 @@ from typing import Final
 
 from vgpu.adapters.procfs import FileId, HostProcess
 from vgpu.domain import names
-from vgpu.domain.identifiers import NOT_IN_A_POD, CardUuid, KubeletPodUid
+from vgpu.domain.identifiers import NO_CONTAINER, NOT_IN_A_POD, CardUuid, ContainerName, KubeletPodUid
 from vgpu.node.containers.pods import BoundPod
 
 
@@ -79,7 +79,7 @@ class ProcessFinding:
     command: str
     pod: BoundPod | None = None
     pod_uid: KubeletPodUid = NOT_IN_A_POD
-    container: str = ""
+    container: ContainerName = NO_CONTAINER
     detail: str = ""
     is_certain: bool = True
 

@@ -9,7 +9,7 @@ devices of which card.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
+from vgpu.domain.identifiers import NO_CONTAINER, CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod, api_uid
 from vgpu.node.processes import cgroup_path
@@ -55,13 +55,13 @@ class UseJudge:
 
     def _of_pod(self, use: ListedProcess, owner: CgroupOwner, command: str) -> tuple[Key, ProcessFinding] | None:
         pod = self._pods.get(owner.pod)
-        container = dict(pod.containers).get(owner.container, "") if pod else ""
+        container = dict(pod.containers).get(owner.container, NO_CONTAINER) if pod else NO_CONTAINER
         if self._may_use(api_uid(owner.pod, pod), container, use.gpu):
             return None
         finding = ProcessFinding(FindingKind.NO_SHARE, use.gpu, use.pid, command, pod, owner.pod, container)
         return (FindingKind.NO_SHARE, use.gpu, f"{owner.pod}/{owner.container}"), finding
 
-    def _may_use(self, pod_uid: PodUid, container: str, gpu: CardUuid) -> bool:
+    def _may_use(self, pod_uid: PodUid, container: ContainerName, gpu: CardUuid) -> bool:
         """A container whose name the pod's status does not show yet may use what any container of its pod holds."""
         if container:
             return CardHolder(pod_uid, container, gpu) in self._held

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from vgpu.adapters.procfs import FileId
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes import cgroup_path, uninvited
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
 
-Holder = tuple[PodUid, str]  # the API's UID of a pod, and the name of a container
+Holder = tuple[PodUid, ContainerName]  # the API's UID of a pod, and the name of a container
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ProcessGroup:
     """The processes of one container on one card, by pid."""
 
     pod: BoundPod
-    container: str
+    container: ContainerName
     gpu: CardUuid
     uses: tuple[ListedProcess, ...]
 
@@ -88,7 +88,7 @@ def findings(
 
 def groups(uses: Iterable[ListedProcess], pods: Mapping[KubeletPodUid, BoundPod]) -> Iterator[ProcessGroup]:
     """Yield the processes whose container is known: the status of a pod shows its containers a little late."""
-    grouped: dict[tuple[KubeletPodUid, str, CardUuid], list[ListedProcess]] = {}
+    grouped: dict[tuple[KubeletPodUid, ContainerName, CardUuid], list[ListedProcess]] = {}
     for use in sorted(uses, key=lambda use: use.pid):
         for owner in cgroup_path.owners_of(use.process.cgroups) if use.process else ():
             pod = pods.get(owner.pod)

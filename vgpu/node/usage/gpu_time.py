@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from vgpu.adapters.nvml.records import BusySamples
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
 _LONGEST_US: Final = 2_000_000  # a sample covers at most this: the card was not asked for a while
 _US: Final = 1e-6
@@ -25,7 +25,7 @@ _SAMPLED_STAY_US: Final = 5_000_000  # processes known by samples count as prese
 CREDIT_S: Final = 1.0  # busy time not yet accounted for: samples are up to a second later than turns
 DEBT_S: Final = 0.5  # samples of processes may be ahead of the card's; 0.5 s is less than 1 % of a minute
 
-Use = tuple[PodUid, str, CardUuid]  # pod UID, container, card
+Use = tuple[PodUid, ContainerName, CardUuid]  # pod UID, container, card
 _OTHERS: Final = None  # stands for the processes without a container
 _Key = TypeVar("_Key")
 

@@ -10,16 +10,20 @@ from extender.state.fields.container_use import ContainerUse
 from tests.extender.conftest import World
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName, PodUid
 
-USE = MeasuredUse(PodUid("uid-1"), "main", CardUuid("GPU-a"), 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000)
+USE = MeasuredUse(
+    PodUid("uid-1"), ContainerName("main"), CardUuid("GPU-a"), 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000
+)
 ENTRY = measured_use.as_json(USE)
 
 
 def test_what_a_node_writes_is_what_is_read() -> None:
     (uses,) = container_use.decode({"usage": [ENTRY]}).values()
     assert uses == (
-        ContainerUse(PodUid("uid-1"), "main", CardUuid("GPU-a"), 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000),
+        ContainerUse(
+            PodUid("uid-1"), ContainerName("main"), CardUuid("GPU-a"), 1000, 61_000, 30_000, 50, 100, 200, (0, 1), 7_000
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from vgpu.domain.grants import assignment as codec
 from vgpu.domain.grants import assignment_trust
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 
 AMOUNT = st.sampled_from(["1", 1, "2", 2, "256", "1k", "-1", "x", "", "300m"])
 RESOURCE = st.sampled_from([*names.USER_RESOURCES, *names.KUBELET_RESOURCES, "cpu", "memory", "vgpu.io/unknown"])
@@ -87,7 +87,7 @@ def test_equal_pods_on_one_card_share_what_they_were_granted() -> None:
     reader = EqualPods()
     asked = reader.read(strategies.pod(strategies.container(gpu_mem=256)))
     one, same, other = (
-        codec.encode(Assignment({"main": (Grant(card, 256),)}))
+        codec.encode(Assignment({ContainerName("main"): (Grant(card, 256),)}))
         for card in (CardUuid("GPU-a"), CardUuid("GPU-a"), CardUuid("GPU-b"))
     )
     granted = reader.assignment(asked, one)
@@ -100,7 +100,7 @@ def test_an_assignment_is_judged_anew_for_another_request_and_where_it_is_long()
     pods = [strategies.pod(strategies.container(gpu_mem=amount)) for amount in (256, 512)]
     reader = EqualPods()
     asked, other = (reader.read(pod) for pod in pods)
-    text = codec.encode(Assignment({"main": (Grant(CardUuid("GPU-a"), 256),)}))
+    text = codec.encode(Assignment({ContainerName("main"): (Grant(CardUuid("GPU-a"), 256),)}))
     assert reader.assignment(asked, text) == codec.decode(text)
     assert isinstance(reader.assignment(other, text), Distrust)
     long = text + " " * equal_pods.MAX_ASSIGNMENT
@@ -110,7 +110,7 @@ def test_an_assignment_is_judged_anew_for_another_request_and_where_it_is_long()
 def test_nothing_is_kept_of_the_assignment_of_a_pod_whose_request_is_not_kept() -> None:
     reader = EqualPods()
     asked = reader.read(strategies.pod(*(strategies.container(f"c{n}", gpu_mem=256) for n in range(17))))
-    text = codec.encode(Assignment({f"c{n}": (Grant(CardUuid("GPU-a"), 256),) for n in range(2)}))
+    text = codec.encode(Assignment({ContainerName(f"c{n}"): (Grant(CardUuid("GPU-a"), 256),) for n in range(2)}))
     assert reader.assignment(asked, text) == assignment_trust.judge(asked.parsed, text)
     assert reader.assignment(asked, "") == assignment_trust.judge(asked.parsed, "")
     assert not reader._assignments

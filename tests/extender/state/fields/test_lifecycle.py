@@ -7,6 +7,7 @@ import pytest
 from extender.state.fields import lifecycle
 from extender.state.fields.lifecycle import ContainerRun, Exit, Lifecycle
 from vgpu.adapters.kubernetes import pod_json
+from vgpu.domain.identifiers import ContainerName
 
 
 def owned(kind: str, name: str, template: str = "") -> dict[str, Any]:
@@ -39,7 +40,8 @@ def test_times_and_runs() -> None:
           {"name": "b", "state": {"waiting": {}}},
           {"name": 7}]}}"""
     )
-    runs = {"a": ContainerRun(2, 5000, None, Exit(4000, 1, "Error")), "b": ContainerRun(0, 0)}
+    ended = ContainerRun(2, 5000, None, Exit(4000, 1, "Error"))
+    runs = {ContainerName("a"): ended, ContainerName("b"): ContainerRun(0, 0)}
     assert lifecycle.decode(pod) == Lifecycle(1000, 2000, ("", ""), runs)
 
 

@@ -14,7 +14,7 @@ from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Card
 from vgpu.domain.grants import assignment
 from vgpu.domain.grants.assignment import Assignment, Grant
-from vgpu.domain.identifiers import CardUuid
+from vgpu.domain.identifiers import CardUuid, ContainerName
 
 POD = Path(__file__).parent / "pod.yaml"
 
@@ -34,7 +34,7 @@ def pod(name: str, mib: int, node: str = "", card: str = "", phase: str = "Runni
     made = strategies.pod(strategies.container(gpu_mem=mib), uid=name, node=node, phase=phase)
     made["kind"], made["metadata"]["name"] = "Pod", name
     if card:
-        held = assignment.encode(Assignment({"main": (Grant(CardUuid(card), mib, None),)}))
+        held = assignment.encode(Assignment({ContainerName("main"): (Grant(CardUuid(card), mib, None),)}))
         made["metadata"]["annotations"] = {names.ASSIGNMENT: held}
     return made
 

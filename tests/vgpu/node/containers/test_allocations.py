@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.domain import names
 from vgpu.domain.errors import MalformedError
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.identifiers import ContainerName, PodUid
 from vgpu.node.containers import allocations
 from vgpu.node.containers.allocations import Allocations, Holder, Unread
 
@@ -29,10 +29,10 @@ def kept(tmp_path: Path) -> Allocations:
 def test_records_are_read_again(kept: Allocations) -> None:
     kept.add(ANY)
     kept.add(allocation(frozenset({uuid(1)}), sequence=2, resource=names.CARD))
-    kept.set_holder(ANY, Holder.of(POD, "other"), proven=True)
+    kept.set_holder(ANY, Holder.of(POD, ContainerName("other")), proven=True)
     again = Allocations(kept.root)
     assert again.all() == kept.all()
-    assert again.all()[0].holder == Holder.of(POD, "other")
+    assert again.all()[0].holder == Holder.of(POD, ContainerName("other"))
     assert again.all()[0].is_proven
     assert again.next_sequence() == 3
 
@@ -120,9 +120,9 @@ def test_a_chain_has_the_allocations_of_exactly_these_ids_newest_first(kept: All
 
 def test_init_containers_are_found_by_pod_uid(kept: Allocations) -> None:
     kept.add(ANY)
-    assert kept.was_allocated(POD.uid, "main")
-    assert not kept.was_allocated(PodUid("another"), "main")
-    assert not kept.was_allocated(POD.uid, "other")
+    assert kept.was_allocated(POD.uid, ContainerName("main"))
+    assert not kept.was_allocated(PodUid("another"), ContainerName("main"))
+    assert not kept.was_allocated(POD.uid, ContainerName("other"))
 
 
 @given(

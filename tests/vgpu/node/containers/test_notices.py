@@ -3,14 +3,21 @@
 from pathlib import Path
 
 from vgpu.domain import names
-from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.domain.identifiers import ContainerName, Namespace, PodUid
 from vgpu.node.containers import pods
 from vgpu.node.containers.allocations import Allocation, Holder
 from vgpu.node.containers.notices import Notices
 from vgpu.node.containers.state_files import StateFiles
 
 WARNED = Allocation(
-    "a", names.SLICE, frozenset(), "c", 1, 0.0, "lib", Holder(PodUid("uid-a"), Namespace("default"), "nb", "main")
+    "a",
+    names.SLICE,
+    frozenset(),
+    "c",
+    1,
+    0.0,
+    "lib",
+    Holder(PodUid("uid-a"), Namespace("default"), "nb", ContainerName("main")),
 )
 
 

@@ -11,6 +11,7 @@ from vgpu.domain.asks.policy import ComputePolicy, MemoryPolicy
 from vgpu.domain.formats.limits import CardLimit, Limits
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.grants.assignment_trust import DistrustReason
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers import proof
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.containers.refusal import ContainerRefusal, NodeReason
@@ -48,7 +49,7 @@ def mismatch(pod: BoundPod, ids: frozenset[str], name: str = "main") -> str:
     decided = proof.assignment_of(pod)
     assert isinstance(decided, Assignment)
     assert pod.parsed.request is not None
-    refusal = proof.card_mismatch(pod.parsed.request, decided, name, ids, SLICE_MIB)
+    refusal = proof.card_mismatch(pod.parsed.request, decided, ContainerName(name), ids, SLICE_MIB)
     return str(refusal or "")
 
 
@@ -72,7 +73,7 @@ def limits(pod: BoundPod) -> Limits:
     decided, request = proof.assignment_of(pod), pod.parsed.request
     assert isinstance(decided, Assignment)
     assert request is not None
-    return proof.limits_for(request, request.containers[0], decided.containers["main"])
+    return proof.limits_for(request, request.containers[0], decided.containers[ContainerName("main")])
 
 
 def test_limits_are_exact_and_per_card() -> None:
@@ -101,7 +102,12 @@ def test_a_container_whose_volume_covers_the_limiter_is_refused() -> None:
 
     def refused(path: str, *names_of_started: str) -> str:
         covering = container(gpu_mem=1024) | {"volumeMounts": [{"name": "v", "mountPath": path}]}
-        return str(proof.covered_files(bound("p", covering, container("side", gpu_mem=256)), names_of_started) or "")
+        return str(
+            proof.covered_files(
+                bound("p", covering, container("side", gpu_mem=256)), [*map(ContainerName, names_of_started)]
+            )
+            or ""
+        )
 
     assert refused("/data", "main") == ""
     assert refused("/etc/ld.so.preload", "side") == ""

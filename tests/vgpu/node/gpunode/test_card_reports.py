@@ -3,12 +3,17 @@
 from dataclasses import replace
 
 from tests.vgpu.node.builders import bound, gpu, uuid
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.gpunode import card_reports
 
 LOST, FINE = uuid(0), uuid(1)
 HIT, BESIDE, ENDED = bound("hit"), bound("beside"), replace(bound("ended"), is_terminal=True)
-HELD = [CardHolder(HIT.uid, "main", LOST), CardHolder(BESIDE.uid, "main", FINE), CardHolder(ENDED.uid, "main", LOST)]
+HELD = [
+    CardHolder(HIT.uid, ContainerName("main"), LOST),
+    CardHolder(BESIDE.uid, ContainerName("main"), FINE),
+    CardHolder(ENDED.uid, ContainerName("main"), LOST),
+]
 
 
 def test_only_the_pods_of_the_unhealthy_card_are_reported() -> None:
@@ -32,7 +37,7 @@ def test_the_pods_of_a_card_that_the_node_does_not_have_any_more_are_reported() 
 def test_a_crowd_of_pods_and_cards_stays_within_the_schema() -> None:
     pods = [bound(f"p{number}") for number in range(40)]
     cards = [uuid(number) for number in range(64)]
-    held = [CardHolder(pod.uid, "main", card) for pod in pods for card in cards]
+    held = [CardHolder(pod.uid, ContainerName("main"), card) for pod in pods for card in cards]
     found = card_reports.reports(dict.fromkeys(cards, "Xid79"), [gpu(0)], held, pods)
     assert len(found) == card_reports.MAX_REPORTED
     assert all(len(report["message"]) <= 1024 for report in found)

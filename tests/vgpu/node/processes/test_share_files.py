@@ -10,6 +10,7 @@ from tests.vgpu.node.builders import allocation, bound, slices, uuid
 from vgpu.adapters import procfs
 from vgpu.domain.formats import region
 from vgpu.domain.formats.limits import CardLimit, Limits, uuid_bytes
+from vgpu.domain.identifiers import ContainerName
 from vgpu.node.containers.allocations import Allocation
 from vgpu.node.containers.state_files import StateFiles
 from vgpu.node.processes import share_files
@@ -52,7 +53,7 @@ def charge(files: StateFiles, used: int, peak: int, calls: int = 0) -> None:
 
 def share(files: StateFiles, made: Allocation, ask: object = None) -> Share:
     _, shares = share_files.read_around([made], files, ask if callable(ask) else lambda: None)
-    return shares[POD.uid, "main"]
+    return shares[POD.uid, ContainerName("main")]
 
 
 def test_the_share_of_a_container(files: StateFiles, given: Allocation) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, plain, uuid
 from vgpu.adapters.procfs import HostProcess
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, PodUid
 from vgpu.node.containers.card_holders import CardHolder
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.processes.findings import FindingKind, Key, ListedProcess, ProcessFinding
@@ -16,9 +16,9 @@ from vgpu.node.processes.uninvited import UseJudge
 
 ID = "0123456789abcdef" * 4
 CARD, OTHER_CARD = uuid(0), uuid(1)
-HOLDER = replace(bound("holder"), containers=((ID, "main"), ("f" * 64, "side")))
-PLAIN = replace(plain("plain"), containers=((ID, "main"),))
-HELD = frozenset({CardHolder(HOLDER.uid, "main", CARD)})
+HOLDER = replace(bound("holder"), containers=((ID, ContainerName("main")), ("f" * 64, ContainerName("side"))))
+PLAIN = replace(plain("plain"), containers=((ID, ContainerName("main")),))
+HELD = frozenset({CardHolder(HOLDER.uid, ContainerName("main"), CARD)})
 
 
 def use(
@@ -42,7 +42,9 @@ def test_a_container_that_holds_devices_of_the_card_is_no_finding() -> None:
 
 def test_a_pod_without_a_share_is_a_finding() -> None:
     (found,) = findings(use(PLAIN.uid))
-    assert found == ProcessFinding(FindingKind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.kubelet_uid, "main")
+    assert found == ProcessFinding(
+        FindingKind.NO_SHARE, CARD, 7, "python3", PLAIN, PLAIN.kubelet_uid, ContainerName("main")
+    )
     assert found.subject == "pod default/plain container main process 7 (python3)"
 
 

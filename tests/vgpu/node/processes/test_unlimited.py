@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.vgpu.node.builders import bound, uuid
 from vgpu.adapters.procfs import FileId, HostProcess
+from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.quantity import MIB
 from vgpu.node.processes import unlimited
 from vgpu.node.processes.findings import FindingKind, ListedProcess, ProcessFinding
@@ -14,7 +15,7 @@ from vgpu.node.processes.unlimited import Share
 
 ID = "0123456789abcdef" * 4
 CARD = uuid(0)
-POD = replace(bound("p"), containers=((ID, "main"),))
+POD = replace(bound("p"), containers=((ID, ContainerName("main")),))
 LIBRARY, COPY, LIMITS, REGION, OTHER = (FileId(1, number) for number in range(5))
 TOLERANCE = 10 * MIB
 SHARE = Share(
@@ -34,7 +35,7 @@ def use(
 
 
 def findings(*uses: ListedProcess, share: Share = SHARE, holder: str = "main") -> list[ProcessFinding]:
-    return list(unlimited.findings(uses, [POD], {(POD.uid, holder): share}, TOLERANCE).values())
+    return list(unlimited.findings(uses, [POD], {(POD.uid, ContainerName(holder)): share}, TOLERANCE).values())
 
 
 def kinds(*uses: ListedProcess, share: Share = SHARE) -> list[FindingKind]:

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vgpu.adapters.nvml.records import BusySamples
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 from vgpu.node.usage import gpu_time
 from vgpu.node.usage.gpu_time import Balance, GpuTime, GpuTimes, Use
 
 GPU = CardUuid("GPU-0")
-A: Use = (PodUid("uid-a"), "main", GPU)
-B: Use = (PodUid("uid-b"), "main", GPU)
+A: Use = (PodUid("uid-a"), ContainerName("main"), GPU)
+B: Use = (PodUid("uid-b"), ContainerName("main"), GPU)
 OTHER = 9
 UNKNOWN = 7
 OWNERS: dict[tuple[CardUuid, int], Use | None] = {(GPU, 1): A, (GPU, 2): B, (GPU, OTHER): None}

@@ -9,7 +9,7 @@ from tests.vgpu.node.builders import bound, manifest, uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
 from vgpu.domain.formats.region import Activity, CardUse
-from vgpu.domain.identifiers import KubeletPodUid
+from vgpu.domain.identifiers import ContainerName, KubeletPodUid
 from vgpu.node.containers import pods
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage.gpu_time import Use
@@ -18,7 +18,7 @@ from vgpu.node.usage.idle import IdleTimes
 S = 1_000_000_000
 GPU = uuid(0)
 PODS = {pod.kubelet_uid: pod for pod in (bound("job"), replace(bound("load"), is_synthetic=True))}
-JOB, LOAD = ((pod.uid, "main", GPU) for pod in PODS.values())
+JOB, LOAD = ((pod.uid, ContainerName("main"), GPU) for pod in PODS.values())
 
 
 def ms_after(

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain.formats.region import Activity, CardUse
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 from vgpu.node.usage import last_use
 from vgpu.node.usage.gpu_time import Use
 from vgpu.node.usage.last_use import MAX_GAP_NS, ActiveProcesses, Evidence, LastUse
 
 S = 1_000_000_000
 GPU = CardUuid("GPU-0")
-NOTEBOOK: Use = (PodUid("uid-a"), "main", GPU)
-NEIGHBOUR: Use = (PodUid("uid-b"), "main", GPU)
+NOTEBOOK: Use = (PodUid("uid-a"), ContainerName("main"), GPU)
+NEIGHBOUR: Use = (PodUid("uid-b"), ContainerName("main"), GPU)
 UNUSED = CardUse(GPU, 0, None, 0, 0, 0)
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from vgpu.domain.cards import measured_use
 from vgpu.domain.cards.measured_use import MeasuredUse
-from vgpu.domain.identifiers import CardUuid, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.usage.meter import HOUR_MS, KEPT_MS, MINUTE_MS, MemoryUse, UsageMeter
 from vgpu.node.usage.reporter import UsageReporter
 
 NINE = 500_000 * HOUR_MS
-MAIN = (PodUid("uid-1"), "main", CardUuid("GPU-a"))
+MAIN = (PodUid("uid-1"), ContainerName("main"), CardUuid("GPU-a"))
 
 
 def run(meter: UsageMeter, begin_ms: int, percents: list[int], seconds: float = 0.0) -> tuple[int, float]:
@@ -101,7 +101,7 @@ def test_a_clock_that_is_set_back_begins_another_period() -> None:
 def test_no_time_is_lost_and_no_two_periods_of_a_container_begin_at_once(steps: list[list[int]]) -> None:
     """Containers come and go at random; their periods add up to what was used."""
     meter, now = UsageMeter(), NINE
-    uses = [(PodUid(f"uid-{n}"), "main", CardUuid("GPU-a")) for n in range(3)]
+    uses = [(PodUid(f"uid-{n}"), ContainerName("main"), CardUuid("GPU-a")) for n in range(3)]
     seconds = dict.fromkeys(uses, 0.0)
     meter.add({}, {}, now)
     for used in steps:

@@ -9,7 +9,7 @@ from tests.vgpu.node.builders import gpu, uuid
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.adapters.nvml.records import Reading
 from vgpu.domain.formats.region import Activity, CardUse, UsageWindow, Wait
-from vgpu.domain.identifiers import Namespace, NodeName, PodUid
+from vgpu.domain.identifiers import ContainerName, Namespace, NodeName, PodUid
 from vgpu.domain.quantity import MIB
 from vgpu.node.containers.allocations import Holder
 from vgpu.node.usage import dcgm_metrics, metrics
@@ -30,8 +30,8 @@ USE = CardUse(
     second=UsageWindow(permille=250),
     activity=Activity(turn=Wait(250_000_000, 5)),
 )
-HOLDER = Holder(PodUid("uid"), TEAM, "train-0", "main")
-LOAD = Holder(PodUid("uid-2"), TEAM, "hold-x", "hold")
+HOLDER = Holder(PodUid("uid"), TEAM, "train-0", ContainerName("main"))
+LOAD = Holder(PodUid("uid-2"), TEAM, "hold-x", ContainerName("hold"))
 PART = ContainerState(HOLDER, uuid(0), 50 * MIB, 30, USE, 2, 19 * MIB, 3.5, 3.0, 90_500)
 STATE = NodeReading(
     NodeName("n1"),
@@ -120,7 +120,7 @@ def test_names_follow_the_conventions(metric: Metric) -> None:
 
 
 def test_hostile_names_stay_in_their_label() -> None:
-    holder = Holder(PodUid("uid"), TEAM, 'a"} 1\nfake{x="', "main\\")
+    holder = Holder(PodUid("uid"), TEAM, 'a"} 1\nfake{x="', ContainerName("main\\"))
     found = text(replace(STATE, containers=(replace(PART, holder=holder),)))
     assert "\nfake" not in found
     long = text(replace(STATE, containers=(replace(PART, holder=replace(HOLDER, name="x" * 5000)),)))

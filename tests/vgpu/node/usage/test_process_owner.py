@@ -1,12 +1,16 @@
 """Which container a process on a card belongs to."""
 
 from vgpu.adapters.procfs import HostProcess
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, Namespace, PodUid
+from vgpu.domain.identifiers import CardUuid, ContainerName, KubeletPodUid, Namespace, PodUid
 from vgpu.node.containers.pods import BoundPod
 from vgpu.node.usage import process_owner
 
 ID = "a" * 64
-PODS = {KubeletPodUid("uid-1"): BoundPod(PodUid("uid-1"), Namespace("default"), "nb", containers=((ID, "main"),))}
+PODS = {
+    KubeletPodUid("uid-1"): BoundPod(
+        PodUid("uid-1"), Namespace("default"), "nb", containers=((ID, ContainerName("main")),)
+    )
+}
 PROCESSES = {
     1: HostProcess("python", f"0::/kubepods/burstable/poduid-1/{ID}"),
     2: HostProcess("Xorg", "0::/system.slice/display.service"),
