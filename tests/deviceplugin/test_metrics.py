@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import subprocess
+import threading
 import time
 
 import httpx
@@ -15,6 +16,7 @@ from tests.strategies import container
 from tests.vgpu.node.builders import sidecar, uuid
 from vgpu.adapters.nvml.records import BusySamples
 from vgpu.domain import names
+from vgpu.domain.identifiers import CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import MIB
 
@@ -61,6 +63,34 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has(served, limit, counted, "vgpu_node_registered"))
     await idle_world.end(pod)
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
+
+
+async def test_a_process_that_has_ended_counts_no_more_before_nvml_is_asked_again(
+    idle_world: World, served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = await idle_world.run("p", container("main", gpu_mem=512))
+    await with_status(idle_world, "p", main=ID)
+    use(idle_world, 0, pod)
+    idle_world.driver.memory[4711] = 100 * MIB
+    await idle_world.until(lambda: has(served, 'vgpu_container_processes{container="main"', " 1.048576e+08"))
+    asked, released = threading.Event(), threading.Event()
+
+    def hang(gpus: object) -> dict[CardUuid, dict[int, int | None]]:
+        del gpus
+        asked.set()
+        released.wait(20)
+        return {}
+
+    monkeypatch.setattr(idle_world.driver, "processes", hang)
+    await idle_world.until(asked.is_set)
+    try:
+        assert " 1.048576e+08" in await scraped(served)
+        del idle_world.processes[4711]
+        await idle_world.until(
+            lambda: has_not(served, " 1.048576e+08"), within_s=2
+        )  # an answer is a second old at most
+    finally:
+        released.set()
 
 
 async def test_the_limits_of_a_cards_containers_do_not_exceed_the_card(idle_world: World, served: str) -> None:

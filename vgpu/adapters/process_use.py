@@ -62,6 +62,24 @@ def pids_here(inside: Collection[tuple[int, int]], root: Path = Path("/proc")) -
     return {int(entry.name) for entry in root.iterdir() if entry.name.isdecimal() and _inside(entry) in wanted}
 
 
+def found_here(inside: Collection[tuple[int, int]], root: Path = Path("/proc")) -> set[tuple[int, int]]:
+    """Return those of the processes, named by pid and pid namespace, that `root` shows; zombies are left out."""
+    wanted, found = set(inside), set[tuple[int, int]]()
+    for entry in root.iterdir():
+        if entry.name.isdecimal() and (process := _inside(entry)) in wanted and not _is_zombie(entry):
+            found.add(process)
+    return found
+
+
+def _is_zombie(process: Path) -> bool:
+    """Whether all threads have ended; a process whose main thread has ended while others run is none."""
+    try:
+        fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return fields[0] in ("Z", "X") and int(fields[_THREADS_AT]) <= 1
+    except (OSError, ValueError, LookupError):
+        return True
+
+
 def _inside(process: Path) -> tuple[int, int] | None:
     """Return the pid that a process has in its own pid namespace, and that namespace."""
     try:

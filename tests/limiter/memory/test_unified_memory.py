@@ -1,4 +1,4 @@
-"""A card without memory of its own (GB10), of which NVML has no figures: inside a container NVML has the limit."""
+"""A card without memory of its own, such as GB10: NVML has no figures of it, and in a container it has the limit."""
 
 import pytest
 

@@ -3,12 +3,14 @@
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from limiter import local_state
+from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.cli import terminal_text
 from vgpu.domain.errors import MalformedError, VgpuError
 from vgpu.domain.formats import limits, region
@@ -34,7 +36,8 @@ class MachineAllocation:
         name: the command, or NAMESPACE/POD/CONTAINER, with only printable characters. `(left)` precedes the command
             where its `vgpu run` was killed: the next `vgpu run` removes such an allocation.
         limits: the limits in force; None where they cannot be read.
-        cards: what was used of each card; empty before the first use, None where the region cannot be read.
+        cards: what is used of each card, without processes that were killed; empty before the first use, None where the
+            region cannot be read.
         is_container: whether it is a Kubernetes container's, whose record is removed a minute or more after its end.
     """
 
@@ -90,7 +93,9 @@ def read_cards(folder: Path) -> tuple[CardUse, ...]:
 
 def _cards(folder: Path) -> tuple[CardUse, ...] | None:
     try:
-        return region.decode(read_region(folder)).cards
+        with _opened(folder / "region") as handle:
+            data = os.pread(handle, region.SIZE, 0)
+            return region.cards(data, SlotOwners().ended(handle, data))
     except (OSError, MalformedError):
         return None
 
@@ -123,11 +128,18 @@ def _holder(record: bytes) -> str:
 
 
 def _read(path: Path, size: int) -> bytes:
-    """Read the beginning of a regular file; opening any other kind of file could block. Raises OSError."""
+    """Read the beginning of a regular file. Raises OSError."""
+    with _opened(path) as handle:
+        return os.pread(handle, size, 0)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a regular file; opening any other kind of file could block. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(f"{path} is no regular file")
-        return os.pread(handle, size, 0)
+        yield handle
     finally:
         os.close(handle)

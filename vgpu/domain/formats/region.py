@@ -12,8 +12,8 @@ and never map or lock it. Little-endian; mirrored by `limiter/src/common/region_
 """
 
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from vgpu.domain.errors import MalformedRegion
@@ -176,6 +176,15 @@ class ProcessUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotOwner:
+    """The process that a slot belongs to, as in `ProcessUse`."""
+
+    pid: int
+    start_time: int
+    namespace: int
+
+
+@dataclass(frozen=True, slots=True)
 class Region:
     """A region's content. Processes may write while it is read, so sums may not agree for a moment.
 
@@ -219,10 +228,31 @@ def calls(data: bytes) -> Sequence[int]:
     return slots[_CALLS_AT // 8 :: SLOT_SIZE // 8].tolist()
 
 
-def cards(data: bytes) -> tuple[CardUse, ...]:
-    """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception."""
+def cards(data: bytes, ended: Collection[int] = ()) -> tuple[CardUse, ...]:
+    """Read the accounts of the cards only, of version 1 or 2. Raises MalformedRegion and no other exception.
+
+    `ended`: slots whose owners have ended, so that what they used does not count any more.
+    """
     version = _version(data)
-    return tuple(_card(row, _activity(data, version, index)) for index, row in _rows(data))
+    freed = [_USED.unpack_from(data, _slot_at(slot) + _SLOT.size) for slot in ended]
+    return tuple(
+        _without(_card(row, _activity(data, version, index)), sum(used[index] for used in freed))
+        for index, row in _rows(data)
+    )
+
+
+def locked_slots(data: bytes) -> list[int]:
+    """Return the slots in use whose owners hold a file lock while they live. Raises MalformedRegion."""
+    _version(data)
+    slots = memoryview(data)[SLOTS_AT : SLOTS_AT + MAX_PROCESSES * SLOT_SIZE].cast("Q")
+    words = slots[:: SLOT_SIZE // 8].tolist()  # the pid, and above it whether there is a lock
+    return [slot for slot, word in enumerate(words) if word & 0xFFFFFFFF and word >> 32 == 1]
+
+
+def owner(data: bytes, slot: int) -> SlotOwner:
+    """Return the process that a slot of a valid region belongs to."""
+    pid, _, start_time, namespace, _ = _SLOT.unpack_from(data, _slot_at(slot))
+    return SlotOwner(pid, start_time, namespace)
 
 
 def decode(data: bytes) -> Region:
@@ -270,6 +300,16 @@ def recent_share(card: CardUse, window: UsageWindow, now_ns: int) -> float:
         return min(1.0, window.permille / 1000)
     used = max(0, card.gpu_ns - window.gpu_ns)
     return min(1.0, used / open_ns) if open_ns else 0.0
+
+
+def _slot_at(slot: int) -> int:
+    return SLOTS_AT + slot * SLOT_SIZE
+
+
+def _without(card: CardUse, freed_bytes: int) -> CardUse:
+    if not freed_bytes:
+        return card
+    return replace(card, used_bytes=max(card.used_bytes - freed_bytes, min(card.orphaned_bytes, card.used_bytes)))
 
 
 def _activity(data: bytes, version: int, index: int) -> Activity:

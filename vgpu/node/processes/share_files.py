@@ -6,13 +6,15 @@ memory: then the most that was ever charged counts, and a program that allocates
 """
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
 from vgpu.adapters import procfs
 from vgpu.adapters.procfs import FileId
+from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.domain import names
 from vgpu.domain.errors import MalformedLimits, MalformedRegion, StateUnusable
 from vgpu.domain.formats import container_paths, limits, region
@@ -56,11 +58,16 @@ def read_around(
     return answer, shares
 
 
-def read_account(path: Path) -> RegionAccount:
-    """Read a region; where it cannot be read, the account is empty and says why."""
+def read_account(path: Path, owners: SlotOwners | None = None) -> RegionAccount:
+    """Read a region; where it cannot be read, the account is empty and says why.
+
+    With `owners`, what processes used that have ended does not count, though the container has not cleared it yet.
+    """
     try:
-        data = _read(path, region.SIZE)
-        return RegionAccount({card.gpu: card for card in region.cards(data)}, region.calls(data))
+        with _opened(path) as handle:
+            data = os.pread(handle, region.SIZE, 0)
+            ended = owners.ended(handle, data) if owners else ()
+        return RegionAccount({card.gpu: card for card in region.cards(data, ended)}, region.calls(data))
     except BlockingIOError:
         return RegionAccount(problem="a process of the container holds a lease on it")
     except (OSError, MalformedRegion) as error:
@@ -119,9 +126,16 @@ def read_limits(path: Path) -> tuple[CardLimit, ...]:
 
 
 def _read(path: Path, size: int) -> bytes:
-    """Read the beginning of a file, without waiting for a lease on it. Raises OSError."""
+    """Read the beginning of a file. Raises OSError."""
+    with _opened(path) as handle:
+        return os.pread(handle, size, 0)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a file without waiting for a lease on it. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return os.pread(handle, size, 0)
+        yield handle
     finally:
         os.close(handle)

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from vgpu.adapters.metrics import MetricFamily
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
 from vgpu.adapters.procfs import HostProcess
+from vgpu.adapters.slot_owners import SlotOwners
 from vgpu.domain.cards.measured_use import MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
@@ -126,6 +127,7 @@ class MetricsReader:
         self._time = GpuTime()
         self._meter = UsageMeter()
         self._process = process
+        self._slot_owners = SlotOwners()
         self._idle = IdleTimes(monotonic_ns)
         self._known = _known(sources)
         self._reading = threading.Lock()
@@ -175,7 +177,7 @@ class MetricsReader:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
             accounts = {
-                allocation.id: share_files.read_account(self._files.region(allocation.id))
+                allocation.id: share_files.read_account(self._files.region(allocation.id), self._slot_owners)
                 for allocation in known.held.values()
             }
             turns = {
@@ -251,7 +253,7 @@ class MetricsReader:
         groups: Mapping[Use, ProcessGroup],
     ) -> ContainerState:
         key = (holder.uid, holder.container, gpu)
-        group = groups.get(key)
+        group = self._living(groups.get(key))
         return ContainerState(
             holder,
             gpu,
@@ -264,6 +266,12 @@ class MetricsReader:
             self._time.sampled.get(key, 0.0),
             self._idle.ms.get(key),
         )
+
+    def _living(self, group: ProcessGroup | None) -> ProcessGroup | None:
+        """Return a group without the processes that have ended since the last look, which is seconds ago."""
+        if group is None:
+            return None
+        return replace(group, uses=tuple(use for use in group.uses if self._process(use.pid) is not None))
 
 
 def _known(sources: NodeSources) -> _Known:
