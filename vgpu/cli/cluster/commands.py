@@ -11,7 +11,7 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import outcome
-from vgpu.cli.cluster import dashboard_command, history_commands, options, readmit_command, tables, top_view
+from vgpu.cli.cluster import dashboard_command, history_commands, options, tables, top_view
 from vgpu.cli.cluster import describe as describing
 from vgpu.cli.cluster import inspect as inspecting
 from vgpu.cli.cluster import simulate as simulating
@@ -19,6 +19,7 @@ from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.history_commands import Opened
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, rows_text, yaml_text
+from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy

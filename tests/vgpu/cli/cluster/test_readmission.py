@@ -13,7 +13,7 @@ from limiter.host import Host
 from tests.vgpu.cli.cluster.conftest import Server as RestServer
 from tests.vgpu.cli.cluster.conftest import run
 from tests.vgpu.cli.cluster.test_endpoint import kubeconfig
-from vgpu.cli.cluster import quota_refusals, readmission, readmit_command, saved_manifests
+from vgpu.cli.cluster.readmit import quota_refusals, readmission, readmit_command, saved_manifests
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, CommandFailed
 from vgpu.domain import names
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from limiter.host import Host
-from vgpu.cli.cluster import quota_refusals
-from vgpu.cli.cluster.saved_manifests import NothingChanged
+from vgpu.cli.cluster.readmit import quota_refusals
+from vgpu.cli.cluster.readmit.saved_manifests import NothingChanged
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_FOUND, CommandFailed
 from vgpu.pacing.back_off import BackOff
 

@@ -12,9 +12,10 @@ import typer
 
 from limiter.host import Host
 from vgpu.cli import decimals, outcome
-from vgpu.cli.cluster import endpoint, options, readmission, saved_manifests
+from vgpu.cli.cluster import endpoint, options
 from vgpu.cli.cluster.endpoint import ServerChoice
-from vgpu.cli.cluster.pod_replacement import Pod
+from vgpu.cli.cluster.readmit import readmission, saved_manifests
+from vgpu.cli.cluster.readmit.pod_replacement import Pod
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, CommandFailed
 

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from limiter.host import Host
-from vgpu.cli.cluster import quota_refusals
-from vgpu.cli.cluster.pod_replacement import Pod, PodReplacement, ReplacementApi
-from vgpu.cli.cluster.saved_manifests import NothingChanged
+from vgpu.cli.cluster.readmit import quota_refusals
+from vgpu.cli.cluster.readmit.pod_replacement import Pod, PodReplacement, ReplacementApi
+from vgpu.cli.cluster.readmit.saved_manifests import NothingChanged
 from vgpu.cli.failure import ANSWER_IS_NO, CommandFailed
 from vgpu.domain import names
 from vgpu.domain.asks import aliases
