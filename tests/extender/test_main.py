@@ -11,7 +11,7 @@ import ssl
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -21,14 +21,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from extender.settings import ExtenderSettings
+from extender.settings import ExtenderSettings, Policy
 from tests import kubeconfigs, strategies
 from vgpu.adapters import settings
 from vgpu.domain import names
+from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.simulator.api import server
 
 POD = strategies.admit(strategies.pod(strategies.container(gpu_mem=256))) | {"metadata": {"name": "p"}}
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases/vgpu-extender"
+
+
+def test_every_policy_of_a_pod_may_be_the_default() -> None:
+    assert set(get_args(Policy)) == {policy.value for policy in PackingPolicy}
 
 
 def free_port() -> int:
