@@ -4,6 +4,7 @@ import platform
 import subprocess
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,9 @@ int main(void) {{
 
 
 def expected() -> Activity:
-    waits = {name: Wait(100 + 2 * place, 101 + 2 * place) for place, name in enumerate(WAITS)}
-    return Activity(**waits, **{name: 1000 + place for place, name in enumerate(COUNTERS)})
+    values: dict[str, Any] = {name: Wait(100 + 2 * place, 101 + 2 * place) for place, name in enumerate(WAITS)}
+    values |= {name: 1000 + place for place, name in enumerate(COUNTERS)}
+    return Activity(**values)
 
 
 def assignments() -> str:
