@@ -88,7 +88,7 @@ def build_library() -> None:
         empty.write_text("")
         _compile(*named, f"-Wl,-soname,{REAL_DRIVER}", "-o", stand_in, str(empty))
         sources = str(HERE / "driver_time.c"), str(LIMITER / "loader" / "elf.c")
-        options = (f'-DREAL_DRIVER="{REAL_DRIVER}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed")
+        options = (f'-DREAL_DRIVER="{REAL_DRIVER}"', "-Wl,-soname,libcuda.so.1", "-Wl,--no-as-needed", "-Wl,-z,defs")
         fresh = OUT / f"{LIBRARY}.{os.getpid()}"
         _compile(*named, *options, "-o", str(fresh), *sources, stand_in, "-ldl")
         fresh.rename(OUT / LIBRARY)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "loader/elf.h"
-#include "common/clock.h"
+#include "now.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -32,9 +32,9 @@ static void *find(const char *name) {
         static __typeof__(&(name)) real;                 \
         if (!real) real = (__typeof__(real))find(#name); \
         if (!real) return CUDA_ERROR_NOT_FOUND;          \
-        uint64_t begun = clock_now();                   \
+        uint64_t begun = now_ns();                       \
         CUresult result = real(__VA_ARGS__);             \
-        spent_ns += clock_now() - begun;                \
+        spent_ns += now_ns() - begun;                    \
         return result;                                   \
     }
 

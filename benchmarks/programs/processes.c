@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "calls.h"
@@ -35,10 +34,4 @@ void say(const char *format, ...) {
 bool hear(void) {
     char line[64];
     return fgets(line, sizeof line, stdin) != NULL;
-}
-
-uint64_t now_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000ULL + (uint64_t)time.tv_nsec;
 }

@@ -3,8 +3,9 @@
 #define BENCH_PROCESSES_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
+
+#include "now.h"
 
 /* Makes the primary context of device 0 current; false when CUDA does not start. Not before a fork whose child uses
  * CUDA.
@@ -18,8 +19,5 @@ pid_t fork_child(void);
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 /* Waits for a line; false at the end of standard input. */
 bool hear(void);
-
-/* CLOCK_MONOTONIC, ns. */
-uint64_t now_ns(void);
 
 #endif

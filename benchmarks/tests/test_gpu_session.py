@@ -96,9 +96,6 @@ def test_lists_have_unique_names_and_run_steps_on_demand_only_when_named() -> No
     assert [step.name for step in choose(memory, ["spill"], quick=False)] == ["spill"]
 
 
-@pytest.mark.xfail(
-    run=False, reason="workers of `limiter_races kills` get no context on the simulated driver since ADR 139"
-)
 def test_steps_of_the_memory_list_run_on_the_simulated_driver(make_world: Callable[..., World], tmp_path: Path) -> None:
     for name in ("worker", "race", "kills", "cost"):
         build.program(name)

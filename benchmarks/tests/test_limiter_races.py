@@ -55,7 +55,6 @@ def without_waits(faults: list[str]) -> list[str]:
     return [fault for fault in faults if not fault.startswith("waited")]
 
 
-@pytest.mark.xfail(run=False, reason="workers of `kills` get no context on the simulated driver since ADR 139")
 def test_after_kills_living_processes_are_charged_what_they_hold(world: World, tmp_path: Path) -> None:
     for found in outcomes(world, tmp_path, "kills"):
         assert without_waits(found["faults"]) == []
