@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from vgpu.adapters.bounded_calls import BoundedCalls
+from vgpu.domain import printable
 
 _MAX_COMMAND: Final = 16  # TASK_COMM_LEN of the kernel
 _MAX_CGROUPS: Final = 64 * 1024  # a line of at most 4 KiB for each of a dozen hierarchies
@@ -154,5 +155,4 @@ def _read(directory: int, name: str, most: int) -> bytes:
 
 
 def _printable(command: bytes) -> str:
-    text = command.removesuffix(b"\n").decode(errors="replace")[:_MAX_COMMAND]
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return printable.line(command.removesuffix(b"\n").decode(errors="replace")[:_MAX_COMMAND])

@@ -7,8 +7,8 @@ from typing import Final, NoReturn, TypeVar
 
 import typer
 
-from vgpu.cli import terminal_text
 from vgpu.cli.failure import CommandFailed
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedError, VgpuError
 
 USAGE: Final = 2
@@ -38,5 +38,5 @@ def or_fail(verb: str, work: Callable[[], T]) -> T:
 def fail(message: str, code: int) -> NoReturn:
     """End the program."""
     with contextlib.suppress(OSError):  # a full or closed stderr does not change the exit code
-        print(f"vgpu {terminal_text.printable_lines(message)}", file=sys.stderr)  # noqa: T201 - a program's own error
+        print(f"vgpu {printable.lines(message)}", file=sys.stderr)  # noqa: T201 - a program's own error
     raise typer.Exit(code)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pynvml
 
 from vgpu.adapters.nvml.errors import told
+from vgpu.domain import printable
 
 MAX_TEXT: Final = 96  # characters: NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest text that is read
 NAMELESS: Final = "NVIDIA GPU"  # the model of a card that does not tell its name
@@ -29,4 +30,4 @@ def text(question: Callable[..., Any], *arguments: Any) -> str:
 def shown(answer: bytes | str) -> str:
     """Return a text as it is shown: bounded, with replacement characters, and `?` for what cannot be printed."""
     decoded = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
-    return "".join(character if character.isprintable() else "?" for character in decoded[:MAX_TEXT]).strip()
+    return printable.line(decoded[:MAX_TEXT]).strip()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from vgpu.cli.cluster import tables
-from vgpu.cli.cluster.output import NOTHING, Row, coloured, lines, pairs, printable
+from vgpu.cli.cluster.output import NOTHING, Row, coloured, lines, pairs, shown
 
 MAX_CARDS: Final = 64
 
@@ -26,7 +26,7 @@ def node(row: Row, gpus: Sequence[Row]) -> str:
     )
     cells = [
         [str(card["index"]), tables.gpu_status(card), tables.size(card["freeMiB"]), f"{card['freeCores']}%",
-         printable(", ".join(tables.tenants(card)))]
+         shown(", ".join(tables.tenants(card)))]
         for card in gpus
     ]  # fmt: skip
     return head + "Cards:\n" + _indented(lines(["GPU", "STATUS", "FREE", "FREE-CORES", "TENANTS"], cells))
@@ -70,7 +70,7 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("Node", row["node"]),
         )
     )
-    problems = "".join(f"Problem:  {printable(problem)}\n" for problem in row["problems"])
+    problems = "".join(f"Problem:  {shown(problem)}\n" for problem in row["problems"])
     cells = [
         [grant["container"], tables.card_name(grant["index"]), _share(grant), _used(grant), grant["uuid"]]
         for grant in row["gpus"]
@@ -87,20 +87,20 @@ def _right_size(row: Row) -> str:
     memory = f"; memory {tables.size(row['peakMiB'])} of {tables.size(row['askedMiB'])}"
     advice = "".join(f"\n    {line}" for line in row["advice"])
     said = f"{row['container']}: {cores}used {row['meanCores']:.0f} % on average{p95}{memory}"
-    return f"  {printable(said)}{advice}\n"
+    return f"  {shown(said)}{advice}\n"
 
 
 def explanation(found: Row, *, colour: bool) -> str:
     """Explain a pod: the sentence, what would help, and every node's and card's reason."""
     pod_row, near = found["pod"], found["nearest"]
     status = coloured(pod_row["status"], pod_row["status"], colour=colour)
-    text = f"Pod {printable(pod_row['namespace'])}/{printable(pod_row['name'])} is {status}"
-    text += f" and asks for {printable(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
-    message = printable(found["message"])
+    text = f"Pod {shown(pod_row['namespace'])}/{shown(pod_row['name'])} is {status}"
+    text += f" and asks for {shown(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
+    message = shown(found["message"])
     text += f"{message[:1].upper()}{message[1:]}.\n"
     text += _waits(found)
     if near and near["wouldHelp"]:
-        listed = ", ".join(map(printable, near["wouldHelp"]))
+        listed = ", ".join(map(shown, near["wouldHelp"]))
         text += f"\nWhen one of these pods ends, {near['node']} has room: {listed}\n"
     if found["advice"]:
         text += "\nWhat would help:\n" + "".join(_advice(advice) for advice in found["advice"])
@@ -119,7 +119,7 @@ def _waits(found: Row) -> str:
         return ""
     last = found["lastDecision"]
     tried = f"; {last['attempts']} attempts, the last one at {last['time']}" if last else ""
-    return f"It waits since {printable(found['waitsSince'])}{tried}.\n"
+    return f"It waits since {shown(found['waitsSince'])}{tried}.\n"
 
 
 def simulation(found: Row) -> str:
@@ -144,7 +144,7 @@ def _fragmented(packed: Row) -> str:
 def _advice(advice: Row) -> str:
     who = " (administrator)" if advice["by"] == "administrator" else ""
     where = f", for {advice['node']}" if advice["node"] and advice["node"] not in advice["text"] else ""
-    return f"  - {printable(advice['text'])}{where}{who}\n"
+    return f"  - {shown(advice['text'])}{where}{who}\n"
 
 
 def _cells(nodes: Iterable[Row]) -> Iterator[list[str]]:
@@ -154,12 +154,12 @@ def _cells(nodes: Iterable[Row]) -> Iterator[list[str]]:
             yield [name, tables.cards(verdict["gpus"]).replace(":", "", 1)[:40], "", "", "fits", ""]
             continue
         if not any(card["reason"] for card in verdict["cards"]):
-            yield [name, "", "", "", verdict["reason"], printable(verdict["detail"])]
+            yield [name, "", "", "", verdict["reason"], shown(verdict["detail"])]
             continue
         for card in verdict["cards"][:MAX_CARDS]:
             reason = card["reason"] or "fits"
             free = tables.size(card["freeMiB"])
-            yield [name, str(card["index"]), free, f"{card['freeCores']}%", reason, printable(card["detail"])]
+            yield [name, str(card["index"]), free, f"{card['freeCores']}%", reason, shown(card["detail"])]
             name = ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vgpu.cli.cluster.output import lines, printable
+from vgpu.cli.cluster.output import NOTHING, lines
 
 Row = Mapping[str, Any]
 RULE = "-" * 86
@@ -39,7 +39,7 @@ def _node(name: str, cards: Sequence[Row]) -> str:
             amounts[card["index"]] = amounts.get(card["index"], 0) + tenant["memoryMiB"]
     heads = ["NAME", "NAMESPACE", *(f"GPU{card['index']}(Allocated)" for card in cards)]
     cells = [
-        [printable(pod), printable(namespace), *(_gib(amounts.get(card["index"], 0)) for card in cards)]
+        [pod or NOTHING, namespace or NOTHING, *(_gib(amounts.get(card["index"], 0)) for card in cards)]
         for (namespace, pod), amounts in sorted(pods.items())
     ]
     allocated, total = (sum(card[key] for card in cards) for key in ("allocatedMiB", "memoryMiB"))

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from vgpu.cli import terminal_text
+from vgpu.domain import printable
 
 Row = Mapping[str, Any]
 
@@ -71,28 +71,28 @@ def rows_text(rows: Sequence[Row], table: OutputTable, form: Format, *, colour: 
         case Format.JSON:
             return json.dumps({"items": list(rows)} if whole is None else whole, indent=2) + "\n"
         case Format.YAML:
-            shown = {"items": [dict(row) for row in rows]} if whole is None else whole
-            return yaml_text(shown)
+            document = {"items": [dict(row) for row in rows]} if whole is None else whole
+            return yaml_text(document)
         case Format.NAME:
-            return "".join(f"{table.kind}/{terminal_text.printable(table.name(row))}\n" for row in rows)
+            return "".join(f"{table.kind}/{printable.line(table.name(row))}\n" for row in rows)
         case Format.CSV:
             return _csv(rows, table)
     chosen = [column for column in table.columns if form is Format.WIDE or not column.is_wide]
-    cells = [[printable(column.text(row)) for column in chosen] for row in rows]
+    cells = [[column.text(row) or NOTHING for column in chosen] for row in rows]
     return lines([column.head for column in chosen], cells, [c.is_number for c in chosen], colour=colour)
 
 
-def yaml_text(shown: Any) -> str:
+def yaml_text(document: Any) -> str:
     """Return YAML, with escapes where the output cannot encode every character."""
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    return str(yaml.safe_dump(shown, sort_keys=False, allow_unicode=is_unicode))
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=is_unicode))
 
 
 def lines(
     heads: Sequence[str], cells: Sequence[Sequence[str]], numbers: Sequence[bool] = (), *, colour: bool = False
 ) -> str:
     """Return aligned columns; numbers are right-aligned. Nothing is cut: a pager can scroll."""
-    cells = [[terminal_text.printable(cell) for cell in row] for row in cells]
+    cells = [[printable.line(cell) for cell in row] for row in cells]
     right = [*numbers, *[False] * (len(heads) - len(numbers))]
     widths = [max([len(head), *(len(row[n]) for row in cells)]) for n, head in enumerate(heads)]
     made = [_line(heads, widths, right)] if any(heads) else []
@@ -102,16 +102,16 @@ def lines(
     return "".join(f"{line}\n" for line in made)
 
 
-def printable(text: str) -> str:
+def shown(text: str) -> str:
     """Return a text without control characters, `-` where it is empty."""
-    return terminal_text.printable(text) or NOTHING
+    return printable.line(text) or NOTHING
 
 
 def pairs(values: Iterable[tuple[str, str]], indent: str = "") -> str:
     """Return `Name:  value` lines, aligned."""
     listed = list(values)
     width = max((len(name) for name, _ in listed), default=0) + 1
-    return "".join(f"{indent}{f'{name}:':<{width}}  {printable(value)}\n" for name, value in listed)
+    return "".join(f"{indent}{f'{name}:':<{width}}  {shown(value)}\n" for name, value in listed)
 
 
 def coloured(text: str, word: str, *, colour: bool) -> str:
@@ -148,5 +148,5 @@ def _cell(column: TextColumn, row: Row) -> str:
         value = row[column.raw[0]]
         return "" if value is None else str(value)
     cell = column.text(row)
-    cell = printable(cell) if cell else ""
+    cell = shown(cell) if cell else ""
     return f"'{cell}" if cell.startswith(("=", "+", "@")) else cell

@@ -11,7 +11,7 @@ from typing import Final
 
 from limiter import local_state
 from vgpu.adapters.slot_owners import SlotOwners
-from vgpu.cli import terminal_text
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedError, VgpuError
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import Limits
@@ -112,7 +112,7 @@ def _name(folder: Path) -> str:
         except (OSError, ValueError, LookupError, TypeError):
             continue
         left = "(left) " if name == local_state.COMMAND and not local_state.is_owned(folder) else ""
-        return left + terminal_text.printable(text)
+        return left + printable.line(text)
     return "?"
 
 

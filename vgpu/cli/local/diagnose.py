@@ -12,8 +12,8 @@ from rich.console import Console
 
 from limiter.host import Host
 from vgpu.adapters import file_systems, given_file
-from vgpu.cli import terminal_text
 from vgpu.cli.local.top import Output
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose import job, nccl_log, script, storage
 from vgpu.workloads.diagnose.finding import ProgramDiagnosis, ProgramFinding
@@ -68,7 +68,7 @@ def show(made: ProgramDiagnosis, output: Output, console: Console) -> None:
         console.file.write(f"{json.dumps(made.as_json())}\n")
         return
     for line in _lines(made):
-        console.print(terminal_text.printable_lines(line), highlight=False, markup=False, soft_wrap=True)
+        console.print(printable.lines(line), highlight=False, markup=False, soft_wrap=True)
 
 
 def _lines(made: ProgramDiagnosis) -> Iterator[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from vgpu.cli import terminal_text
 from vgpu.cli.local.top import Output
+from vgpu.domain import printable
 from vgpu.domain.quantity import MIB
 from vgpu.workloads.estimate import source
 from vgpu.workloads.estimate.from_numbers import Numbers
@@ -69,7 +69,7 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
     said = [f"{report.model.name}: {report.model.parameters:,} parameters on each GPU"]
     said += [f"assumed: {assumption}" for assumption in report.model.assumptions]
     for line in said:
-        console.print(terminal_text.printable(line), highlight=False, markup=False)
+        console.print(printable.line(line), highlight=False, markup=False)
     console.print(_memory_table(report, measured), _card_table(report))
     console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
 

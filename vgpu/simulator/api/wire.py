@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from vgpu.domain import printable
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api.resources import BUILTIN, Resource, Target
@@ -24,8 +25,8 @@ def failure(error: KubernetesError) -> JsonObject:
 
 def warning(text: str) -> str:
     """Return a value of the header Warning, which kubectl prints (RFC 7234, section 5.5)."""
-    printable = "".join(character if character.isprintable() and character.isascii() else "?" for character in text)
-    quoted = printable.replace("\\", "\\\\").replace('"', '\\"')
+    ascii_only = printable.line(text.encode("ascii", "replace").decode())
+    quoted = ascii_only.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{quoted}"'
 
 

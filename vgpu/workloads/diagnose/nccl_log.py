@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedError
 from vgpu.workloads.diagnose.catalogue import FindingCode
 from vgpu.workloads.diagnose.finding import ProgramFinding, merged
@@ -93,4 +94,4 @@ def _of_channel(number: int, line: str, way: str) -> Iterator[ProgramFinding]:
 
 
 def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text[:120])
+    return printable.line(text[:120])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedModel
 
 MAX_FIELDS: Final = 2_000_000  # of one file
@@ -65,12 +66,7 @@ class Message:
         if self._text_left < 0:
             raise MalformedModel(f"ONNX: names of more than {MAX_TEXTS >> 20} MiB")
         self._file.seek(span.begin)
-        decoded = self._file.read(size).decode(errors="replace")
-        return (
-            decoded
-            if decoded.isprintable()
-            else "".join(character if character.isprintable() else "?" for character in decoded)
-        )
+        return printable.line(self._file.read(size).decode(errors="replace"))
 
     def message(self, field: ProtobufField) -> Iterator[ProtobufField]:
         """Yield the fields of a message inside of a field. Raises MalformedModel."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from vgpu.domain import printable
 from vgpu.domain.errors import MalformedModel
 from vgpu.workloads.estimate.convolution import ResNet
 from vgpu.workloads.estimate.plan import Dtype
@@ -54,7 +55,7 @@ def _checked(shape: Transformer) -> Transformer:
 def _name(fields: Fields) -> str:
     given = fields.get("_name_or_path")
     shown = given if isinstance(given, str) and given else numbers.text(fields, "model_type")
-    return "".join(character if character.isprintable() else "?" for character in shown[-60:])
+    return printable.line(shown[-60:])
 
 
 def _drops(fields: Fields, *names: str) -> bool:
