@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "common/arbitration.h"
-#include "common/clock.h"
+#include "now.h"
 
 enum { CLIENTS = 1024, KEPT = 200000 };
 
@@ -73,13 +73,13 @@ static uint32_t await_turn(const struct arbitration_page *page, uint32_t last) {
     struct timespec slice = {.tv_nsec = 50000000};
     for (;;) {
         uint32_t turn = __atomic_load_n(&page->turn, __ATOMIC_ACQUIRE);
-        if ((turn && turn != last) || clock_now() > until) return turn;
+        if ((turn && turn != last) || now_ns() > until) return turn;
         syscall(SYS_futex, &page->turn, FUTEX_WAIT, turn, &slice, NULL, 0);
     }
 }
 
 static void note(const struct arbitration_page *page) {
-    uint64_t since = clock_now() - __atomic_load_n(&ended_at, __ATOMIC_ACQUIRE);
+    uint64_t since = now_ns() - __atomic_load_n(&ended_at, __ATOMIC_ACQUIRE);
     if (!__atomic_load_n(&page->contended, __ATOMIC_RELAXED)) return;
     uint32_t number = __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
     if (number < KEPT) waits[number] = since < UINT32_MAX ? (uint32_t)since : UINT32_MAX;
@@ -88,12 +88,12 @@ static void note(const struct arbitration_page *page) {
 static void *take_turns(void *path) {
     int fd = open_socket(path);
     const struct arbitration_page *page = join(fd);
-    for (uint32_t turn = 0; clock_now() < until;) {
+    for (uint32_t turn = 0; now_ns() < until;) {
         say(fd, (struct arbitration_message){.kind = ARBITRATION_WANT});
         turn = await_turn(page, turn);
         note(page);
         if (hold.tv_nsec) nanosleep(&hold, NULL);
-        __atomic_store_n(&ended_at, clock_now(), __ATOMIC_RELEASE);
+        __atomic_store_n(&ended_at, now_ns(), __ATOMIC_RELEASE);
         say(fd, (struct arbitration_message){.kind = ARBITRATION_DONE, .turn = turn});
     }
     return NULL;
@@ -103,7 +103,7 @@ int main(int count, char **arguments) {
     static pthread_t threads[CLIENTS];
     if (count < 4 || count - 3 > CLIENTS) return EXIT_FAILURE;
     hold.tv_nsec = atol(arguments[1]) * 1000;
-    until = clock_now() + (uint64_t)(atof(arguments[2]) * (double)NS_PER_SECOND);
+    until = now_ns() + (uint64_t)(atof(arguments[2]) * 1e9);
     for (int i = 3; i < count; i++)
         if (pthread_create(&threads[i - 3], NULL, take_turns, arguments[i]) != 0) fail("thread");
     for (int i = 3; i < count; i++) pthread_join(threads[i - 3], NULL);
