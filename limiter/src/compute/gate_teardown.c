@@ -120,8 +120,6 @@ void gate_teardown_contexts(int device, CUcontext context, struct hidden_pages *
     release_pages(device, context, pages);
 }
 
-void gate_teardown_undo(const struct hidden_pages *pages) { queue_page_restore(pages); }
-
 static void forget(struct gate *gate) {
     struct turn_request request = {0};
     memcpy(request.uuid, gate->request.uuid, sizeof request.uuid);

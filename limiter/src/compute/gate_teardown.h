@@ -12,11 +12,9 @@ void gate_teardown_stream(CUstream stream);
 
 /* Called before `context` is destroyed, or, where that is NULL, every context of a device (-1: of any device). Ends the
  * open turn of the device, charges it with the estimates of its launches, and destroys the CUDA events of its turns,
- * which belong to contexts. `pages` are those of the contexts. Takes LOCK_GATE and the locks of turn_request.h; waits
- * at most 1 s for a thread that is closing the turn, and 100 ms for launches in the driver. */
+ * which belong to contexts. `pages` are those of the contexts: the caller passes them to queue_page_restore if no
+ * context has ended. Takes LOCK_GATE and the locks of turn_request.h; waits at most 1 s for a thread that is closing
+ * the turn, and 100 ms for launches in the driver. */
 void gate_teardown_contexts(int device, CUcontext context, struct hidden_pages *pages);
-
-/* The contexts live on after all. */
-void gate_teardown_undo(const struct hidden_pages *pages);
 
 #endif

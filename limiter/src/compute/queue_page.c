@@ -18,12 +18,7 @@ enum state { UNKNOWN, PROBING, USABLE, UNUSABLE };
 
 static uint32_t state_word; /* atomic; enum state */
 
-static struct page {
-    CUcontext context; /* atomic; NULL = the entry is free */
-    char *host;        /* atomic, set last; NULL = there is no page */
-    int ordinal;       /* of the context's device */
-    CUdeviceptr address;
-} pages[QUEUE_PAGES];
+static struct queue_page pages[QUEUE_PAGES];
 
 /* The newest segment of each gate that was opened, guarded by the gate's lock: a launch that is under way may wait for
  * it in a new page. */
@@ -35,11 +30,13 @@ static uint32_t *begun_word(char *host, unsigned gate) {
     return (uint32_t *)(host + (size_t)gate * GATE_STRIDE + WORD_STRIDE);
 }
 
-static char *host_of(const struct page *page) { return __atomic_load_n(&page->host, __ATOMIC_ACQUIRE); }
+static char *host_of(const struct queue_page *page) { return __atomic_load_n(&page->host, __ATOMIC_ACQUIRE); }
 
-static struct page *page_of(CUcontext context) {
+static CUcontext context_of(const struct queue_page *page) { return __atomic_load_n(&page->context, __ATOMIC_ACQUIRE); }
+
+static struct queue_page *page_of(CUcontext context) {
     for (int i = 0; i < QUEUE_PAGES; i++)
-        if (__atomic_load_n(&pages[i].context, __ATOMIC_ACQUIRE) == context && host_of(&pages[i])) return &pages[i];
+        if (context_of(&pages[i]) == context && host_of(&pages[i])) return &pages[i];
     return NULL;
 }
 
@@ -61,10 +58,10 @@ static bool is_mps(CUdevice device) {
            is_enabled;
 }
 
-static bool allocate(struct page *page) {
+static bool allocate(struct queue_page *page) {
     void *host = NULL;
     CUdeviceptr address = 0;
-    if (REAL(cuCtxGetDevice)(&page->ordinal) != CUDA_SUCCESS) return false;
+    if (REAL(cuCtxGetDevice)(&page->device) != CUDA_SUCCESS) return false;
     if (REAL(cuMemHostAlloc)(&host, PAGE_SIZE, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return false;
     memset(host, 0, PAGE_SIZE);
     for (unsigned gate = 0; gate < REGION_CARDS; gate++)
@@ -93,7 +90,7 @@ static bool is_probed(void) {
     return state() == USABLE;
 }
 
-static struct page *claim(CUcontext context) {
+static struct queue_page *claim(CUcontext context) {
     for (int i = 0; i < QUEUE_PAGES; i++) {
         CUcontext none = NULL;
         if (__atomic_compare_exchange_n(&pages[i].context, &none, context, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -103,7 +100,7 @@ static struct page *claim(CUcontext context) {
 }
 
 static bool make_page(CUcontext context) {
-    struct page *page = claim(context);
+    struct queue_page *page = claim(context);
     bool is_made = false;
     if (page) CAPTURE_ALLOWS(is_made = allocate(page));
     if (page && !is_made) __atomic_store_n(&page->context, NULL, __ATOMIC_RELEASE);
@@ -118,24 +115,22 @@ bool queue_page_is_usable(void) {
 
 void queue_page_refuse(void) { set_state(UNUSABLE); }
 
-static CUcontext context_of(const struct page *page) { return __atomic_load_n(&page->context, __ATOMIC_ACQUIRE); }
-
-static bool is_ending(const struct page *page, int ordinal, CUcontext context) {
+static bool is_ending(const struct queue_page *page, int device, CUcontext context) {
     if (context) return context_of(page) == context;
-    return ordinal < 0 || page->ordinal == ordinal;
+    return device < 0 || page->device == device;
 }
 
-static struct hidden_page hide(struct page *page) {
-    struct hidden_page hidden = {context_of(page), page->ordinal, host_of(page), page->address};
+static struct queue_page hide(struct queue_page *page) {
+    struct queue_page hidden = {context_of(page), host_of(page), page->device, page->address};
     __atomic_store_n(&page->host, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&page->context, NULL, __ATOMIC_RELEASE);
     return hidden;
 }
 
-void queue_page_hide(int ordinal, CUcontext context, struct hidden_pages *hidden) {
+void queue_page_hide(int device, CUcontext context, struct hidden_pages *hidden) {
     for (int i = 0; i < QUEUE_PAGES; i++) {
-        bool is_hidden = host_of(&pages[i]) && is_ending(&pages[i], ordinal, context);
-        hidden->pages[i] = is_hidden ? hide(&pages[i]) : (struct hidden_page){0};
+        bool is_hidden = host_of(&pages[i]) && is_ending(&pages[i], device, context);
+        hidden->pages[i] = is_hidden ? hide(&pages[i]) : (struct queue_page){0};
     }
 }
 
@@ -147,10 +142,10 @@ void queue_page_open_hidden(const struct hidden_pages *hidden) {
 }
 
 /* Another thread may have made a page for the context meanwhile. */
-static void restore(const struct hidden_page *hidden) {
-    struct page *page = queue_page_has(hidden->context) ? NULL : claim(hidden->context);
+static void restore(const struct queue_page *hidden) {
+    struct queue_page *page = queue_page_has(hidden->context) ? NULL : claim(hidden->context);
     if (!page) return;
-    page->ordinal = hidden->ordinal;
+    page->device = hidden->device;
     page->address = hidden->address;
     __atomic_store_n(&page->host, hidden->host, __ATOMIC_RELEASE);
 }
@@ -161,7 +156,7 @@ void queue_page_restore(const struct hidden_pages *hidden) {
 }
 
 void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
-    const struct page *page = page_of(context);
+    const struct queue_page *page = page_of(context);
     if (!page) return;
     CUdeviceptr word = page->address + (CUdeviceptr)gate * GATE_STRIDE;
     if (REAL(cuStreamWaitValue32_v2)(stream, word, number, CU_STREAM_WAIT_VALUE_GEQ) != CUDA_SUCCESS)
@@ -169,7 +164,7 @@ void queue_page_wait(CUcontext context, CUstream stream, unsigned gate, uint32_t
 }
 
 void queue_page_mark(CUcontext context, CUstream stream, unsigned gate, uint32_t number) {
-    const struct page *page = page_of(context);
+    const struct queue_page *page = page_of(context);
     if (!page) return;
     CUdeviceptr word = page->address + (CUdeviceptr)gate * GATE_STRIDE + WORD_STRIDE;
     if (REAL(cuStreamWriteValue32_v2)(stream, word, number, CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)

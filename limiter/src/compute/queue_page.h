@@ -22,21 +22,23 @@ bool queue_page_is_usable(void);
 /* Whether the context has a page. */
 bool queue_page_has(CUcontext context);
 
-/* Pages of contexts that are about to end. */
-struct hidden_pages {
-    struct hidden_page {
-        CUcontext context;
-        int ordinal;
-        char *host; /* NULL: none */
-        CUdeviceptr address;
-    } pages[QUEUE_PAGES];
+struct queue_page {
+    CUcontext context; /* atomic; NULL = the entry is free */
+    char *host;        /* atomic, set last; NULL = there is no page */
+    int device;        /* of the context */
+    CUdeviceptr address;
 };
 
-/* `context` is about to end, or, where that is NULL, every context of the device `ordinal` (-1: of any device): their
- * pages are no longer used, and put into `hidden`. Pages of other contexts stay in use. The other functions use the
+/* Pages of contexts that are about to end. */
+struct hidden_pages {
+    struct queue_page pages[QUEUE_PAGES];
+};
+
+/* `context` is about to end, or, where that is NULL, every context of `device` (-1: of any device): their pages are no
+ * longer used, and put into `hidden`. Pages of other contexts stay in use. The other functions use the
  * pages under a gate's lock, so they are in use until the caller has taken and released the lock of each gate. The
  * caller holds LOCK_HIDDEN_PAGES until it has called queue_page_open_hidden. */
-void queue_page_hide(int ordinal, CUcontext context, struct hidden_pages *hidden);
+void queue_page_hide(int device, CUcontext context, struct hidden_pages *hidden);
 
 /* Opens every wait for a word of a hidden page, for good: no later queue_page_open would. */
 void queue_page_open_hidden(const struct hidden_pages *hidden);

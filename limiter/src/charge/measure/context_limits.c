@@ -10,6 +10,7 @@
 #include "driver/capture.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
+#include "driver/primary_context.h"
 #include "process/fork.h"
 #include "process/lock.h"
 #include "region/account.h"
@@ -83,14 +84,9 @@ static uint64_t record(struct limit_charge wanted, uint64_t added) {
 
 static bool is_primary(CUcontext context, CUdevice device) {
     CUcontext primary = NULL;
-    unsigned flags;
-    int is_active = 0;
-    if (REAL(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) != CUDA_SUCCESS || !is_active) return false;
+    if (!primary_context_is_active(device)) return false;
     if (REAL(cuDevicePrimaryCtxRetain)(&primary, device) != CUDA_SUCCESS) return false;
-    if (functions_has(FN_cuDevicePrimaryCtxRelease_v2))
-        REAL(cuDevicePrimaryCtxRelease_v2)(device);
-    else
-        REAL(cuDevicePrimaryCtxRelease)(device);
+    (void)primary_context_release(device);
     return primary == context;
 }
 

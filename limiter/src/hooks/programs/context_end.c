@@ -60,7 +60,7 @@ struct context_end context_end_begin(int device, CUcontext context) {
 }
 
 void context_end_finish(const struct context_end *end, bool has_ended) {
-    if (!has_ended) gate_teardown_undo(&end->pages);
+    if (!has_ended) queue_page_restore(&end->pages);
     if (has_ended) release_freed_pointers();
     if (has_ended) graph_memory_correct(-1, false);
     charge_end_call(end->call_slot);

@@ -6,12 +6,13 @@
 #include "charge/measure/context_limits.h"
 #include "common/clock.h"
 #include "common/system_calls.h"
-#include "compute/gate_state.h"
 #include "container/container.h"
 #include "driver/function_table.h"
+#include "driver/primary_context.h"
 #include "hooks/programs/context_creation.h"
 #include "hooks/programs/context_end.h"
 #include "process/fork.h"
+#include "region/region.h"
 
 /* How long the last release waits for those of spare references: 100 ms in all. */
 #define SPARE_POLL (50 * NS_PER_US)
@@ -19,10 +20,10 @@ enum { SPARE_TRIES = 2000 };
 
 /* References that the program took through these wrappers, by device. Atomic. References that were taken otherwise are
  * missing, and those that a reset has ended may still be counted: then the end of the context shows afterwards. */
-static int references[GATES];
+static int references[REGION_CARDS];
 
 /* Threads that release a spare reference now, by device. Atomic. */
-static int spare_releases[GATES];
+static int spare_releases[REGION_CARDS];
 
 static void forget(void) {
     memset(references, 0, sizeof references);
@@ -30,27 +31,16 @@ static void forget(void) {
 }
 FORGET_IN_CHILD(forget);
 
-static bool is_counted(CUdevice device) { return device >= 0 && device < GATES; }
-
-static bool is_active(CUdevice device) {
-    unsigned flags;
-    int active = 0;
-    return REAL(cuDevicePrimaryCtxGetState)(device, &flags, &active) == CUDA_SUCCESS && active;
-}
-
-static CUresult driver_release(CUdevice device) {
-    return functions_has(FN_cuDevicePrimaryCtxRelease_v2) ? REAL(cuDevicePrimaryCtxRelease_v2)(device)
-                                                          : REAL(cuDevicePrimaryCtxRelease)(device);
-}
+static bool is_counted(CUdevice device) { return device >= 0 && device < REGION_CARDS; }
 
 /* Only the first reference creates the primary context. */
 static CUresult retain(CUcontext *context, CUdevice device) {
-    if (is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
+    if (primary_context_is_active(device)) return REAL(cuDevicePrimaryCtxRetain)(context, device);
     struct context_creation creation;
     if (!context_creation_begin(&creation, "cuDevicePrimaryCtxRetain", device)) return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = REAL(cuDevicePrimaryCtxRetain)(context, device);
     if (context_creation_fits(&creation, result)) return result;
-    driver_release(device);
+    (void)primary_context_release(device);
     return measured_call_refuse(&creation.call);
 }
 
@@ -62,7 +52,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 }
 
 static void finish(const struct context_end *end, CUdevice device, CUresult result) {
-    bool has_ended = result == CUDA_SUCCESS && !is_active(device);
+    bool has_ended = result == CUDA_SUCCESS && !primary_context_is_active(device);
     if (has_ended) context_limits_end_primary(device);
     context_end_finish(end, has_ended);
 }
@@ -108,7 +98,7 @@ static CUresult release_last(CUdevice device, CUresult (*driver_call)(CUdevice))
 static CUresult release_spare(CUdevice device, CUresult (*driver_call)(CUdevice)) {
     CUresult result = driver_call(device);
     end_spare(device);
-    if (result != CUDA_SUCCESS || is_active(device)) return result;
+    if (result != CUDA_SUCCESS || primary_context_is_active(device)) return result;
     struct context_end end = context_end_begin(device, NULL);
     finish(&end, device, result);
     return result;
