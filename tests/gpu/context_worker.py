@@ -65,6 +65,11 @@ _POOL = _PoolProperties(type=PINNED, location=_Location(ON_DEVICE, 0))
 _CHUNK = _ChunkProperties(type=PINNED, location=_Location(ON_DEVICE, 0))
 
 
+def start() -> int:
+    """Initialise CUDA, and make the primary context current."""
+    return int(cuda.cuInit(0) or retain())
+
+
 def retain() -> int:
     """Retain the primary context, and make it current."""
     context = c_void_p()
@@ -152,8 +157,6 @@ def spares(count: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{json.dumps(cuda.cuInit(0) or retain())}\n")
-    sys.stdout.flush()
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(eval(line))}\n")  # expressions of the test
         sys.stdout.flush()

@@ -4,16 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import limiter
-from tests.gpu import load_paths
+from tests.gpu import load_paths, trial
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
-
-ROOT = Path(limiter.__file__).parents[1]
 
 
 def has_torch(python: str) -> bool:
@@ -29,17 +25,10 @@ def python() -> str:
     raise AssertionError("no Python with PyTorch on this machine")
 
 
-def run(python: str, module: str, *arguments: str) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [python, "-m", f"tests.gpu.{module}", *arguments]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("case", load_paths.CASES)
 def test_a_program_stays_within_its_limit_and_continues(python: str, case: str) -> None:
-    run(python, "load_paths", case)
+    trial.run("load_paths", case, python=python)
 
 
 def test_the_charge_equals_the_process_s_memory(python: str) -> None:
-    run(python, "overhead")
+    trial.run("overhead", python=python)
