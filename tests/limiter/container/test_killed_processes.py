@@ -1,4 +1,4 @@
-"""What a killed process used is gone for readers outside, though no process of its container makes a call."""
+"""Readers outside a container no longer count what a killed process used, before another process makes a call."""
 
 import time
 from collections.abc import Callable

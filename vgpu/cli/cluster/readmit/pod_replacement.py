@@ -1,4 +1,4 @@
-"""Replaces a pod by another of its name: deletes it, waits until it is gone, and creates the other.
+"""Replaces a pod by another of its name: deletes the old pod, waits for its end, and creates the new one.
 
 A pod with finalizers is only marked by its deletion, and stays until their controllers have removed them. A
 ResourceQuota counts a deleted pod for a moment longer. A request whose answer is lost may have been carried out.

@@ -1,4 +1,4 @@
-"""Refusals by a ResourceQuota: whether a pod still exceeds it when the pod that it replaces is gone.
+"""Refusals by a ResourceQuota: whether it would refuse a new pod too once the old pod, of the same name, has ended.
 
 The API server names the quota and the resources that are exceeded, with their amounts:
 `exceeded quota: NAME, requested: pods=1, used: pods=10, limited: pods=10`. The source is `checkRequest` in
@@ -21,7 +21,7 @@ def is_refusal(message: str) -> bool:
 
 
 def lacking(message: str) -> list[str]:
-    """Return the resources that a quota still refuses when the pod's old version is gone.
+    """Return the resources that a quota would refuse to the new pod once the old one has ended.
 
     Both versions request the same, so the old one leaves what the new one requests, except for what the webhook adds to
     the new one. A quota that is exceeded already, because it was lowered, refuses the new one all the same.
