@@ -38,7 +38,7 @@ class BareCluster:
     pod_network = False  # true: pods reach each other and the API server, and get their accounts' tokens
 
     def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
-        self._binaries = binaries.ensure()
+        self.programs = binaries.ensure()
         self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
         self.within = namespace.LinuxNamespaces(self.work.name, self.work)
         for folder in ("config", "logs"):
@@ -46,14 +46,15 @@ class BareCluster:
         pki.write(self.work / "pki")
         accounts.write(self.work, [nodes.name(index) for index in range(1, count + 1)])
         nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER, bridge=self.pod_network)
-        self.control = controlplane.ControlPlane(self._binaries, self.work, self.within, tokens=self.pod_network)
-        self.nodes = [self._node(index, cards, status_period) for index in range(1, count + 1)]
+        self.control = controlplane.ControlPlane(self.programs, self.work, self.within, tokens=self.pod_network)
+        self.nodes = [self.make_node(index, cards, status_period) for index in range(1, count + 1)]
         token = accounts.token(self.work, accounts.ADMIN.name)
         self.api = api.ClusterApi(self.within, token, self.work / "pki" / "ca.crt")
 
-    def _node(self, index: int, cards: int, status_period: str) -> nodes.ClusterNode:
+    def make_node(self, index: int, cards: int, status_period: str) -> nodes.ClusterNode:
+        """Make a node; not yet started."""
         shown = state_directory.make_cards(cards, node=nodes.name(index))
-        return nodes.ClusterNode(index, self._binaries, self.work, self.within, shown, DRIVER, status_period)
+        return nodes.ClusterNode(index, self.programs, self.work, self.within, shown, DRIVER, status_period)
 
     def __enter__(self) -> Self:
         try:
@@ -99,7 +100,7 @@ class BareCluster:
             script = self.work / name
             kubeconfig = accounts.path(self.work, account.name)
             script.write_text(
-                _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self._binaries / "kubectl")
+                _KUBECTL.format(pid=self.within.pid, kubeconfig=kubeconfig, binary=self.programs / "kubectl")
             )
             script.chmod(0o755)
 

@@ -27,12 +27,12 @@ def build(folder: Path, probe: Path) -> list[Path]:
     """Write both archives into `folder` and return their paths; `probe` is the gpuprobe program."""
     folder.mkdir(parents=True)
     archives = [folder / "pause.tar", folder / "base.tar"]
-    _write(_pause(folder / "pause"), archives[0], PAUSE, {"Entrypoint": ["/pause"]})
-    _write(_base(folder / "base", probe), archives[1], BASE, {"Cmd": ["/bin/bash"]})
+    write(_pause(folder / "pause"), archives[0], PAUSE, {"Entrypoint": ["/pause"]})
+    write(_base(folder / "base", probe), archives[1], BASE, {"Cmd": ["/bin/bash"]})
     return archives
 
 
-def _write(root: Path, target: Path, reference: str, settings: dict[str, list[str]]) -> None:
+def write(root: Path, target: Path, reference: str, settings: dict[str, list[str]]) -> None:
     """Pack the folder `root` as the one layer of an image."""
     layer = layers.pack(root, target.with_suffix(".layer"), level=1)
     settings = settings | {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin:/sbin"]}
@@ -47,18 +47,25 @@ def _pause(root: Path) -> Path:
 
 
 def _base(root: Path, probe: Path) -> Path:
+    make_root(root)
+    for library in _needed(str(probe)):
+        shutil.copy(library, root / str(LIBRARIES).lstrip("/") / library.name)
+    shutil.copy(probe, root / "usr/bin/gpuprobe")
+    return root
+
+
+def make_root(root: Path) -> None:
+    """Make the files of an image with bash, busybox and glibc."""
     for name in _FOLDERS:
         (root / name).mkdir(parents=True)
     for link, target in _LINKS.items():
         (root / link).symlink_to(target)
-    for library in {*_needed("bash"), *_needed(str(probe)), *_glibc()}:
+    for library in {*_needed("bash"), *_glibc()}:
         shutil.copy(library, root / str(LIBRARIES).lstrip("/") / library.name)
     (root / "usr/lib64/ld-linux-x86-64.so.2").symlink_to(LIBRARIES / "ld-linux-x86-64.so.2")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
-    shutil.copy(probe, root / "usr/bin/gpuprobe")
     shutil.copy(Path(missing.which("bash") or "/bin/bash"), root / "usr/bin/bash")
     _busybox(root / "usr/bin")
-    return root
 
 
 def _busybox(folder: Path) -> None:

@@ -58,7 +58,8 @@ class ClusterNode:
         self._cluster_work = work
         self._within = within
         self._label = f"node{index}"
-        self._prepare(driver, status_period)
+        self._driver = driver
+        self._prepare(status_period)
         self._kubelet_command: list[str | Path] = [binaries / "kubelet", *self._kubelet_flags()]
 
     def _mounting(self) -> str:
@@ -67,16 +68,31 @@ class ClusterNode:
         script = " && ".join(["mount --make-rshared /", *binds, f"touch {self.work}/mounted", "exec sleep infinity"])
         return f"exec unshare --mount --propagation private bash -c '{script}'"
 
-    def _prepare(self, driver: Path, status_period: str) -> None:
+    def _prepare(self, status_period: str) -> None:
         for folder in (*_FOLDERS, "sys", "simgpu", "containerd", "pki"):
             (self.work / folder).mkdir(parents=True)
         for key, value in _SYSCTLS.items():
             (self.work / "sys" / Path(key).name).write_text(value)
-        runtime = self.work / "runtime"
-        ociruntime.write(runtime, missing.which("runc") or "runc", driver, self.driver_state)
+        runtime = self.prepare_driver()
         (self.work / "containerd.toml").write_text(nodefiles.containerd(self.work, self.name, runtime))
         self._configure(status_period)
+
+    def prepare_driver(self) -> Path:
+        """Write the state of the simulated driver, and return the OCI runtime that hands its cards to containers."""
+        runtime = self.work / "runtime"
+        ociruntime.write(runtime, missing.which("runc") or "runc", self._driver, self.driver_state)
         state_directory.write_cards(self.driver_state, self.cards)
+        return runtime
+
+    @property
+    def plugin_environment(self) -> dict[str, str]:
+        """What the node's device plugin needs to see its driver."""
+        return {"LD_LIBRARY_PATH": str(self._driver), "SIMGPU_STATE": str(self.driver_state)}
+
+    @property
+    def plugin_flags(self) -> list[str]:
+        """Flags of the node's device plugin beside those of the DaemonSet."""
+        return []
 
     def _configure(self, status_period: str) -> None:
         settings = nodefiles.kubelet(self.work, self.name, self._cgroup, status_period)

@@ -3,6 +3,7 @@
 Command lines are those of the Deployments and of the DaemonSet, except for addresses and kubeconfigs.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,7 +74,8 @@ class Maker:
         # A part whose TLS connections are kept by an idle client ends only after its grace of 2 s.
         headers = {"Connection": "close"}
         self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), headers=headers, timeout=5)
-        self._environment = {"PYTHONPATH": str(binaries.REPOSITORY), "TMPDIR": str(cluster.work / "tmp")}
+        modules = os.pathsep.join(filter(None, (str(binaries.REPOSITORY), os.environ.get("PYTHONPATH"))))
+        self._environment = {"PYTHONPATH": modules, "TMPDIR": str(cluster.work / "tmp")}
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
     @property
@@ -151,9 +153,9 @@ class Maker:
             f"--kubeconfig={kubeconfig}",
             f"--node-name={node.name}",
             f"--metrics-listen={node.name}:{METRICS_PORT}",
+            *node.plugin_flags,
         ]
-        environment = {"LD_LIBRARY_PATH": str(bare.DRIVER), "SIMGPU_STATE": str(node.driver_state)}
-        running = node.process(name, command, self._environment | environment)
+        running = node.process(name, command, self._environment | node.plugin_environment)
         return ClusterPart(running, lambda: self._offers(node))
 
     def _process(self, part: str, flags: Sequence[str], host: str = "") -> process.ClusterProcess:

@@ -31,7 +31,7 @@ class PodCluster(bare.BareCluster):
         archive = self.work / "vgpushare.tar"
         with tempfile.TemporaryDirectory(dir=self.work) as scratch:
             made = self.built(binaries.REPOSITORY, Path(scratch))
-            made.append(scheduler.image(self._binaries / "kube-scheduler", made[0].architecture, Path(scratch)))
+            made.append(scheduler.image(self.programs / "kube-scheduler", made[0].architecture, Path(scratch)))
             oci.write(made, archive)
         progress.say("images are built")
         return [*super().archives(), archive]
