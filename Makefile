@@ -10,6 +10,8 @@ SIMGPU_SOURCES := $(shell find simgpu -name '*.[ch]') $(wildcard simgpu/*.py)
 TEST_PROCESSES ?= $(shell n=$$(nproc); echo $$((n < 8 ? n + 1 : 8)))
 SLOW_TEST_PROCESSES ?= 2
 E2E_CLUSTERS ?= 2
+# Major version of containerd in `make cluster`: 1 is Debian's 1.6, 2 is built. The tests read VGPU_E2E_CONTAINERD.
+CONTAINERD ?= 1
 ONLY_FAILED := --last-failed --last-failed-no-failures none
 ARCHITECTURES ?= $(shell uname -m)
 
@@ -78,7 +80,7 @@ format: $(VENV)/.dev ## Format Python and C in place
 	$(BIN)/python -m simgpu.build format
 
 cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## A real Kubernetes cluster here with vgpushare installed (root), until Ctrl-C
-	$(BIN)/python -m cluster
+	$(BIN)/python -m cluster --containerd $(CONTAINERD)
 
 e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_CLUSTERS=2 at a time (root)
 	$(BIN)/python -m pytest -m "e2e and not images" -n $(E2E_CLUSTERS) --dist loadfile --no-loadscope-reorder tests/e2e

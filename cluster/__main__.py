@@ -1,10 +1,12 @@
 """Runs a cluster with vgpushare until Ctrl-C: `python -m cluster` (`make cluster`)."""
 
+import argparse
 import os
 import signal
 
 from cluster import accounts, images, missing, progress
 from cluster.cluster import GpuCluster
+from cluster.programs.containerd import ContainerdMajor
 
 _EXPLANATION = """
   {work}/kubectl get nodes,gpunodes       kubectl, inside the cluster's network
@@ -24,16 +26,29 @@ Ctrl-C ends it.
 
 def main() -> None:
     """Run a cluster until Ctrl-C."""
+    runtime = _arguments().containerd
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
-        with GpuCluster() as cluster:
+        with GpuCluster(runtime=runtime) as cluster:
             _explain(cluster)
             signal.pause()
     except missing.Missing as lacking:
         raise SystemExit(str(lacking)) from None
     except KeyboardInterrupt:
         progress.say("the cluster is removed")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m cluster", description="A real cluster with simulated cards.")
+    parser.add_argument(
+        "--containerd",
+        type=ContainerdMajor,
+        choices=list(ContainerdMajor),
+        default=ContainerdMajor.DEBIAN,
+        help="major version of containerd: Debian's 1.6, or 2.x, which is built (default: %(default)s)",
+    )
+    return parser.parse_args()
 
 
 def _explain(cluster: GpuCluster) -> None:

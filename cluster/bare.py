@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Self
 
 from cluster import accounts, api, controlplane, images, namespace, nodefiles, nodes, pki, wait
-from cluster.programs import binaries
+from cluster.programs import binaries, containerd
+from cluster.programs.containerd import ContainerdMajor
 from simgpu import state_directory
 
 DRIVER = binaries.REPOSITORY / "build" / "simgpu"
@@ -33,12 +34,20 @@ class BareCluster:
         count: how many nodes.
         cards: how many cards each node has.
         status_period: how often kubelets publish their node's status; "10s" is Kubernetes' default.
+        runtime: which containerd the nodes run; Debian's by default.
     """
 
     pod_network = False  # true: pods reach each other and the API server, and get their accounts' tokens
 
-    def __init__(self, count: int = 2, cards: int = 4, status_period: str = nodes.STATUS_PERIOD) -> None:
+    def __init__(
+        self,
+        count: int = 2,
+        cards: int = 4,
+        status_period: str = nodes.STATUS_PERIOD,
+        runtime: ContainerdMajor = ContainerdMajor.DEBIAN,
+    ) -> None:
         self.programs = binaries.ensure()
+        self.containerd = containerd.ensure(runtime)
         self.work = Path(tempfile.mkdtemp(prefix="vgpu-e2e-", dir="/tmp"))
         self.within = namespace.LinuxNamespaces(self.work.name, self.work)
         for folder in ("config", "logs"):
@@ -47,14 +56,17 @@ class BareCluster:
         accounts.write(self.work, [nodes.name(index) for index in range(1, count + 1)])
         nodefiles.write_cni(self.work / nodefiles.CNI_FOLDER, bridge=self.pod_network)
         self.control = controlplane.ControlPlane(self.programs, self.work, self.within, tokens=self.pod_network)
-        self.nodes = [self.make_node(index, cards, status_period) for index in range(1, count + 1)]
+        self.status_period = status_period
+        self.nodes = [self.make_node(index, cards) for index in range(1, count + 1)]
         token = accounts.token(self.work, accounts.ADMIN.name)
         self.api = api.ClusterApi(self.within, token, self.work / "pki" / "ca.crt")
 
-    def make_node(self, index: int, cards: int, status_period: str) -> nodes.ClusterNode:
+    def make_node(self, index: int, cards: int) -> nodes.ClusterNode:
         """Make a node; not yet started."""
         shown = state_directory.make_cards(cards, node=nodes.name(index))
-        return nodes.ClusterNode(index, self.programs, self.work, self.within, shown, DRIVER, status_period)
+        return nodes.ClusterNode(
+            index, self.programs, self.work, self.within, shown, DRIVER, self.containerd, self.status_period
+        )
 
     def __enter__(self) -> Self:
         try:

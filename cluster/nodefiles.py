@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from cluster import images
+from cluster.programs.containerd import ContainerdMajor
 
 CNI_FOLDER = "cni"
 
-_CONTAINERD = """version = 2
+_CONTAINERD_1 = """version = 2
 root = "{work}/containerd/root"
 state = "{work}/containerd/state"
 [grpc]
@@ -28,6 +29,32 @@ state = "{work}/containerd/state"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     BinaryName = "{runtime}"
 """
+# Without /etc/cdi: nodes share the machine's /etc, while each has a /var/run of its own.
+_CONTAINERD_2 = """version = 3
+root = "{work}/containerd/root"
+state = "{work}/containerd/state"
+[grpc]
+  address = "{work}/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{work}/containerd/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  stream_server_address = "{address}"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "{pause}"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true # the machine may lack CAP_SYS_RESOURCE
+  disable_apparmor = true
+  enable_cdi = true
+  cdi_spec_dirs = ["/var/run/cdi"]
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["{cni}"]
+    conf_dir = "{cni}"
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+    BinaryName = "{runtime}"
+"""
+_CONTAINERD = {ContainerdMajor.DEBIAN: _CONTAINERD_1, ContainerdMajor.PINNED: _CONTAINERD_2}
 # A loopback interface. This script stands for both network plugins that containerd calls, where pods have no other one.
 _CNI_PLUGIN = """#!/bin/sh
 case $CNI_COMMAND in
@@ -79,10 +106,10 @@ def write_cni(folder: Path, *, bridge: bool = False) -> None:
     (folder / "10-lo.conflist").write_text(json.dumps(network))
 
 
-def containerd(work: Path, address: str, runtime: Path) -> str:
-    """Text of containerd's configuration; `runtime` is called in place of runc."""
+def containerd(major: ContainerdMajor, work: Path, address: str, runtime: Path) -> str:
+    """Text of containerd's configuration in the form that this version reads; `runtime` is called in place of runc."""
     cni = work.parent / CNI_FOLDER
-    return _CONTAINERD.format(work=work, address=address, pause=images.PAUSE, cni=cni, runtime=runtime)
+    return _CONTAINERD[major].format(work=work, address=address, pause=images.PAUSE, cni=cni, runtime=runtime)
 
 
 def kubelet(work: Path, address: str, cgroup: str, status_period: str) -> dict[str, Any]:

@@ -5,10 +5,11 @@ under the cluster's work folder where the harness can read them. A node's loopba
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster import accounts, cgroups, missing, namespace, nodefiles, ociruntime, process, wait
+from cluster.programs.containerd import ContainerdMajor, InstalledContainerd
 from simgpu import state_directory
 
 _OWN = ("/run", "/var/lib", "/var/log")
@@ -36,6 +37,8 @@ class ClusterNode:
         within: the cluster's namespaces.
         cards: the cards of its driver.
         driver: folder of the simulated libraries.
+        containerd: which containerd it runs.
+        status_period: how often its kubelet publishes its status.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class ClusterNode:
         within: namespace.LinuxNamespaces,
         cards: Sequence[state_directory.SimulatedCard],
         driver: Path,
+        containerd: InstalledContainerd,
         status_period: str = STATUS_PERIOD,
     ) -> None:
         self.name = name(index)
@@ -59,6 +63,7 @@ class ClusterNode:
         self._within = within
         self._label = f"node{index}"
         self._driver = driver
+        self._installed = containerd
         self._prepare(status_period)
         self._kubelet_command: list[str | Path] = [binaries / "kubelet", *self._kubelet_flags()]
 
@@ -73,8 +78,8 @@ class ClusterNode:
             (self.work / folder).mkdir(parents=True)
         for key, value in _SYSCTLS.items():
             (self.work / "sys" / Path(key).name).write_text(value)
-        runtime = self.prepare_driver()
-        (self.work / "containerd.toml").write_text(nodefiles.containerd(self.work, self.name, runtime))
+        text = nodefiles.containerd(self._installed.major, self.work, self.name, self.prepare_driver())
+        (self.work / "containerd.toml").write_text(text)
         self._configure(status_period)
 
     def prepare_driver(self) -> Path:
@@ -109,6 +114,11 @@ class ClusterNode:
         ]
 
     @property
+    def containerd_major(self) -> ContainerdMajor:
+        """The major version of its containerd."""
+        return self._installed.major
+
+    @property
     def driver_state(self) -> Path:
         """Folder of the simulated driver's state: its cards, their memory, injected faults."""
         return self.work / "simgpu"
@@ -128,7 +138,7 @@ class ClusterNode:
         cgroups.create(self._cgroup)
         self.mounts.start()
         wait.until((self.work / "mounted").exists, f"mounts of {self.name}", 10, [self.mounts])
-        self.containerd = self.process("containerd", ["containerd", "-c", self.work / "containerd.toml"])
+        self.containerd = self._containerd()
         self.kubelet = self.process("kubelet", self._kubelet_command, {"AWS_EC2_METADATA_DISABLED": "true"})
         self.containerd.start()
         wait.until((self.work / "containerd.sock").exists, f"containerd of {self.name}", 20, [self.containerd])
@@ -136,8 +146,12 @@ class ClusterNode:
             self.ctr("images", "import", archive)
         self.kubelet.start()
 
+    def _containerd(self) -> process.ClusterProcess:
+        command: list[str | Path] = [self._installed.program("containerd"), "-c", self.work / "containerd.toml"]
+        return self.process("containerd", command, self._installed.environment())
+
     def process(
-        self, part: str, command: Sequence[str | Path], environment: dict[str, str] | None = None
+        self, part: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None
     ) -> process.ClusterProcess:
         """Make a process that sees the node's files; not yet started."""
         logs = self._cluster_work / "logs"
@@ -148,7 +162,7 @@ class ClusterNode:
     def ctr(self, *arguments: str | Path) -> None:
         """Run containerd's client `ctr`, and wait for its end."""
         socket = str(self.work / "containerd.sock")
-        client = self.process("ctr", ["ctr", "-a", socket, "-n", "k8s.io", *arguments])
+        client = self.process("ctr", [self._installed.program("ctr"), "-a", socket, "-n", "k8s.io", *arguments])
         client.start()
         status = client.wait(_CTR_S)
         if status:

@@ -10,7 +10,7 @@ import pytest
 from cluster import one_process, wait
 from cluster.cluster import GpuCluster
 from cluster.programs import binaries
-from tests.e2e.made_cluster import make
+from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import PodNamespace
 
 LOGS = binaries.REPOSITORY / "build" / "e2e-logs" / os.environ.get("PYTEST_XDIST_WORKER", "")
@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster(pytestconfig: pytest.Config) -> Iterator[GpuCluster]:
     """A cluster with vgpushare: two nodes of four cards, or of `VGPU_E2E_CARDS`. Tests leave it as they found it."""
-    with make(pytestconfig, lambda: GpuCluster(cards=int(os.environ.get("VGPU_E2E_CARDS", "4")))) as made:
+    cards = int(os.environ.get("VGPU_E2E_CARDS", "4"))
+    with make(pytestconfig, lambda: GpuCluster(cards=cards, runtime=RUNTIME)) as made:
         yield made
         made.save_logs(LOGS)  # the cluster's folder is removed with the cluster
 

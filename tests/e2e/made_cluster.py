@@ -1,4 +1,4 @@
-"""Makes the cluster of a fixture, and shows its progress."""
+"""Makes the cluster of a fixture, and shows its progress; which containerd it runs."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,9 +8,12 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from cluster import missing
+from cluster.programs.containerd import ContainerdMajor
 from tests import certificates
 
 Made = TypeVar("Made")
+
+RUNTIME = ContainerdMajor(os.environ.get("VGPU_E2E_CONTAINERD", ContainerdMajor.DEBIAN))  # of the clusters of all tests
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from cluster.programs import binaries
 from tests.e2e.chaos.chaos_cluster import ChaosCluster
 from tests.e2e.chaos.faults import FAULTS, Fault
 from tests.e2e.chaos.run import Run
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.monitor import latency
 from tests.e2e.monitor.latency import Prober
 
@@ -22,7 +23,7 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
-        with ChaosCluster() as cluster, Prober(cluster) as prober:
+        with ChaosCluster(runtime=RUNTIME) as cluster, Prober(cluster) as prober:
             run = Run(cluster, prober, arguments.out, arguments.seed)
             end = time.monotonic() + arguments.minutes * 60
             try:

@@ -10,6 +10,7 @@ from cluster import missing, progress
 from cluster.cluster import GpuCluster
 from cluster.programs import binaries
 from tests.e2e.fuzz import rounds
+from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.monitor.latency import Prober
 
 
@@ -18,7 +19,7 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
     try:
-        with GpuCluster() as cluster, Prober(cluster) as prober:
+        with GpuCluster(runtime=RUNTIME) as cluster, Prober(cluster) as prober:
             run = rounds.Run(
                 cluster, prober, arguments.out, arguments.seed, arguments.fire, arguments.creators, arguments.pause
             )

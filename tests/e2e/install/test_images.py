@@ -17,7 +17,7 @@ from cluster.pod_cluster import BASE, NAMESPACE, PodCluster
 from cluster.programs import binaries
 from tests.e2e.control_plane.test_admin import vgpu
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from tests.e2e.made_cluster import make
+from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import Document, PodNamespace, container, pod
 from vgpu.domain import names
 from vgpu.domain.quantity import MIB
@@ -34,7 +34,7 @@ PARTS = ("extender", "webhook", "deviceplugin")
 @pytest.fixture(scope="module")
 def pods(pytestconfig: pytest.Config) -> Iterator[PodCluster]:
     """A cluster with the images and nothing of vgpushare."""
-    with make(pytestconfig, lambda: PodCluster(cards=CARDS)) as made:
+    with make(pytestconfig, lambda: PodCluster(cards=CARDS, runtime=RUNTIME)) as made:
         try:
             yield made
         finally:

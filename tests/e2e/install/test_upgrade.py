@@ -15,7 +15,7 @@ from cluster.programs import binaries
 from images import oci
 from tests.e2e.install.test_images import PARTS, save_logs
 from tests.e2e.limits.test_limits import OUT_OF_MEMORY, assert_total_memory, results
-from tests.e2e.made_cluster import make
+from tests.e2e.made_cluster import RUNTIME, make
 from tests.e2e.pod_namespace import PodNamespace, container, pod
 from vgpu.domain import names
 
@@ -31,7 +31,7 @@ class UpgradeCluster(PodCluster):
 
     def __init__(self, released: Path) -> None:
         self._released = released
-        super().__init__(cards=2)
+        super().__init__(cards=2, runtime=RUNTIME)
 
     def archives(self) -> list[Path]:
         """Write the images that every node imports."""
