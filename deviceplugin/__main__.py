@@ -20,6 +20,7 @@ with extras.needed("cluster", by="deviceplugin"):
     import vgpu
     from deviceplugin import app
     from deviceplugin.app import PluginClocks
+    from deviceplugin.driver import cdi
     from deviceplugin.settings import PluginSettings
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
@@ -43,6 +44,7 @@ def main() -> None:
     try:
         with _node_lock(settings.state_dir):
             if settings.remove_state:
+                cdi.remove(settings.cdi_dir)
                 removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos)
                 process.run("deviceplugin", settings.log_level, removal)
                 return

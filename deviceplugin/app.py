@@ -12,6 +12,10 @@ from deviceplugin import installation
 from deviceplugin.allocate import AllocationRecorder, Allocator
 from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.devices import DeviceLists
+from deviceplugin.driver import discovery
+from deviceplugin.driver import files as driver_files
+from deviceplugin.driver.cdi import SpecificationFile
+from deviceplugin.driver.discovery import DriverRoot
 from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.installation import Installation
@@ -85,6 +89,10 @@ class PluginClocks:
 class PluginDriver(health.HealthDriver, process_watch.ProcessDriver, metrics_reader.MetricsDriver, Protocol):
     """What is asked of NVML."""
 
+    def driver_version(self) -> str:
+        """Return the driver's version. Raises NvmlError."""
+        ...
+
 
 def build(
     settings: PluginSettings,
@@ -104,7 +112,8 @@ def build(
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
-    verbs = _verbs(settings, node, library, reporter, clocks, search_s)
+    injection = _injection(settings, files, library, driver)
+    verbs = _verbs(node, injection, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
     heartbeat = _heartbeat(settings, client, endpoints, clocks)
@@ -132,6 +141,7 @@ def build(
         heartbeat=heartbeat,
         early=(
             *((arbiter.run,) if arbiter else ()),
+            *_specification(settings, node, injection),
             _watch_of_gpunode(settings, client, publisher, clocks).run,
             watch.run,
         ),
@@ -179,15 +189,18 @@ def _watch_of_pods(
     return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
 
 
+def _injection(settings: PluginSettings, files: StateFiles, library: str, driver: PluginDriver) -> Injection:
+    """Return how cards reach containers. Raises StateUnusable where the driver's files are not found."""
+    mode = DeviceList(settings.device_list)
+    brings_driver = mode is DeviceList.MOUNTS or settings.writes_cdi
+    found = DriverRoot(settings.driver_root).find(driver.driver_version()) if brings_driver else None
+    mounts = driver_files.mounts(found, discovery.library_folders()) if found else ()
+    return Injection(files, library, mode, settings.cdi_kind, driver=mounts)
+
+
 def _verbs(
-    settings: PluginSettings,
-    node: PluginNode,
-    library: str,
-    reporter: RefusalReporter,
-    clocks: PluginClocks,
-    search_s: float,
+    node: PluginNode, injection: Injection, reporter: RefusalReporter, clocks: PluginClocks, search_s: float
 ) -> PluginVerbs:
-    injection = Injection(node.files, library, DeviceList(settings.device_list), settings.cdi_kind)
     preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources, search_s)
     recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
     holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
@@ -197,6 +210,13 @@ def _verbs(
         Allocator(preferred, recorder, node.inventory, injection, node.allocated),
         Prover(holders, node.inventory, node.occupancy, writer, reporter.refused),
     )
+
+
+def _specification(settings: PluginSettings, node: PluginNode, injection: Injection) -> tuple[Run, ...]:
+    """Return what writes the CDI specification; nothing where NVIDIA's toolkit does, or none is needed."""
+    if not settings.writes_cdi:
+        return ()
+    return (SpecificationFile(settings.cdi_dir, node.inventory, injection.control_nodes, injection.driver).run,)
 
 
 def _endpoint(settings: PluginSettings, resource: str, devices: DeviceLists, verbs: PluginVerbs) -> ResourceEndpoint:

@@ -21,6 +21,7 @@ class DeviceList(StrEnum):
 
     ENVVAR = "envvar"  # NVIDIA_VISIBLE_DEVICES, for nvidia-container-runtime
     CDI = "cdi"  # device names of the Container Device Interface
+    MOUNTS = "mounts"  # device nodes and the driver's files, for runtimes without CDI
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Injection:
         mode: how the cards are named to the container runtime.
         cdi_kind: vendor and class of the cards' CDI names.
         dev: where device nodes are.
+        driver: the driver's files, where no toolkit of NVIDIA brings them.
     """
 
     files: StateFiles
@@ -40,6 +42,16 @@ class Injection:
     mode: DeviceList = DeviceList.ENVVAR
     cdi_kind: str = "nvidia.com/gpu"
     dev: Path = Path("/dev")
+    driver: tuple[Mount, ...] = ()
+
+    def existing(self, nodes: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of device nodes that exist."""
+        return tuple(str(self.dev / node) for node in nodes if (self.dev / node).exists())
+
+    @property
+    def control_nodes(self) -> tuple[str, ...]:
+        """The device nodes that every container with a card needs."""
+        return self.existing(_CONTROL_NODES)
 
 
 def preferred_ids(
@@ -77,9 +89,10 @@ def container_response(
     if injection.mode is DeviceList.CDI:
         cdi_devices = tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
         return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), cdi_devices)
-    nodes = [*(f"nvidia{gpu.minor}" for gpu in cards), *_CONTROL_NODES]
-    existing = tuple(str(injection.dev / node) for node in nodes if (injection.dev / node).exists())
-    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, existing, ())
+    nodes = (*injection.existing(f"nvidia{gpu.minor}" for gpu in cards), *injection.control_nodes)
+    if injection.mode is DeviceList.MOUNTS:
+        return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, (*injection.driver, *mounts), nodes, ())
+    return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, nodes, ())
 
 
 def _mounts(allocation: str, files: StateFiles) -> tuple[Mount, ...]:

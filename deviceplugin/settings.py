@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from deviceplugin.driver import cdi
 from vgpu.adapters.settings import Address
 from vgpu.domain import names
 from vgpu.domain.identifiers import Namespace, NodeName
@@ -42,10 +43,21 @@ class PluginSettings(BaseSettings):
         Path("/var/lib/vgpu"), description="directory of allocations and libraries; the same path as on the host"
     )
     library: Path | None = Field(None, description=f"the limiter's {LIBRARY} (default: the packaged one)")
-    device_list: Literal["envvar", "cdi"] = Field(
-        "envvar", description="how cards are named to the runtime: envvar or cdi"
+    device_list: Literal["envvar", "cdi", "mounts"] = Field(
+        "envvar",
+        description="how cards reach containers: envvar (NVIDIA's runtime reads NVIDIA_VISIBLE_DEVICES), cdi (names of "
+        "the Container Device Interface), or mounts (device nodes and the driver's files from the device plugin, for "
+        "runtimes without CDI)",
     )
-    cdi_kind: str = Field("nvidia.com/gpu", description="vendor and class of the cards' CDI names")
+    cdi_kind: str = Field(
+        "nvidia.com/gpu",
+        description=f"vendor and class of the cards' CDI names; of {cdi.KIND} the device plugin writes the "
+        "specification itself, of others NVIDIA's toolkit does",
+    )
+    cdi_dir: Path = Field(cdi.FOLDER, description="directory of CDI specifications, as on the host")
+    driver_root: Path = Field(
+        Path("/"), description="where the node's root is: its driver is found there for `mounts` and our own CDI kind"
+    )
     region_tmpfs: bool = Field(
         True,
         description="whether each container's region, 0.7 MiB, is on a tmpfs of its own; where it is not, a container "
@@ -129,6 +141,11 @@ class PluginSettings(BaseSettings):
     def allowed_commands(self) -> tuple[str, ...]:
         """The names of host processes that may use cards."""
         return tuple(name for command in self.host_commands.split(",") if (name := command.strip()))
+
+    @property
+    def writes_cdi(self) -> bool:
+        """Whether the device plugin writes the CDI specification."""
+        return self.device_list == "cdi" and self.cdi_kind == cdi.KIND
 
     def arbiter_path(self) -> Path:
         """Return the path of the arbiter's program."""

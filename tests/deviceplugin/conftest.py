@@ -39,6 +39,9 @@ from vgpu.simulator.api import server
 PODS = "/api/v1/namespaces/default/pods"
 
 
+DRIVER_VERSION = "580.159.04"
+
+
 @dataclass
 class Driver:
     """A driver with cards and faults that a test sets."""
@@ -54,6 +57,9 @@ class Driver:
 
     def gpus(self) -> tuple[Gpu, ...]:
         return tuple(self.cards)
+
+    def driver_version(self) -> str:
+        return DRIVER_VERSION
 
     def processes(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, dict[int, int | None]]:
         self.asked += 1
