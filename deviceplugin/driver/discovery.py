@@ -70,7 +70,7 @@ class DriverRoot:
         """Return what ldconfig prints of the node's cache; empty where it fails."""
         candidates = (self._root / "sbin/ldconfig", Path("/sbin/ldconfig"))
         program = next((candidate for candidate in candidates if candidate.exists()), Path("ldconfig"))
-        command = [program, "-p", "-C", self._root / "etc/ld.so.cache"]
+        command: list[str | Path] = [program, "-p", "-C", self._root / "etc/ld.so.cache"]
         try:
             done = subprocess.run(command, capture_output=True, timeout=_LDCONFIG_S, check=True)
         except (OSError, subprocess.SubprocessError) as error:
