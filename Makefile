@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-images gpu wheel images krew lock lock-images clean
+.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-images gpu gpu-cluster gpu-e2e gpu-pack wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -93,6 +93,15 @@ e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts a
 
 gpu: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on a real NVIDIA GPU
 	$(BIN)/python -m pytest -m gpu tests benchmarks/tests
+
+gpu-cluster: $(VENV)/.dev $(SHIM) build/simgpu/.done ## `make cluster` with this machine's NVIDIA cards (root)
+	$(BIN)/python -m cluster.gpu_machine
+
+gpu-e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite of a cluster with this machine's NVIDIA cards (root); a Python with PyTorch: VGPU_GPU_PYTHON
+	CI=true $(BIN)/python -m pytest -m gpu_cluster tests/gpu_cluster
+
+gpu-pack: $(VENV)/.dev $(SHIM) build/simgpu/.done ## What a GPU machine without network needs for these two, into build/gpu-pack
+	$(BIN)/python -m cluster.gpu_machine.pack
 
 wheel: $(VENV)/.dev ## The distribution for this architecture, into dist/
 	$(BIN)/hatchling build -t wheel

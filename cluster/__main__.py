@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+from collections.abc import Callable
 
 from cluster import accounts, images, missing, progress
 from cluster.cluster import GpuCluster
@@ -25,12 +26,17 @@ Ctrl-C ends it.
 
 
 def main() -> None:
-    """Run a cluster until Ctrl-C."""
+    """Run a cluster with simulated cards until Ctrl-C."""
     runtime = _arguments().containerd
+    run(lambda: GpuCluster(runtime=runtime))
+
+
+def run(make: Callable[[], GpuCluster]) -> None:
+    """Run a cluster until Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts background jobs with SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     try:
-        with GpuCluster(runtime=runtime) as cluster:
+        with make() as cluster:
             _explain(cluster)
             signal.pause()
     except missing.Missing as lacking:

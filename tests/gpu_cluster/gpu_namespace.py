@@ -1,0 +1,78 @@
+"""A namespace of a cluster with real cards: pods that run this machine's Python."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from cluster.gpu_machine import image
+from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
+
+PROGRAMS = Path(__file__).parent / "programs"
+STARTED_S = 60  # PyTorch takes seconds to import, and JAX to compile
+
+
+class GpuNamespace(PodNamespace):
+    """One Kubernetes namespace of a cluster with real cards."""
+
+    def create_program(
+        self, name: str, *command: str, annotations: Mapping[str, str] | None = None, **share: Unpack[Share]
+    ) -> None:
+        """Create a pod that runs a program of the folder `programs` once."""
+        self.create(once(python_pod(name, *command, annotations=annotations, **share)))
+
+    def printed(self, name: str, within_s: float = STARTED_S) -> list[dict[str, Any]]:
+        """Wait for the end of a program, and return the JSON lines that it printed; a failed one fails the test."""
+        phase = self.until(lambda: ended(self.phases()[name]), f"{name} has ended", within_s)
+        text = self.log(name)
+        assert phase == "Succeeded", f"{name}: {phase}\n{text[-4000:]}"
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+    def last(self, name: str, within_s: float = STARTED_S) -> dict[str, Any]:
+        """Wait for the end of a program, and return its last JSON line."""
+        return self.printed(name, within_s)[-1]
+
+    def log(self, name: str) -> str:
+        """Return what a pod has printed."""
+        return self.cluster.kubectl("logs", "-n", self.name, name)
+
+    def has_printed(self, name: str, text: str, within_s: float = STARTED_S) -> None:
+        """Wait until a program has printed `text`."""
+        self.until(lambda: self._is_started(name) and text in self.log(name), f"{name} prints {text}", within_s)
+
+    def _is_started(self, name: str) -> bool:
+        return self.phases()[name] != "Pending"
+
+
+def ended(phase: str) -> str | None:
+    return phase if phase in ("Succeeded", "Failed") else None
+
+
+def python_pod(
+    name: str, *command: str, annotations: Mapping[str, str] | None = None, **share: Unpack[Share]
+) -> Document:
+    """A pod of this machine's Python; `command`: a program's name and its arguments."""
+    program, *arguments = command
+    folders = [PROGRAMS, *image.folders()]
+    made = container(command=(str(image.interpreter()), str(PROGRAMS / program), *arguments), **share)
+    made["image"] = image.PYTHON
+    named = {f"folder-{number}": str(folder) for number, folder in enumerate(folders)}
+    made["volumeMounts"] = [{"name": volume, "mountPath": path, "readOnly": True} for volume, path in named.items()]
+    made["env"] = [{"name": "HOME", "value": "/tmp"}, {"name": "PYTHONUNBUFFERED", "value": "1"}]
+    manifest = pod(name, made, annotations=annotations)
+    manifest["spec"]["volumes"] = [{"name": volume, "hostPath": {"path": path}} for volume, path in named.items()]
+    return manifest
+
+
+def once(manifest: Document) -> Document:
+    """The pod, never restarted."""
+    return manifest | {"spec": manifest["spec"] | {"restartPolicy": "Never"}}
+
+
+def used_mib() -> dict[int, int]:
+    """MiB of cards that each process of the machine uses, by its PID, as NVML says outside of every container."""
+    command = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pairs = [line.split(",") for line in printed.splitlines() if line.strip()]
+    return {int(pid): int(mib) for pid, mib in pairs}
