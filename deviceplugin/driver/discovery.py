@@ -99,11 +99,17 @@ class DriverRoot:
         return None
 
     def _program(self, name: str, libraries: Path) -> Path | None:
+        """Return a program of the driver: beside its libraries first, since a script of its name may lead there."""
         beside = libraries.parent / "bin"
-        for folder in (*map(Path, _PROGRAM_FOLDERS), beside):
-            if (found := self._target(folder / name)) and os.access(self._seen(found), os.X_OK):
+        for folder in (beside, *map(Path, _PROGRAM_FOLDERS)):
+            if (found := self._target(folder / name)) and self._is_program(found):
                 return found
         return None
+
+    def _is_program(self, path: Path) -> bool:
+        seen = self._seen(path)
+        with seen.open("rb") as file:
+            return file.read(4) == b"\x7fELF" and os.access(seen, os.X_OK)
 
     def _seen(self, path: Path) -> Path:
         return self._root / str(path).lstrip("/")
