@@ -34,7 +34,8 @@ def major(request: pytest.FixtureRequest) -> ContainerdMajor:
 def dumped(major: ContainerdMajor, folder: Path) -> dict[str, Any]:
     """The configuration that containerd runs with, defaults included."""
     (folder / "containerd.toml").write_text(text(major))
-    command = [containerd.ensure(major).program("containerd"), "-c", folder / "containerd.toml", "config", "dump"]
+    program = containerd.ensure(major).program("containerd")
+    command: list[str | Path] = [program, "-c", folder / "containerd.toml", "config", "dump"]
     return tomllib.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 

@@ -1,7 +1,7 @@
 """NVIDIA's device plugin, or what stands in for it, on another node and on the node of ours."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -22,10 +22,12 @@ WITHIN_S = 40  # three polls without a fault, 5 s apart
 
 
 @contextmanager
-def other_plugin(namespace: PodNamespace, node: nodes.ClusterNode, cards: int) -> Iterator[None]:
+def other_plugin(
+    namespace: PodNamespace, node: nodes.ClusterNode, cards: int, options: Sequence[str] = ()
+) -> Iterator[None]:
     """The stand-in on a node, for its first cards."""
     uuids = [card.uuid for card in node.cards[:cards]]
-    command = [sys.executable, "-m", "tests.e2e.nvidia_plugin", *uuids]
+    command = [sys.executable, "-m", "tests.e2e.nvidia_plugin", *options, *uuids]
     made = node.process("nvidia-plugin", command, {"PYTHONPATH": str(binaries.REPOSITORY)})
     made.start()
     try:

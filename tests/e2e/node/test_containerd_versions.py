@@ -13,16 +13,11 @@ from cluster.programs import containerd
 from cluster.programs.containerd import ContainerdMajor
 from tests.e2e.limits.test_limits import assert_total_memory
 from tests.e2e.made_cluster import make
+from tests.e2e.node.test_coexistence import other_plugin, plain
+from tests.e2e.nvidia_plugin import RESOURCE
 from tests.e2e.pod_namespace import PodNamespace, pod
 
 pytestmark = pytest.mark.e2e
-
-KIND = "example.com/thing"
-SPECIFICATION = {
-    "cdiVersion": "0.6.0",
-    "kind": KIND,
-    "devices": [{"name": "one", "containerEdits": {"env": ["THING=one"]}}],
-}
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +48,26 @@ def shims(node: nodes.ClusterNode) -> set[Path]:
     return found
 
 
-def test_a_pod_has_its_share_and_a_device_of_the_nodes_cdi_folder(newer: GpuCluster, users: PodNamespace) -> None:
+def describe_cards(node: nodes.ClusterNode) -> None:
+    """Write the specification that gives a container with a card the variable CDI_CARD."""
+    devices = [{"name": card.uuid, "containerEdits": {"env": [f"CDI_CARD={card.uuid}"]}} for card in node.cards]
+    folder = node.work / "run" / "cdi"  # the node's /var/run/cdi
+    folder.mkdir()
+    (folder / "nvidia.json").write_text(json.dumps({"cdiVersion": "0.6.0", "kind": RESOURCE, "devices": devices}))
+
+
+def test_pods_get_shares_and_cdi_devices(newer: GpuCluster, users: PodNamespace) -> None:
     """One test, because a cluster is started for it."""
     (node,) = newer.nodes
     version = newer.api.get(f"/api/v1/nodes/{node.name}")["status"]["nodeInfo"]["containerRuntimeVersion"]
     assert version.startswith("containerd://2.")
-    folder = node.work / "run" / "cdi"  # /var/run/cdi of the node
-    folder.mkdir()
-    (folder / "thing.json").write_text(json.dumps(SPECIFICATION))
-    users.create(pod("holds", annotations={"cdi.k8s.io/test": f"{KIND}=one"}, gpu_mem=2048, gpu_cores=30))
-    users.running("holds")
-    assert_total_memory(users, "holds", 2048)
-    assert "THING=one" in users.run("holds", "env").splitlines()
+    users.create(pod("share", gpu_mem=2048, gpu_cores=30))
+    users.running("share")
+    assert_total_memory(users, "share", 2048)
     assert shims(node) == {containerd.PROGRAMS.folder / "containerd-shim-runc-v2"}
+    describe_cards(node)
+    with other_plugin(users, node, 1, ["--cdi"]):
+        users.create(plain("whole"))
+        users.running("whole")
+        assert f"CDI_CARD={node.cards[0].uuid}" in users.run("whole", "env").splitlines()
+        users.delete("whole")
