@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,9 @@ from cluster import images, missing
 PYTHON: Final = "docker.io/local/python:1"
 INTERPRETER = "VGPU_GPU_PYTHON"  # an interpreter that has PyTorch, JAX and CuPy
 
-_NEEDED_BY_PACKAGES: Final = ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libz.so.1", "libatomic.so.1")
+_SYSTEM: Final = (Path("/lib"), Path("/usr/lib"), Path("/lib64"), Path("/usr/lib64"))
+_DRIVER: Final = ("libcuda", "libnvidia")  # comes into the container with the card
+_PACKAGES: Final = ("torch", "jaxlib", "jax_cuda13_plugin", "cupy", "numpy", "numpy.libs")
 _PREFIXES: Final = (
     "import sys, sysconfig; print(sys.prefix, sys.base_prefix, sys._base_executable, sysconfig.get_path('stdlib'))"
 )
@@ -53,20 +54,24 @@ def build(folder: Path) -> Path:
     *_, base, standard = _places()
     for program in (interpreter().resolve(), base.resolve()):
         _copy(program, root, program)
-    for library in _libraries([base, *standard.glob("lib-dynload/*.so")]):
+    for library in _libraries(base, standard):
         _copy(library, root, library)
     archive = folder / "python.tar"
     images.write(root, archive, PYTHON, {"Cmd": ["/bin/bash"]})
     return archive
 
 
-def _libraries(programs: Iterable[Path]) -> list[Path]:
-    """Return what the programs need, and what the frameworks' wheels expect of the system, under the loader's names."""
-    listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
-    cached = subprocess.run([missing.which("ldconfig") or "ldconfig", "-p"], capture_output=True, text=True, check=True)
-    wanted = "|".join(map(re.escape, _NEEDED_BY_PACKAGES))
-    found = re.findall(r"=> (/\S+)", listed) + re.findall(rf"^\s*(?:{wanted}) .*=> (/\S+)", cached.stdout, re.MULTILINE)
-    return sorted(set(map(Path, found)))
+def _libraries(base: Path, standard: Path) -> list[Path]:
+    """Return the libraries of the system that the interpreter and its packages load."""
+    packages = interpreter().parent.parent.glob("lib/python*/site-packages")
+    modules = [path for folder in packages for name in _PACKAGES for path in folder.glob(f"{name}/**/*.so*")]
+    listed = subprocess.run(
+        ["ldd", base, *standard.glob("lib-dynload/*.so"), *modules], capture_output=True, text=True, check=False
+    ).stdout
+    found = {Path(path) for path in re.findall(r"=> (/\S+)", listed)}
+    return sorted(
+        path for path in found if any(map(path.is_relative_to, _SYSTEM)) and not path.name.startswith(_DRIVER)
+    )
 
 
 def _copy(source: Path, root: Path, place: Path) -> None:

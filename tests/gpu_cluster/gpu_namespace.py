@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
+import rich
+
 from cluster.gpu_machine import image
+from cluster.programs import binaries
 from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
+from vgpu.domain import names
 
 PROGRAMS = Path(__file__).parent / "programs"
 STARTED_S = 60  # PyTorch takes seconds to import, and JAX to compile
@@ -38,11 +42,15 @@ class GpuNamespace(PodNamespace):
         return self.cluster.kubectl("logs", "-n", self.name, name)
 
     def has_printed(self, name: str, text: str, within_s: float = STARTED_S) -> None:
-        """Wait until a program has printed `text`."""
-        self.until(lambda: self._is_started(name) and text in self.log(name), f"{name} prints {text}", within_s)
+        """Wait until a program has printed `text`; one that fails, fails the test at once."""
 
-    def _is_started(self, name: str) -> bool:
-        return self.phases()[name] != "Pending"
+        def check() -> bool:
+            phase = self.phases()[name]
+            printed = "" if phase == "Pending" else self.log(name)
+            assert phase != "Failed", f"{name}: {phase}\n{printed[-4000:]}"
+            return text in printed
+
+        self.until(check, f"{name} prints {text}", within_s)
 
 
 def ended(phase: str) -> str | None:
@@ -63,6 +71,33 @@ def python_pod(
     manifest = pod(name, made, annotations=annotations)
     manifest["spec"]["volumes"] = [{"name": volume, "hostPath": {"path": path}} for volume, path in named.items()]
     return manifest
+
+
+def with_our_modules(manifest: Document) -> Document:
+    """The pod, with vgpushare's own modules, and the packages that they need, for its Python."""
+    folders = [str(binaries.REPOSITORY), str(Path(rich.__file__).parents[1])]
+    (made,) = manifest["spec"]["containers"]
+    for number, folder in enumerate(folders):
+        made["volumeMounts"].append({"name": f"modules-{number}", "mountPath": folder, "readOnly": True})
+        manifest["spec"]["volumes"].append({"name": f"modules-{number}", "hostPath": {"path": folder}})
+    made["env"].append({"name": "PYTHONPATH", "value": ":".join(folders)})
+    return manifest
+
+
+def cards(namespace: PodNamespace) -> list[Document]:
+    """The cards that the node's GPUNode lists, by index."""
+    (node,) = namespace.cluster.api.get(names.GPUNODES_PATH)["items"]
+    found: list[Document] = node["status"]["cards"]
+    return sorted(found, key=lambda card: int(card["index"]))
+
+
+def first_card(namespace: PodNamespace) -> Document:
+    return cards(namespace)[0]
+
+
+def on_first_card(namespace: PodNamespace) -> dict[str, str]:
+    """The annotation that keeps a pod on the first card, also where the machine has several."""
+    return {names.USE_GPU_UUID: str(first_card(namespace)["uuid"])}
 
 
 def once(manifest: Document) -> Document:

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.gpu_machine import image
 from tests.e2e.pod_namespace import Document
-from tests.gpu_cluster.gpu_namespace import PROGRAMS, GpuNamespace, once, python_pod, used_mib
+from tests.gpu_cluster.gpu_namespace import PROGRAMS, GpuNamespace, on_first_card, once, python_pod, used_mib
 from vgpu.domain import names
 
 pytestmark = [pytest.mark.gpu_cluster, pytest.mark.timeout(600)]
@@ -49,9 +49,10 @@ def test_a_process_on_the_card_without_a_share_is_found(namespace: GpuNamespace)
 def test_parts_restart_under_load_and_a_pod_keeps_its_share(namespace: GpuNamespace) -> None:
     cluster = namespace.cluster
     (node,) = cluster.nodes
-    namespace.create_program("alone", "burn.py", "3", gpu_mem=2048, gpu_cores=100)
+    where = on_first_card(namespace)
+    namespace.create_program("alone", "burn.py", "4", gpu_mem=2048, gpu_cores=100, annotations=where)
     alone = namespace.last("alone", 120)["rate"]
-    fixed = {names.COMPUTE_POLICY: "fixed"}
+    fixed = where | {names.COMPUTE_POLICY: "fixed"}
     namespace.create_program("burns", "burn.py", "60", gpu_mem=2048, gpu_cores=40, annotations=fixed)
     namespace.has_printed("burns", "ready")
     for part in (cluster.plugins[0], cluster.extender, cluster.webhook):
@@ -83,7 +84,7 @@ def test_pods_are_killed_at_random_and_nothing_of_them_stays(namespace: GpuNames
     chance = random.Random(SEED)
     victims = [f"victim-{number}" for number in range(4)]
     for name in victims:
-        manifest = python_pod(name, "burn.py", "600", gpu_mem=2048, gpu_cores=20)
+        manifest = python_pod(name, "burn.py", "600", gpu_mem=2048, gpu_cores=20, annotations=on_first_card(namespace))
         if name == "victim-3":
             manifest = once(manifest)
         namespace.create(manifest)

@@ -1,38 +1,46 @@
 """Pods on a real card, from `kubectl apply` to the end: placed by the extender, limited, measured from outside."""
 
 import json
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 
-from tests.e2e.control_plane.test_admin import vgpu
-from tests.e2e.pod_namespace import Document, held_slices
-from tests.gpu_cluster.gpu_namespace import GpuNamespace, python_pod, used_mib
+from cluster.gpu_machine import image
+from cluster.gpu_machine.cluster import GpuMachineCluster
+from cluster.programs import binaries
+from tests.e2e.pod_namespace import held_slices, pod
+from tests.gpu_cluster import metrics
+from tests.gpu_cluster.gpu_namespace import (
+    GpuNamespace,
+    first_card,
+    on_first_card,
+    once,
+    python_pod,
+    used_mib,
+    with_our_modules,
+)
 from vgpu.domain import names
+
+Recorder = Callable[[str, object], None]
 
 pytestmark = [pytest.mark.gpu_cluster, pytest.mark.timeout(600)]
 
 MIB = 8192
 CONTEXT_MIB = 1024  # at most: what CUDA and a framework take for themselves
 KERNELS_S = 12.0
+IMPORT_S = 20  # four programs import PyTorch at once
 POINTS = 2.0  # of a hundred
-
-
-def cards(namespace: GpuNamespace) -> list[Document]:
-    """The cards that the node's GPUNode lists."""
-    (node,) = namespace.cluster.api.get(names.GPUNODES_PATH)["items"]
-    found: list[Document] = node["status"]["cards"]
-    return found
 
 
 def test_the_road_of_a_pod(namespace: GpuNamespace) -> None:
     """Annotated, placed, given its slices; CUDA and NVML inside show its share; the card is free again afterwards."""
-    manifest = python_pod("road", "burn.py", "0.1", gpu_mem=MIB, gpu_cores=30)
-    manifest["spec"]["containers"][0]["command"] = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]
-    namespace.create(manifest)
+    card = first_card(namespace)
+    namespace.create(pod("road", gpu_mem=MIB, gpu_cores=30, annotations=on_first_card(namespace)))
     namespace.running("road")
-    card = cards(namespace)[0]
     assert namespace.assignment("road").gpus() == {card["uuid"]}
     assert held_slices(namespace.cluster) == {card["uuid"]: MIB // 256}
     listed = namespace.run("road", "nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
@@ -59,16 +67,22 @@ def test_a_framework_gets_its_limit_and_no_more(namespace: GpuNamespace, framewo
     assert 0 < sum(outside.values()) <= MIB
 
 
+def rate_alone(namespace: GpuNamespace) -> float:
+    """Kernels a second of a burner that has the first card alone."""
+    namespace.create_program("alone", "burn.py", "4", gpu_mem=2048, gpu_cores=100, annotations=on_first_card(namespace))
+    rate: float = namespace.last("alone", 120)["rate"]
+    namespace.delete("alone")
+    return rate
+
+
 def shares(namespace: GpuNamespace, asked: Sequence[tuple[str, int, dict[str, str]]]) -> dict[str, float]:
     """Run burners side by side; return the percent of one alone that each got, by its kernels."""
-    namespace.create_program("alone", "burn.py", "3", gpu_mem=2048, gpu_cores=100)
-    alone = namespace.last("alone", 120)["rate"]
-    namespace.delete("alone")
-    start = time.time() + 25
+    alone = rate_alone(namespace)
+    start = time.time() + IMPORT_S
     for name, cores, annotations in asked:
-        namespace.create_program(
-            name, "burn.py", str(KERNELS_S), str(start), gpu_mem=2048, gpu_cores=cores, annotations=annotations
-        )
+        arguments = "burn.py", str(KERNELS_S), str(start)
+        where = annotations | on_first_card(namespace)
+        namespace.create_program(name, *arguments, gpu_mem=2048, gpu_cores=cores, annotations=where)
     return {name: 100 * namespace.last(name, 120)["rate"] / alone for name, _, _ in asked}
 
 
@@ -93,9 +107,121 @@ def test_best_effort_gets_what_burst_leaves(namespace: GpuNamespace) -> None:
 
 
 def test_diagnose_of_a_running_pod(namespace: GpuNamespace) -> None:
-    namespace.create_program("burns", "burn.py", "40", gpu_mem=4096, gpu_cores=30)
-    namespace.has_printed("burns", "ready")
-    code, output = vgpu(namespace.cluster, "admin", "get", "pods", "-n", namespace.name, "-o", "json")
-    assert code == 0, output
-    (row,) = json.loads(output)["items"]
-    assert row["name"] == "burns"
+    """A program that its share holds back: the finding names the share."""
+    namespace.create_program("held", "burn.py", "30", gpu_mem=4096, gpu_cores=20, annotations=policy("fixed"))
+    namespace.has_printed("held", "ready")
+    state = str(namespace.cluster.nodes[0].state)
+    done = machine_vgpu("diagnose", "--live", "held", "--seconds", "5", "--state", state, "-o", "json")
+    assert "share-used-up" in done.stdout, done
+
+
+def test_a_limit_changes_while_a_program_runs(namespace: GpuNamespace) -> None:
+    namespace.create(pod("resized", gpu_mem=MIB, gpu_cores=30))
+    namespace.running("resized")
+    assert seen_mib(namespace, "resized") == MIB
+    state = str(namespace.cluster.nodes[0].state)
+    listed = json.loads(machine_vgpu("top", "--once", "-o", "json", "--state", state).stdout)
+    (program,) = [row for row in listed if "resized" in row["name"]]
+    for mib in (MIB // 2, MIB):
+        done = machine_vgpu("set", program["id"], "--gpu-mem", str(mib), "--state", state)
+        assert done.returncode == 0, done
+        namespace.until(partial(sees, namespace, "resized", mib), f"{mib} MiB", 5)
+
+
+def sees(namespace: GpuNamespace, name: str, mib: int) -> bool:
+    return seen_mib(namespace, name) == mib
+
+
+def seen_mib(namespace: GpuNamespace, name: str) -> int:
+    """MiB of the card that nvidia-smi shows in a pod."""
+    return int(namespace.run(name, "nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"))
+
+
+def machine_vgpu(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `vgpu` on the machine."""
+    command = [sys.executable, "-m", "vgpu.cli", *arguments]
+    return subprocess.run(command, cwd=binaries.REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def short_periods(cluster: GpuMachineCluster) -> Iterator[None]:
+    """A node that reports every five seconds, and an extender with a short grace time for idle pods."""
+    cluster.plugins[0].restart("--usage-period=5")
+    with cluster.extender_with(idle_grace="15"):
+        yield
+    cluster.plugins[0].restart()
+
+
+@pytest.mark.usefixtures("short_periods")
+def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace: GpuNamespace) -> None:
+    """The burner's kernels, at the rate of one alone, are the GPU time that the metrics count, within 1 percent."""
+    cluster = namespace.cluster
+    alone = rate_alone(namespace)
+    idle = {names.IDLE_AFTER: "60s", names.IDLE_ACTION: "evict", **on_first_card(namespace)}
+    namespace.create_program("idle", "fill.py", "cupy", "600", gpu_mem=4096, gpu_cores=10, annotations=idle)
+    namespace.has_printed("idle", "sum", 120)
+    started = time.monotonic()
+    burner = {**policy("fixed"), **on_first_card(namespace)}
+    namespace.create_program("burns", "burn.py", "120", gpu_mem=2048, gpu_cores=30, annotations=burner)
+    namespace.has_printed("burns", "ready", 120)
+    time.sleep(10)
+    listed = namespace.until(lambda: used_mib() if len(used_mib()) == 2 else None, "two processes", 10)
+    counted = [metrics.of_pod(cluster, name, "vgpu_container_memory_nvml_bytes") / 2**20 for name in ("idle", "burns")]
+    assert sorted(counted) == pytest.approx(sorted(listed.values()), abs=2)
+    card = first_card(namespace)["uuid"]
+    assert metrics.of_cards(cluster, "vgpu_card_memory_used_bytes")[card] / 2**20 == pytest.approx(
+        card_mib(card), abs=64
+    )
+    namespace.until(lambda: "idle" not in namespace.phases(), "the idle pod is evicted", 120)
+    assert time.monotonic() - started >= 75
+    namespace.until(lambda: '"rate"' in namespace.log("burns"), "the burner has ended its loop", 120)
+    used = metrics.of_pod(cluster, "burns", "vgpu_container_gpu_seconds_total")
+    result = namespace.last("burns", 30)
+    by_kernels = (result["kernels"] + 1) / alone
+    assert used == pytest.approx(by_kernels, rel=0.01), (used, by_kernels, result, alone)
+
+
+def card_mib(uuid: str) -> int:
+    """MiB in use on a card, as NVML says outside of every container."""
+    command = ["nvidia-smi", "-i", uuid, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
+    manifest = python_pod("hold", "first_alloc.py", gpu_mem=4096, gpu_cores=100, annotations=on_first_card(namespace))
+    arguments = ["-m", "vgpu.cli", "hold", "--target", "50", "--duration", "30"]
+    manifest["spec"]["containers"][0]["command"] = [str(image.interpreter()), *arguments]
+    namespace.create(with_our_modules(once(manifest)))
+    namespace.running("hold")
+    time.sleep(12)
+    card = first_card(namespace)["uuid"]
+    busy = []
+    for _ in range(10):
+        time.sleep(1)
+        busy.append(gpu_percent(card))
+    assert sum(busy) / len(busy) == pytest.approx(50, abs=8), busy
+
+
+def gpu_percent(uuid: str) -> int:
+    command = ["nvidia-smi", "-i", uuid, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_the_way_to_the_first_allocation(namespace: GpuNamespace, record_property: Recorder) -> None:
+    """Ours: what a pod with a share takes longer than one without, whose program only starts."""
+    native = once(python_pod("native", "first_alloc.py"))
+    native["spec"]["containers"][0]["command"][1:] = ["-c", "import time; print('{\"process\":', time.time(), '}')"]
+    times: dict[str, list[float]] = {"native": [], "share": []}
+    for number in range(3):
+        for kind, manifest in (
+            ("native", native),
+            ("share", once(python_pod("share", "first_alloc.py", gpu_mem=2048))),
+        ):
+            named = manifest | {"metadata": manifest["metadata"] | {"name": f"{kind}-{number}"}}
+            began = time.time()
+            namespace.create(named)
+            steps = {step: at - began for step, at in namespace.last(f"{kind}-{number}", 60).items()}
+            times[kind].append(steps["process"])
+            record_property(f"{kind}-{number}", json.dumps(steps))
+            sys.stderr.write(f"{kind}-{number}: {json.dumps({step: round(at, 3) for step, at in steps.items()})}\n")
+    assert min(times["share"]) - min(times["native"]) < 1, times
