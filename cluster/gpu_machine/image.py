@@ -15,6 +15,7 @@ from typing import Final
 from cluster import images, missing
 
 PYTHON: Final = "docker.io/local/python:1"
+CUDA: Final = Path("/usr/local/cuda").resolve()  # its compiler
 INTERPRETER = "VGPU_GPU_PYTHON"  # an interpreter that has PyTorch, JAX and CuPy
 
 _SYSTEM: Final = (Path("/lib"), Path("/usr/lib"), Path("/lib64"), Path("/usr/lib64"))
@@ -42,9 +43,10 @@ def _places() -> tuple[Path, ...]:
 
 
 def folders() -> list[Path]:
-    """Return the folders that a pod mounts from the node: the packages, and the interpreter's own modules."""
+    """Return the folders that a pod mounts from the node: the packages, the interpreter's own modules, CUDA."""
     prefix, base, _, standard = _places()
-    return [prefix, standard] if base == Path("/usr") else sorted({prefix, base})
+    own = [prefix, standard] if base == Path("/usr") else sorted({prefix, base})
+    return [*own, CUDA] if CUDA.exists() else own
 
 
 def build(folder: Path) -> Path:

@@ -36,6 +36,8 @@ def main(part: Path, target: Path = TARGET) -> None:
 
 def _extract(archive: Path, target: Path) -> None:
     with tarfile.open(archive) as opened:
+        for entry in opened.getmembers():  # before tarfile would, which fails where another thread is faster
+            (target / entry.name).parent.mkdir(parents=True, exist_ok=True)
         opened.extractall(target, filter="tar")
     wheels = sorted((target / "wheels").glob("*.whl")) if archive.name.startswith("packages-") else []
     if wheels:

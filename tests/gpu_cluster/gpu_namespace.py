@@ -68,6 +68,7 @@ def python_pod(
     named = {f"folder-{number}": str(folder) for number, folder in enumerate(folders)}
     made["volumeMounts"] = [{"name": volume, "mountPath": path, "readOnly": True} for volume, path in named.items()]
     made["env"] = [{"name": "HOME", "value": "/tmp"}, {"name": "PYTHONUNBUFFERED", "value": "1"}]
+    made["env"].append({"name": "PATH", "value": f"{image.CUDA}/bin:/usr/bin:/bin"})  # JAX calls ptxas
     manifest = pod(name, made, annotations=annotations)
     manifest["spec"]["volumes"] = [{"name": volume, "hostPath": {"path": path}} for volume, path in named.items()]
     return manifest

@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import time
 
 import pytest
@@ -26,24 +25,21 @@ def condition(namespace: GpuNamespace, kind: str) -> Document:
 
 
 def test_a_process_on_the_card_without_a_share_is_found(namespace: GpuNamespace) -> None:
-    """A process of the machine, outside of every pod."""
-    namespace.until(lambda: condition(namespace, "NoUninvitedProcesses")["status"] == "True", "nobody is uninvited", 30)
-    command = [str(image.interpreter()), str(PROGRAMS / "fill.py"), "cupy", "60"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            found = namespace.until(
-                lambda: (
-                    condition(namespace, "NoUninvitedProcesses")
-                    if condition(namespace, "NoUninvitedProcesses")["status"] == "False"
-                    else None
-                ),
-                "it is found",
-                30,
-            )
-            assert "python" in found["message"], found
-        finally:
-            process.kill()
-    namespace.until(lambda: condition(namespace, "NoUninvitedProcesses")["status"] == "True", "the finding ends", 30)
+    """A process of the node, outside of every pod."""
+    (node,) = namespace.cluster.nodes
+    namespace.until(lambda: invited_only(namespace), "no process is uninvited", 30)
+    process = node.process("uninvited", [image.interpreter(), PROGRAMS / "fill.py", "cupy", "60"])
+    process.start()
+    try:
+        namespace.until(lambda: not invited_only(namespace), "it is found", 30)
+        assert "python" in condition(namespace, "NoUninvitedProcesses")["message"]
+    finally:
+        process.kill()
+    namespace.until(lambda: invited_only(namespace), "the finding ends", 30)
+
+
+def invited_only(namespace: GpuNamespace) -> bool:
+    return bool(condition(namespace, "NoUninvitedProcesses")["status"] == "True")
 
 
 def test_parts_restart_under_load_and_a_pod_keeps_its_share(namespace: GpuNamespace) -> None:

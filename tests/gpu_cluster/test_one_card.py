@@ -62,7 +62,7 @@ def test_a_framework_gets_its_limit_and_no_more(namespace: GpuNamespace, framewo
     assert result["refused"]
     assert result["sum"] == 1000.0
     assert MIB - 2 * CONTEXT_MIB <= result["got"] <= MIB
-    assert result["total"] <= MIB
+    assert result["total"] <= MIB + 1  # JAX tells a part of it, in whole bytes
     assert len(outside) == 1
     assert 0 < sum(outside.values()) <= MIB
 
