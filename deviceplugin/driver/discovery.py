@@ -54,6 +54,7 @@ class DriverRoot:
         self.root = root.resolve()
         self._environment = (environment or {}) if root == Path("/") else {}
         self._ldconfig_s = ldconfig_s
+        self._complaints: set[str] = set()
         self._machine = _MACHINES.get(platform.machine(), 0)
 
     def find(self, version: str) -> DriverFiles:
@@ -71,10 +72,13 @@ class DriverRoot:
 
     def nvml(self) -> Path | None:
         """Return where this process finds the node's NVML; None where there is none."""
-        for folder in self._library_folders():
-            if (found := self._file(folder / files.NVML)) and self._names(found).machine == self._machine:
-                return self.seen(found)
-        return None
+        folders = self._library_folders()
+        linked = (self._file(folder / files.NVML) for folder in folders)
+        for path in linked:
+            if path and self._names(path).machine == self._machine:
+                return self.seen(path)
+        found = itertools.chain.from_iterable(self._libraries(folder) for folder in folders)
+        return next((self.seen(library.path) for library in found if library.soname == files.NVML), None)
 
     def seen(self, path: Path) -> Path:
         """Return where this process sees a path of the node."""
@@ -101,8 +105,14 @@ class DriverRoot:
             try:
                 return self._printed([program, "-p", "-C", str(self.seen(Path("/etc/ld.so.cache")))])
             except OSError as error:
-                log.warning("libraries of the node by %s: %s", program, error)
+                self._complain(f"libraries of the node by {program}: {error}")
         return ""
+
+    def _complain(self, complaint: str) -> None:
+        """Log a complaint once: the node is searched again and again."""
+        if complaint not in self._complaints:
+            self._complaints.add(complaint)
+            log.warning("%s; its usual folders are searched", complaint)
 
     def _printed(self, command: list[str]) -> str:
         """Return what a command prints, in bounded time and memory. Raises OSError where it fails."""

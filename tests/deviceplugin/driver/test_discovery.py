@@ -164,6 +164,14 @@ class TestLdconfig:
         assert libraries(node, ldconfig_s=0.3)["libcuda.so.1"].startswith(DEBIAN)
         assert time.monotonic() - begun < 10
 
+    def test_a_failure_is_logged_once(self, node: NodeRoot, caplog: pytest.LogCaptureFixture) -> None:
+        node.driver()
+        self._prints(node, "exit 7")
+        root = DriverRoot(node.path)
+        for _ in range(3):
+            root.find(VERSION)
+        assert caplog.text.count("exit status 7") == 1
+
     def _prints(self, node: NodeRoot, script: str) -> None:
         node.program("/sbin/ldconfig", f"#!/bin/sh\n{script}\n")
 
@@ -202,4 +210,7 @@ def test_programs_firmware_and_sockets_are_taken_where_they_are(node: NodeRoot) 
 def test_nvml_is_found_by_the_path_at_which_this_process_sees_it(node: NodeRoot) -> None:
     assert DriverRoot(node.path).nvml() is None
     node.driver("/usr/lib64")
-    assert DriverRoot(node.path).nvml() == node.path / f"usr/lib64/libnvidia-ml.so.{VERSION}"
+    found = node.path / f"usr/lib64/libnvidia-ml.so.{VERSION}"
+    assert DriverRoot(node.path).nvml() == found
+    node.seen("/usr/lib64/libnvidia-ml.so.1").unlink()
+    assert DriverRoot(node.path).nvml() == found
