@@ -26,8 +26,8 @@ def node(tmp_path: Path) -> NodeRoot:
     return NodeRoot(tmp_path / "host")
 
 
-def libraries(node: NodeRoot, **options: float) -> dict[str, str]:
-    found = DriverRoot(node.path, **options).find(VERSION)
+def libraries(node: NodeRoot, ldconfig_s: float = 10.0) -> dict[str, str]:
+    found = DriverRoot(node.path, ldconfig_s=ldconfig_s).find(VERSION)
     return {soname: str(path) for soname, path in found.libraries.items()}
 
 
