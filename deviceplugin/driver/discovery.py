@@ -68,7 +68,13 @@ class DriverRoot:
             raise StateUnusable(
                 f"no {files.DRIVER} of driver {version} below {self.root}: is --driver-root the node's root?"
             )
-        return DriverFiles(version, self._machine, libraries, self._programs(folders), self._others(version))
+        return DriverFiles(
+            version,
+            self._machine,
+            libraries,
+            self._programs((libraries[files.DRIVER].parent, *folders)),
+            self._others(version),
+        )
 
     def nvml(self) -> Path | None:
         """Return where this process finds the node's NVML; None where there is none."""
@@ -160,11 +166,15 @@ class DriverRoot:
             os.close(file)
 
     def _programs(self, libraries: tuple[Path, ...]) -> dict[str, Path]:
+        """Return the driver's programs: those beside its libraries first, since scripts have their names."""
         beside = (folder.parent / "bin" for folder in libraries)
-        folders = (*self._listed("PATH"), *map(Path, _PROGRAM_FOLDERS), *beside)
+        folders = (*beside, *self._listed("PATH"), *map(Path, _PROGRAM_FOLDERS))
         candidates = ((name, self._file(folder / name)) for name in files.PROGRAMS for folder in folders)
-        found = ((name, path) for name, path in candidates if path and os.access(self.seen(path), os.X_OK))
+        found = ((name, path) for name, path in candidates if path and self._is_program(path))
         return dict(reversed(list(found)))  # the first of a name
+
+    def _is_program(self, path: Path) -> bool:
+        return self._names(path).machine == self._machine and os.access(self.seen(path), os.X_OK)
 
     def _others(self, version: str) -> dict[str, Path]:
         firmware = Path(f"/lib/firmware/nvidia/{version}")
