@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import logging
+import os
 import random
 import sys
 import time
@@ -21,10 +22,12 @@ with extras.needed("cluster", by="deviceplugin"):
     from deviceplugin import app
     from deviceplugin.app import PluginClocks
     from deviceplugin.driver import cdi
+    from deviceplugin.driver.discovery import DriverRoot
     from deviceplugin.settings import PluginSettings
     from vgpu.adapters import process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import KubernetesClient
+    from vgpu.adapters.nvml import library
     from vgpu.adapters.nvml.session import Nvml
     from vgpu.adapters.procfs import Procfs
     from vgpu.domain.errors import NvmlError, StateUnusable, VgpuError
@@ -44,8 +47,8 @@ def main() -> None:
     try:
         with _node_lock(settings.state_dir):
             if settings.remove_state:
-                cdi.remove(settings.cdi_dir)
-                removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos)
+                remove_last = partial(cdi.remove, settings.cdi_dir)
+                removal = partial(state_removal.run, settings.state_dir, Procfs().mountinfos, remove_last)
                 process.run("deviceplugin", settings.log_level, removal)
                 return
             probe_files.clear(settings.state_dir)
@@ -58,14 +61,21 @@ async def serve(settings: PluginSettings) -> None:
     """Serve until cancelled."""
     kubeconfig = str(settings.kubeconfig) if settings.kubeconfig else None
     clocks = PluginClocks(time.monotonic, time.time, _now, lambda: str(uuid.uuid4()), random.random)
-    with await _retried(Nvml, NvmlError, "no NVIDIA driver yet") as driver:
+    with await _retried(lambda: _nvml(settings.driver_root), NvmlError, "no NVIDIA driver yet") as driver:
         log.info("driver %s", _version(driver))
         async with await KubernetesClient.connect(
             kubeconfig, user_agent=f"vgpu-deviceplugin/{vgpu.__version__}"
         ) as client:
-            build = partial(app.build, settings, driver, Procfs(), client, clocks)
+            build = partial(app.build, settings, driver, Procfs(), client, clocks, environment=os.environ)
             plugin = await _retried(build, StateUnusable, "no card is offered")
             await plugin.run()
+
+
+def _nvml(root: Path) -> Nvml:
+    """Return NVML of the node's driver. Raises NvmlError."""
+    if root != Path("/") and (found := DriverRoot(root).nvml()):
+        library.load(found)
+    return Nvml()
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Builds the plugin: every object, with what it uses."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,10 +12,9 @@ from deviceplugin import installation
 from deviceplugin.allocate import AllocationRecorder, Allocator
 from deviceplugin.candidate_search import DEADLINE_S
 from deviceplugin.devices import DeviceLists
-from deviceplugin.driver import discovery
-from deviceplugin.driver import files as driver_files
 from deviceplugin.driver.cdi import SpecificationFile
 from deviceplugin.driver.discovery import DriverRoot
+from deviceplugin.driver.node_driver import DriverWatch, NodeDriver
 from deviceplugin.garbage_collection import GarbageCollector
 from deviceplugin.holder_lookup import HolderLookup
 from deviceplugin.installation import Installation
@@ -102,8 +101,11 @@ def build(
     clocks: PluginClocks,
     *,
     search_s: float = DEADLINE_S,
+    environment: Mapping[str, str] | None = None,
 ) -> Plugin:
     """Build a plugin, which searches for `search_s` seconds at most for the container that the kubelet admits.
+
+    `environment`: where programs and libraries of the driver may be besides the usual places.
 
     Raises StateUnusable where containers would run without limits, OSError where the packaged library cannot be read.
     """
@@ -112,7 +114,8 @@ def build(
     node = _node(settings, files, client, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
-    injection = _injection(settings, files, library, driver)
+    node_driver = _node_driver(settings, driver, environment or {})
+    injection = _injection(settings, files, library, node_driver)
     verbs = _verbs(node, injection, reporter, clocks, search_s)
     devices = DeviceLists(node.inventory)
     endpoints = tuple(_endpoint(settings, resource, devices, verbs) for resource in names.KUBELET_RESOURCES)
@@ -141,7 +144,7 @@ def build(
         heartbeat=heartbeat,
         early=(
             *((arbiter.run,) if arbiter else ()),
-            *_specification(settings, node, injection),
+            *_driver_watch(settings, node, injection, node_driver),
             _watch_of_gpunode(settings, client, publisher, clocks).run,
             watch.run,
         ),
@@ -189,13 +192,16 @@ def _watch_of_pods(
     return Reflector(client, node_api.pods_path(), pods, jitter=clocks.random, params=params, decode=bound.decode)
 
 
-def _injection(settings: PluginSettings, files: StateFiles, library: str, driver: PluginDriver) -> Injection:
-    """Return how cards reach containers. Raises StateUnusable where the driver's files are not found."""
-    mode = DeviceList(settings.device_list)
-    brings_driver = mode is DeviceList.MOUNTS or settings.writes_cdi
-    found = DriverRoot(settings.driver_root).find(driver.driver_version()) if brings_driver else None
-    mounts = driver_files.mounts(found, discovery.library_folders()) if found else ()
-    return Injection(files, library, mode, settings.cdi_kind, driver=mounts)
+def _node_driver(settings: PluginSettings, driver: PluginDriver, environment: Mapping[str, str]) -> NodeDriver | None:
+    """Return the driver's files; None where NVIDIA's toolkit brings them. Raises StateUnusable."""
+    if not settings.brings_driver:
+        return None
+    return NodeDriver(DriverRoot(settings.driver_root, environment), driver.driver_version)
+
+
+def _injection(settings: PluginSettings, files: StateFiles, library: str, node_driver: NodeDriver | None) -> Injection:
+    mode, mounts = DeviceList(settings.device_list), node_driver.mounts if node_driver else tuple
+    return Injection(files, library, mode, settings.cdi_kind, settings.driver_root / "dev", mounts)
 
 
 def _verbs(
@@ -212,11 +218,14 @@ def _verbs(
     )
 
 
-def _specification(settings: PluginSettings, node: PluginNode, injection: Injection) -> tuple[Run, ...]:
-    """Return what writes the CDI specification; nothing where NVIDIA's toolkit does, or none is needed."""
-    if not settings.writes_cdi:
+def _driver_watch(
+    settings: PluginSettings, node: PluginNode, injection: Injection, node_driver: NodeDriver | None
+) -> tuple[Run, ...]:
+    """Return what follows the node's driver; nothing where NVIDIA's toolkit does."""
+    if node_driver is None:
         return ()
-    return (SpecificationFile(settings.cdi_dir, node.inventory, injection.control_nodes, injection.driver).run,)
+    specification = SpecificationFile(settings.cdi_dir) if settings.writes_cdi else None
+    return (DriverWatch(node_driver, node.inventory, injection.control_nodes, specification).run,)
 
 
 def _endpoint(settings: PluginSettings, resource: str, devices: DeviceLists, verbs: PluginVerbs) -> ResourceEndpoint:

@@ -1,6 +1,6 @@
 """What to answer to the kubelet: which device IDs to prefer, and what a container gets with its IDs. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -33,8 +33,8 @@ class Injection:
         library: name of the installed limiter.
         mode: how the cards are named to the container runtime.
         cdi_kind: vendor and class of the cards' CDI names.
-        dev: where device nodes are.
-        driver: the driver's files, where no toolkit of NVIDIA brings them.
+        dev: where this process sees the node's /dev.
+        driver: returns the driver's files, where NVIDIA's toolkit does not bring them.
     """
 
     files: StateFiles
@@ -42,15 +42,14 @@ class Injection:
     mode: DeviceList = DeviceList.ENVVAR
     cdi_kind: str = "nvidia.com/gpu"
     dev: Path = Path("/dev")
-    driver: tuple[Mount, ...] = ()
+    driver: Callable[[], tuple[Mount, ...]] = tuple
 
     def existing(self, nodes: Iterable[str]) -> tuple[str, ...]:
-        """Return the paths of device nodes that exist."""
-        return tuple(str(self.dev / node) for node in nodes if (self.dev / node).exists())
+        """Return the paths on the node of the device nodes that exist."""
+        return tuple(f"/dev/{node}" for node in nodes if (self.dev / node).exists())
 
-    @property
     def control_nodes(self) -> tuple[str, ...]:
-        """The device nodes that every container with a card needs."""
+        """Return the device nodes that every container with a card needs."""
         return self.existing(_CONTROL_NODES)
 
 
@@ -89,9 +88,9 @@ def container_response(
     if injection.mode is DeviceList.CDI:
         cdi_devices = tuple(f"{injection.cdi_kind}={uuid}" for uuid in uuids)
         return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, mounts, (), cdi_devices)
-    nodes = (*injection.existing(f"nvidia{gpu.minor}" for gpu in cards), *injection.control_nodes)
+    nodes = (*injection.existing(f"nvidia{gpu.minor}" for gpu in cards), *injection.control_nodes())
     if injection.mode is DeviceList.MOUNTS:
-        return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, (*injection.driver, *mounts), nodes, ())
+        return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": "void"}, (*injection.driver(), *mounts), nodes, ())
     return ContainerResponse({"NVIDIA_VISIBLE_DEVICES": ",".join(uuids)}, mounts, nodes, ())
 
 

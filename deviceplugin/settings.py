@@ -56,7 +56,9 @@ class PluginSettings(BaseSettings):
     )
     cdi_dir: Path = Field(cdi.FOLDER, description="directory of CDI specifications, as on the host")
     driver_root: Path = Field(
-        Path("/"), description="where the node's root is: its driver is found there for `mounts` and our own CDI kind"
+        Path("/"),
+        description="where this process sees the node's root: NVML is loaded from there, and the driver's files are "
+        f"found there for mounts and for the CDI kind {cdi.KIND}",
     )
     region_tmpfs: bool = Field(
         True,
@@ -146,6 +148,11 @@ class PluginSettings(BaseSettings):
     def writes_cdi(self) -> bool:
         """Whether the device plugin writes the CDI specification."""
         return self.device_list == "cdi" and self.cdi_kind == cdi.KIND
+
+    @property
+    def brings_driver(self) -> bool:
+        """Whether containers get the driver's files from the device plugin, not from NVIDIA's container toolkit."""
+        return self.device_list == "mounts" or self.writes_cdi
 
     def arbiter_path(self) -> Path:
         """Return the path of the arbiter's program."""

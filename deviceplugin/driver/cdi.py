@@ -1,18 +1,17 @@
-"""The CDI specification of this node's cards.
+"""The CDI specification of this node's cards, for nodes without NVIDIA's container toolkit.
 
-Format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. Version 0.5.0 has all that is used,
-and every runtime with CDI reads it.
+Format: https://github.com/cncf-tags/container-device-interface/blob/main/SPEC.md. Version 0.5.0 has all that is
+used, and the first containerd 1.7 refuses newer ones.
 """
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from deviceplugin.kubelet.messages import Mount
+from vgpu.adapters import durable_files
 from vgpu.adapters.nvml.records import Gpu
-from vgpu.node.cards.inventory import Inventory
 
 KIND: Final = "vgpu.io/gpu"
 FOLDER: Final = Path("/var/run/cdi")
@@ -20,17 +19,16 @@ FILE: Final = "vgpu.io-gpu.json"
 
 _VERSION: Final = "0.5.0"
 _READ_ONLY: Final = ["ro", "nosuid", "nodev", "rbind", "rprivate"]
+_MODE: Final = 0o644
 
 
-def specification(
-    gpus: Iterable[Gpu], control_nodes: Sequence[str], mounts: Iterable[Mount], dev: Path
-) -> dict[str, Any]:
+def specification(gpus: Iterable[Gpu], control_nodes: Sequence[str], mounts: Iterable[Mount]) -> dict[str, Any]:
     """Return the specification: one device for each card, by its UUID, and what all of them need."""
     return {
         "cdiVersion": _VERSION,
         "kind": KIND,
         "devices": [
-            {"name": gpu.card.uuid, "containerEdits": {"deviceNodes": [{"path": str(dev / f"nvidia{gpu.minor}")}]}}
+            {"name": gpu.card.uuid, "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{gpu.minor}"}]}}
             for gpu in gpus
         ],
         "containerEdits": {
@@ -45,39 +43,25 @@ def _mount(mount: Mount) -> dict[str, Any]:
 
 
 class SpecificationFile:
-    """The file that a container runtime reads before each container it creates."""
+    """The file that a container runtime reads before it creates a container."""
 
-    def __init__(
-        self, folder: Path, inventory: Inventory, control_nodes: Sequence[str], mounts: Sequence[Mount]
-    ) -> None:
+    def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
-        self._inventory = inventory
-        self._control_nodes = control_nodes
-        self._mounts = mounts
-        self._written = ""
+        self._written = b""
 
-    async def run(self) -> None:
-        """Write the file at every change of the cards. Raises OSError."""
-        while True:
-            seen = self._inventory.state
-            self.write(seen.gpus)
-            await self._inventory.wait(seen)
+    def write(self, gpus: Sequence[Gpu], control_nodes: Sequence[str], mounts: Sequence[Mount]) -> None:
+        """Replace the file where this changes it, or where it is gone. Raises OSError.
 
-    def write(self, gpus: Sequence[Gpu]) -> None:
-        """Replace the file, if these cards change it. Raises OSError."""
-        content = json.dumps(specification(gpus, self._control_nodes, self._mounts, Path("/dev")), indent=1)
-        if content == self._written:
+        Without a card nothing is written: a specification without devices is invalid.
+        """
+        content = json.dumps(specification(gpus, control_nodes, mounts), indent=1).encode()
+        if not gpus or (content == self._written and self._path.exists()):
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = self._path.with_suffix(".unfinished")  # no name of a specification: runtimes do not read it
-        with unfinished.open("w") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self._path)
+        durable_files.write(self._path, content, _MODE)
         self._written = content
 
 
 def remove(folder: Path) -> None:
-    """Remove the specification."""
+    """Remove the specification. Raises OSError."""
     (folder / FILE).unlink(missing_ok=True)

@@ -1,7 +1,9 @@
 """The program as it is started, over the simulated driver."""
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +15,8 @@ from simgpu import build, state_directory
 from tests.deviceplugin.conftest import World, settings_of
 from tests.vgpu.node.builders import NODE
 from vgpu.domain import names
+
+VERSION = "580.95.05"  # of the simulated driver
 
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
 
@@ -108,6 +112,25 @@ async def test_cards_that_answer_are_offered_while_another_fails(idle_world: Wor
     assert clients[names.CARD].healthy == {works.uuid}
     state_directory.inject_faults(idle_world.directory / "simgpu")
     await idle_world.until(lambda: clients[names.CARD].healthy == {broken.uuid, works.uuid})
+
+
+async def test_without_the_toolkit_the_driver_comes_from_the_nodes_root(idle_world: World, start: Start) -> None:
+    """The process finds no NVML by itself; the specification is there when the kubelet hears of the cards."""
+    root, specification = idle_world.directory / "host", idle_world.directory / "cdi" / "vgpu.io-gpu.json"
+    folder = root / "usr/lib64"
+    folder.mkdir(parents=True)
+    for name in ("libcuda.so", "libnvidia-ml.so"):
+        shutil.copy(build.ensure() / f"{name}.1", folder / f"{name}.{VERSION}")
+    kind = f"--cdi-dir={specification.parent}", "--device-list=cdi", "--cdi-kind=vgpu.io/gpu"
+    await start(*kind, f"--driver-root={root}", within=("env", "-u", "LD_LIBRARY_PATH"))
+    await idle_world.until(lambda: bool(idle_world.kubelet.registrations), within_s=60)
+    written = json.loads(specification.read_text())
+    assert {device["name"] for device in written["devices"]} == {
+        card.uuid for card in state_directory.make_cards(2, memory_mib=2048)
+    }
+    assert [mount["hostPath"] for mount in written["containerEdits"]["mounts"]][:2] == [
+        f"/usr/lib64/libcuda.so.{VERSION}"
+    ] * 2
 
 
 async def test_a_plugin_whose_driver_was_replaced_ends_so_that_it_is_restarted(idle_world: World, start: Start) -> None:

@@ -1,6 +1,7 @@
 """Which IDs are preferred, and the response to Allocate."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deviceplugin import responses
+from deviceplugin.kubelet.messages import Mount
 from deviceplugin.responses import DeviceList, Injection
 from tests.vgpu.node.builders import gpu, slices, uuid
 from vgpu.domain.formats import container_paths
@@ -91,6 +93,16 @@ def test_with_cdi_the_environment_variable_is_void(injection: Injection) -> None
     assert response.cdi_devices == (f"nvidia.com/gpu={uuid(1)}",)
     assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
     assert response.device_nodes == ()
+
+
+def test_with_mounts_the_driver_and_its_device_nodes_are_in_the_response(injection: Injection) -> None:
+    library = Mount("/usr/lib64/libcuda.so.1", Path("/d/libcuda.so.580"))
+    with_mounts = replace(injection, mode=DeviceList.MOUNTS, driver=lambda: (library,))
+    response = responses.container_response({uuid(1)}, [gpu(1)], "id", with_mounts)
+    assert response.envs == {"NVIDIA_VISIBLE_DEVICES": "void"}
+    assert response.device_nodes == ("/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm")
+    assert library in response.mounts
+    assert "/etc/ld.so.preload" in {mount.container_path for mount in response.mounts}
 
 
 def test_no_volume_of_a_pod_may_cover_what_is_mounted(injection: Injection) -> None:

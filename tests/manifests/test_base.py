@@ -205,7 +205,8 @@ def test_cleanup_removes_the_state_directory_of_the_host() -> None:
     (container,) = spec["containers"]
     settings = CliApp.run(PluginSettings, cli_args=["--node-name=n", *container["args"]])
     assert (settings.remove_state, settings.state_dir) == (True, Path("/host/vgpu"))
-    (mount,), (volume,) = container["volumeMounts"], spec["volumes"]
+    mount, volume = container["volumeMounts"][0], spec["volumes"][0]
+    assert mount["name"] == volume["name"]
     assert (mount["mountPath"], volume["hostPath"]["path"]) == ("/host", "/var/lib")
     assert container["image"] == next(other["image"] for _, other in containers() if other["name"] == "deviceplugin")
 

@@ -20,12 +20,18 @@ PERIOD_S: Final = 5.0
 log = logging.getLogger(__name__)
 
 
-async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]], period_s: float = PERIOD_S) -> None:
+async def run(
+    state: Path,
+    mountinfos: Callable[[], Mapping[int, str]],
+    remove_last: Callable[[], None] = lambda: None,
+    period_s: float = PERIOD_S,
+) -> None:
     """Remove the state directory, as far as containers leave it, until nothing of it is left; then wait for the end.
 
     Args:
         state: the state directory.
         mountinfos: reads the mounts of every process of the node.
+        remove_last: removes what lies outside the directory and containers need until nothing of the directory is left.
         period_s: after as many seconds what is left is looked at again.
     """
     reported: dict[str, int] = {}
@@ -35,6 +41,7 @@ async def run(state: Path, mountinfos: Callable[[], Mapping[int, str]], period_s
             processes = ", ".join(map(str, sorted(used.values())))
             log.info("%d allocations are in use, by processes %s: delete their pods", len(used), processes)
         await asyncio.sleep(period_s)
+    remove_last()
     log.info("nothing of %s is left", state)
     await asyncio.Event().wait()
 
