@@ -44,9 +44,13 @@ def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
 
 
 def forged(pod: Json) -> list[Problem]:
-    """Return a problem for each annotation that only the Binding may write, on a pod that is not bound."""
+    """Return a problem for each annotation that only the Binding may write, on a pod that is not bound.
+
+    The webhook has removed it from a copy of a pod, unless that call failed or the pod is a static one's mirror.
+    """
+    why = "is written when the pod is bound, and never by a user; it was not removed: create the pod again"
     return [
-        Problem(_annotation(name), value, "is written when the pod is bound, and never by a user")
+        Problem(_annotation(name), value, why)
         for name, value in manifest.annotations(pod).items()
         if name in names.STATE_ANNOTATIONS
     ]

@@ -63,6 +63,41 @@ def test_a_pods_assignment_and_policies_are_immutable(namespace: PodNamespace, s
     assert "once the pod is bound" in patched(namespace, "runs", annotated(gpu_policy=None), subresource)
 
 
+def copied(live: Document, name: str) -> Document:
+    """A new pod from a live one, as Velero restores it: without node, status, and what the API server sets."""
+    metadata = {key: live["metadata"].get(key, {}) for key in ("annotations", "labels")}
+    spec = {key: value for key, value in live["spec"].items() if key not in ("nodeName", "priority")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": name}, "spec": spec}
+
+
+def test_a_pod_that_is_restored_from_its_live_copy_runs(namespace: PodNamespace) -> None:
+    """The copy carries the assignment of the first pod, on whose card there is no room left."""
+    node = namespace.cluster.nodes[0]
+    first = pod("first", gpu_mem=node.cards[0].memory_mib)
+    namespace.create(first)
+    (live,) = namespace.running("first")
+    assert names.ASSIGNMENT in live["metadata"]["annotations"]
+    restored = namespace.create(copied(live, "restored"))
+    assert names.ASSIGNMENT not in restored["metadata"].get("annotations", {})
+    namespace.create(pod("forged", gpu_mem=256, annotations=FORGED))
+    namespace.create(pod("plain", container(), annotations=FORGED))
+    namespace.running("restored", "forged", "plain")
+    assert names.ASSIGNMENT not in namespace.get("plain")["metadata"].get("annotations", {})
+    cards = [namespace.assignment(name).gpus() for name in ("first", "restored")]
+    assert cards[0].isdisjoint(cards[1])
+
+
+def test_kubectl_debug_copies_a_running_pod_with_its_annotations(namespace: PodNamespace) -> None:
+    namespace.create(pod("p", gpu_mem=256, annotations={names.GPU_POLICY: "spread"}))
+    namespace.running("p")
+    copy = ("debug", "p", "--copy-to=copy", "--keep-annotations", "--image=docker.io/local/pause:1", "-c", "debugger")
+    namespace.cluster.kubectl("-n", namespace.name, *copy)
+    (made,) = namespace.running("copy")
+    assert made["metadata"]["annotations"][names.GPU_POLICY] == "spread"
+    env = {container["name"]: container.get("env") for container in made["spec"]["containers"]}
+    assert env["debugger"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
 def test_labels_finalizers_and_status_of_a_running_pod_may_change(namespace: PodNamespace) -> None:
     namespace.create(pod("p", gpu_mem=256))
     namespace.running("p")
