@@ -13,7 +13,7 @@ from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
-from webhook import copied_state, limit_ranges, pods
+from webhook import as_written, copied_state, limit_ranges, pods
 from webhook.rules import AdmissionSettings
 from webhook.wire import Operation
 
@@ -49,7 +49,15 @@ def mutate(pod: Json, rules: AdmissionSettings) -> MutatedPod:
     ]
     completed = translate.with_containers(translated.pod, containers)
     scheduled = {**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}
-    return MutatedPod(scheduled, (*removed, *translated.resolved))
+    return MutatedPod(as_written.recorded(pod, scheduled), (*removed, *translated.resolved))
+
+
+def mutate_changed(old: Json, new: Json, rules: AdmissionSettings) -> MutatedPod:
+    """Return a changed pod without what the webhook had changed at its creation: its manifest was applied again."""
+    kept = copied_state.kept(old, as_written.undone(old, new))
+    if old["spec"].get("schedulerName") == rules.scheduler:
+        kept = {**kept, "spec": _scheduled(kept["spec"], rules.scheduler)}
+    return MutatedPod(kept, tuple(copied_state.changed(old, new)))
 
 
 def mutate_debugged(old: Json, new: Json) -> Json:

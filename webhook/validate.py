@@ -19,7 +19,9 @@ from webhook.rules import AdmissionSettings
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
 _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
-_KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS))
+_KNOWN_ANNOTATIONS: Final = frozenset(
+    (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS, names.AS_WRITTEN)
+)
 
 
 def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:

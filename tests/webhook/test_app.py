@@ -181,7 +181,7 @@ def test_a_copy_that_names_its_node_is_refused_without_trust_in_its_assignment()
     assert "bypass the scheduler" in said
 
 
-def test_an_update_is_never_mutated() -> None:
+def test_an_update_that_changes_nothing_is_not_mutated() -> None:
     pod = builders.pod(SHARE)
     review = wire.decode(builders.review("UPDATE", pod, pod))
     assert builders.patch_of(admission.mutating(review, RULES).body) == []
