@@ -76,8 +76,8 @@ async def webhook(tmp_path: Path) -> AsyncIterator[Webhook]:
     cert, key = certificate(tmp_path)
     made = Webhook("", cert.read_bytes())
     app = Starlette(routes=[Route("/{name}", made.endpoint, methods=["POST"])])
-    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as port:
-        made.url = f"https://127.0.0.1:{port}"
+    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as address:
+        made.url = f"https://{address}"
         yield made
 
 
