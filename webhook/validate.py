@@ -18,6 +18,7 @@ from webhook.rules import AdmissionSettings
 
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
+_GITHUB_SCHEDULER: Final = "ACTIONS_RUNNER_USE_KUBE_SCHEDULER"  # otherwise their jobs name the runner's node
 _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
 _KNOWN_ANNOTATIONS: Final = frozenset(
     (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS, names.AS_WRITTEN)
@@ -133,7 +134,10 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
 def _node_set_by_hand(pod: Json) -> Iterator[Problem]:
     node = pod.get("spec", {}).get("nodeName")
     if node:
-        why = "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity"
+        why = (
+            "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity, "
+            f"and with GitHub's runners {_GITHUB_SCHEDULER}=true"
+        )
         yield Problem("spec.nodeName", node, why)
 
 

@@ -1,6 +1,6 @@
 """Sockets that listen at an IP address, for IPv4 and IPv6 alike.
 
-`[::]` listens for both families by one socket, whatever the system's default is (`net.ipv6.bindv6only`), and for IPv4
+`[::]` listens for both families by one socket, whatever the system's default is (net.ipv6.bindv6only), and for IPv4
 alone where the kernel has no IPv6. asyncio and uvicorn would make a socket for IPv6 only. Any other address listens for
 its own family.
 """
