@@ -45,6 +45,7 @@ from vgpu.node.cards.watermarks import Watermarks
 from vgpu.node.containers import node_api
 from vgpu.node.containers import pods as bound
 from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.node_api import NodeApi
 from vgpu.node.containers.notices import Notices
@@ -111,7 +112,7 @@ def build(
     """
     limiter = Installation(settings)
     files, library = limiter.files, limiter.install()
-    node = _node(settings, files, client, clocks)
+    node = _node(settings, files, client, processes, clocks)
     watch = _watch_of_pods(settings, client, node.pods, clocks)
     reporter = RefusalReporter(lambda uid: node.pods.get(uid) is not None)
     node_driver = _node_driver(settings, driver, environment or {})
@@ -126,6 +127,7 @@ def build(
         node.pods,
         node.pod_resources,
         node.allocations,
+        node.departed,
         files,
         library,
         synced=watch.synced,
@@ -150,6 +152,7 @@ def build(
         ),
         late=(
             lambda: node.pod_resources.run(node.occupancy.refresh),
+            node.departed.run,
             card_health.poll,
             card_health.listen,
             watching.run,
@@ -165,23 +168,29 @@ def build(
     )
 
 
-def _node(settings: PluginSettings, files: StateFiles, client: KubernetesClient, clocks: PluginClocks) -> PluginNode:
+def _node(
+    settings: PluginSettings, files: StateFiles, client: KubernetesClient, processes: Processes, clocks: PluginClocks
+) -> PluginNode:
     pod_resources_client = PodResourcesClient(settings.kubelet_dir / "pod-resources" / "kubelet.sock")
     pod_resources = PodResources(pod_resources_client, clocks.monotonic)
     allocations = Allocations(files.allocations)
     cards = Inventory(settings.slice_mib)
     pods = NodePods()
+    mountinfos = process_watch.mountinfos(processes, os.getpid())
+    departed = DepartedHolders(pods, allocations, mountinfos, clocks.monotonic)
     node = PluginNode(
         files=files,
         allocations=allocations,
+        departed=departed,
         inventory=cards,
         pods=pods,
         client=pod_resources_client,
         pod_resources=pod_resources,
-        occupancy=Occupancy(pods, pod_resources, allocations, cards, clocks.wall),
+        occupancy=Occupancy(pods, pod_resources, allocations, departed, cards, clocks.wall),
         api=NodeApi(client, settings.node_name),
     )
     pods.on_release = node.released
+    departed.on_change = node.occupancy.refresh
     return node
 
 
@@ -207,7 +216,7 @@ def _injection(settings: PluginSettings, files: StateFiles, library: str, node_d
 def _verbs(
     node: PluginNode, injection: Injection, reporter: RefusalReporter, clocks: PluginClocks, search_s: float
 ) -> PluginVerbs:
-    preferred = PreferredAllocation(node.pods, node.allocations, node.api, node.pod_resources, search_s)
+    preferred = PreferredAllocation(node.pods, node.allocations, node.departed, node.api, node.pod_resources, search_s)
     recorder = AllocationRecorder(node.pods, node.allocations, clocks.new_id, clocks.wall)
     holders = HolderLookup(node.pods, node.allocations, node.api, node.pod_resources)
     writer = LimitsWriter(node.allocations, node.files)

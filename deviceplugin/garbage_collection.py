@@ -9,6 +9,7 @@ from deviceplugin.kubelet.messages import Listing
 from deviceplugin.pod_resources import PodResources, PodResourcesListing
 from vgpu.domain.identifiers import PodUid
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
 
@@ -21,9 +22,15 @@ log = logging.getLogger(__name__)
 
 
 def expired(
-    allocations: Iterable[Allocation], uids: Collection[PodUid], listings: Iterable[Listing], now: float
+    allocations: Iterable[Allocation],
+    uids: Collection[PodUid],
+    listings: Iterable[Listing],
+    now: float,
+    is_used: Callable[[Allocation], bool] = lambda _: False,
 ) -> list[Allocation]:
     """Return the allocations to remove: no such pod in the watch, old enough, and held in none of the listings.
+
+    `is_used` says of an allocation whether processes of a pod that is gone use it: it stays until they end.
 
     One that was created far in the future is old too: the clock was ahead then.
 
@@ -36,6 +43,7 @@ def expired(
         if (allocation.holder is None or allocation.holder.uid not in uids)
         and abs(now - allocation.created) > (MIN_AGE_OF_PROVEN_S if allocation.is_proven else MIN_AGE_S)
         and not any(_is_held(allocation, listing) for listing in taken)
+        and not is_used(allocation)
     ]
 
 
@@ -57,6 +65,7 @@ class GarbageCollector:
         pods: NodePods,
         pod_resources: PodResources,
         allocations: Allocations,
+        departed: DepartedHolders,
         files: StateFiles,
         library: str,
         *,
@@ -67,6 +76,7 @@ class GarbageCollector:
         self._pods = pods
         self._pod_resources = pod_resources
         self._allocations = allocations
+        self._departed = departed
         self._files = files
         self._library = library
         self._synced = synced
@@ -90,7 +100,8 @@ class GarbageCollector:
             return
         uids = {pod.uid for pod in self._pods.all()}
         listings = (earlier.listing, self._earlier.listing)
-        for allocation in expired(self._allocations.all(), uids, listings, self._wall_clock()):
+        every, now = self._allocations.all(), self._wall_clock()
+        for allocation in expired(every, uids, listings, now, self._departed.is_used):
             log.info("allocation %s has expired", allocation.id)
             self._remove(allocation.id)
         unread = self._allocations.sweep()

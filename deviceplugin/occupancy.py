@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from deviceplugin.kubelet.messages import Holdings, Listing
+from deviceplugin.kubelet.messages import Listing
 from deviceplugin.pod_resources import PodResources
 from vgpu.domain import names
 from vgpu.domain.cards.share import Usage
@@ -16,6 +16,7 @@ from vgpu.node.containers import allocations as records
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocation, Allocations
 from vgpu.node.containers.card_holders import CardHolder
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.pods import BoundPod, NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
 
@@ -30,6 +31,7 @@ class Occupancy:
         pods: NodePods,
         pod_resources: PodResources,
         allocations: Allocations,
+        departed: DepartedHolders,
         inventory: Inventory,
         wall_clock: Callable[[], float],
     ) -> None:
@@ -37,13 +39,14 @@ class Occupancy:
         self._pods = pods
         self._pod_resources = pod_resources
         self._allocations = allocations
+        self._departed = departed
         self._inventory = inventory
         self._wall_clock = wall_clock
 
     def recount(self) -> None:
         """Update the inventory's held devices."""
         allocations, pods, now = self._allocations.all(), self._pods.all(), self._wall_clock()
-        self._inventory.set_held(held(self._listing(), allocations, pods, now))
+        self._inventory.set_held(held(self._listing(), allocations, pods, now, self._departed.held()))
 
     def refresh(self) -> None:
         """Recount, and update the compute that is guaranteed: not in Allocate, as it reads every pod's assignment."""
@@ -52,7 +55,7 @@ class Occupancy:
         self._inventory.set_cores({gpu: taken.cores for gpu, taken in guaranteed.items() if taken.cores})
 
     def tenants(self, *, but: PodUid) -> list[Usages]:
-        """Return what each proven pod takes, except the pod with UID `but`, and each listed pod that the API lacks."""
+        """Return what each proven pod takes, except the pod with UID `but`, and what pods hold that the API lacks."""
         proven = {
             allocation.holder.uid
             for allocation in self._allocations.all()
@@ -60,7 +63,7 @@ class Occupancy:
         }
         pods = (self._pods.get(uid) for uid in sorted(proven - {but}))
         usages = [self.usage(pod) for pod in pods if pod is not None and not pod.is_terminal]
-        return usages + [self._orphan(held) for key, held in self._listing().items() if not self._pods.named(key)]
+        return [*usages, self._of_departed()]
 
     def held(self) -> frozenset[CardHolder]:
         """Return which container holds devices of which card: those that were proven, and those that are listed."""
@@ -94,17 +97,27 @@ class Occupancy:
         listing = self._pod_resources.snapshot.listing
         return {key: held for key, held in listing.items() if not self._pods.has_ended(key)}
 
-    def _orphan(self, held: Holdings) -> Usages:
-        """Return what a pod takes that was deleted by force and still runs: its slices, or whole cards."""
+    def _of_departed(self) -> Usages:
+        """Return what pods take that were deleted by force and may still run: their slices, or whole cards."""
+        listed = {key: held for key, held in self._listing().items() if not self._pods.named(key)}
+        ids = _of_both(listed, self._departed.held())
         mib = self._inventory.slice_mib
-        slices = device_ids.by_gpu(device_id for one in held.values() for device_id in one.get(names.SLICE, ()))
-        cards = device_ids.by_gpu(device_id for one in held.values() for device_id in one.get(names.CARD, ()))
+        slices = device_ids.by_gpu(ids.slices)
         shared = {gpu: Usage(slices=count, memory_mib=count * mib, shares=1) for gpu, count in slices.items()}
-        return shared | {gpu: Usage(wholes=1) for gpu in cards}
+        return shared | {gpu: Usage(wholes=1) for gpu in device_ids.by_gpu(ids.cards)}
 
 
-def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[BoundPod], now: float) -> HeldDevices:
-    """Return the IDs that the kubelet lists, and those of records that it does not list, such as init containers'."""
+def held(
+    listing: Listing,
+    allocations: Iterable[Allocation],
+    pods: Iterable[BoundPod],
+    now: float,
+    departed: Iterable[Allocation] = (),
+) -> HeldDevices:
+    """Return the IDs that the kubelet lists, and those of records that it does not list, such as init containers'.
+
+    `departed` are allocations of pods that are gone, which may be in use.
+    """
     every = list(allocations)
     ours = {allocation.id: allocation for allocation in records.live(every, pods)}
     ours |= {
@@ -112,9 +125,14 @@ def held(listing: Listing, allocations: Iterable[Allocation], pods: Iterable[Bou
         for allocation in every
         if allocation.holder is None and abs(now - allocation.created) < _IN_FLIGHT_S
     }
+    return _of_both(listing, [*ours.values(), *departed])
+
+
+def _of_both(listing: Listing, allocations: Iterable[Allocation]) -> HeldDevices:
+    """Return the IDs that are listed or recorded."""
     ids = {resource: _listed(listing, resource) for resource in names.KUBELET_RESOURCES}
-    for our in ours.values():
-        ids[our.resource] = ids[our.resource] | our.ids
+    for allocation in allocations:
+        ids[allocation.resource] = ids[allocation.resource] | allocation.ids
     return HeldDevices(ids[names.SLICE], ids[names.CARD])
 
 

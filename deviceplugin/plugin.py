@@ -26,6 +26,7 @@ from vgpu.node.cards.health import Health
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers import allocations as records
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.node_api import NodeApi
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
@@ -44,6 +45,7 @@ class PluginNode:
 
     files: StateFiles
     allocations: Allocations
+    departed: DepartedHolders
     inventory: Inventory
     pods: NodePods
     client: PodResourcesClient

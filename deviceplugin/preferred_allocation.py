@@ -14,6 +14,7 @@ from deviceplugin.pod_resources import PodResources
 from vgpu.domain.identifiers import CardUuid
 from vgpu.node.containers import proof
 from vgpu.node.containers.allocations import Allocations
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.node_api import SinglePodReader
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.refusal import ContainerRefusal
@@ -36,6 +37,7 @@ class PreferredAllocation:
         self,
         pods: NodePods,
         allocations: Allocations,
+        departed: DepartedHolders,
         reader: SinglePodReader,
         pod_resources: PodResources,
         search_s: float,
@@ -43,6 +45,7 @@ class PreferredAllocation:
         """`search_s` is how long a search for the container may take."""
         self._pods = pods
         self._allocations = allocations
+        self._departed = departed
         self._reader = reader
         self._pod_resources = pod_resources
         self._search_s = search_s
@@ -56,6 +59,8 @@ class PreferredAllocation:
             held = {
                 device_id for pod in listing.values() for one in pod.values() for device_id in one.get(resource, ())
             }
+            departed = (allocation for allocation in self._departed.held() if allocation.resource == resource)
+            held = held.union(*(allocation.ids for allocation in departed))
             ids = responses.preferred_ids(available, must, size, _assigned_gpus(candidate), held)
             self._last[resource] = Preference(candidate, frozenset(ids))
             _log_candidate(resource, size, candidate)

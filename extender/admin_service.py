@@ -14,8 +14,9 @@ from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
 from extender.history.recording.recorder import HistoryRecorder
 from extender.lead.leader import Leader
-from extender.settings import ExtenderSettings, is_loopback
+from extender.settings import ExtenderSettings
 from extender.verbs.filter import Filter
+from vgpu.domain import loopback
 from vgpu.domain.errors import UnusableSetting
 
 MIN_TOKEN = 16  # characters
@@ -61,7 +62,7 @@ def admin_process(
 def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str) -> StartMessage:
     host, port = address
     return StartMessage(
-        listener=Listener(host, port, is_loopback(host), settings.admin_tls_cert, settings.admin_tls_key),
+        listener=Listener(host, port, loopback.is_loopback(host), settings.admin_tls_cert, settings.admin_tls_key),
         token=_token(settings.admin_token_file),
         has_reviews=settings.admin_auth == "kubernetes",
         kubeconfig=settings.kubeconfig,

@@ -26,7 +26,7 @@ from extender.protocol import client_names
 from extender.settings import ExtenderSettings
 from extender.shutdown import shut_down
 from extender.state import demand
-from vgpu.adapters import metrics_server, process
+from vgpu.adapters import listening, metrics_server, process
 from vgpu.adapters.kubernetes.client import KubernetesClient
 
 KEEP_ALIVE_S: Final = 120  # Go's clients keep idle connections for 90 s, and retry no POST on a closed connection
@@ -91,12 +91,14 @@ async def _serve(
             leadership.run,
             *_drain(settings, machine),
         )
+        listener = listening.listen(settings.host, settings.port)
         admin = _admin_process(seen, leadership, recorder, machine, admin_child)
         administering = asyncio.create_task(admin.run() if admin else _nothing())
         background = asyncio.create_task(seen.run(late))
         server = process.HttpServer(_config(settings, acting.verbs, seen, machine.perf_counter))
         background.add_done_callback(lambda _: setattr(server, "should_exit", True))
-        await server.serve_until_cancelled()
+        with listener:
+            await server.serve_until_cancelled([listener])
         administering.cancel()
         await asyncio.gather(administering, return_exceptions=True)
         await shut_down(acting.verbs.binder, leadership, background)
@@ -143,8 +145,6 @@ def _config(
         }
     return uvicorn.Config(
         app(verbs, seen, perf_counter),
-        host=settings.host,
-        port=settings.port,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
         backlog=BACKLOG,

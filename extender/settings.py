@@ -1,14 +1,14 @@
 """The extender's settings: flags, or environment variables `VGPU_EXTENDER_*`."""
 
-import ipaddress
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
+from vgpu.adapters import listening
 from vgpu.adapters.settings import Address, Listening
-from vgpu.domain import names
+from vgpu.domain import loopback, names
 from vgpu.domain.asks import aliases
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.identifiers import Namespace
@@ -155,12 +155,12 @@ class ExtenderSettings(Listening):
         """The address of the admin REST; None where it is off."""
         if self.admin_listen == "off":
             return None
-        host, _, port = self.admin_listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        at = listening.parse(self.admin_listen)
+        return at.host, at.port
 
     @model_validator(mode="after")
     def _admin_is_guarded(self) -> Self:
-        if self.admin_address and self.admin_auth == "local" and not is_loopback(self.admin_address[0]):
+        if self.admin_address and self.admin_auth == "local" and not loopback.is_loopback(self.admin_address[0]):
             raise ValueError(f"admin-listen: {self.admin_listen} is not loopback; give admin-auth kubernetes or token")
         if (self.admin_auth == "token") != (self.admin_token_file is not None):
             raise ValueError("admin-token-file: give a file with admin-auth token, and only then")
@@ -175,11 +175,6 @@ class ExtenderSettings(Listening):
             raise ValueError("give all of tls-cert, tls-key and client-ca, or none")
         if any(tls) and not self.allowed_clients:
             raise ValueError("client-names: name the certificates that may call, such as system:kube-scheduler")
-        if not any(tls) and not is_loopback(self.host):
+        if not any(tls) and not loopback.is_loopback(self.host):
             raise ValueError(f"listen: {self.host} is not loopback; give tls-cert, tls-key and client-ca")
         return self
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an IP address is reachable from this machine only."""
-    return ipaddress.ip_address(host).is_loopback

@@ -17,7 +17,7 @@ with extras.needed("cluster", by="webhook"):
     from fastapi import FastAPI
 
     import vgpu
-    from vgpu.adapters import metrics_server, process
+    from vgpu.adapters import listening, metrics_server, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.adapters.kubernetes.client import KubernetesClient
     from vgpu.adapters.kubernetes.reflector import Reflector
@@ -63,10 +63,11 @@ async def _serve(settings: WebhookSettings, client: KubernetesClient, folder: Pa
         watching = group.create_task(watch.run())
         measuring = group.create_task(_serve_metrics(settings, registry))
         await renewal.wait_for_certificate(certificates)
-        config = _config(settings, application, key_pair)
+        config = _config(application, key_pair)
         keeping = group.create_task(renewal.renew_forever(certificates, key_pair, _context(config)))
         log.info("listening on https://%s", settings.listen)
-        await process.HttpServer(config).serve_until_cancelled()
+        with listening.listen(settings.host, settings.port) as listener:
+            await process.HttpServer(config).serve_until_cancelled([listener])
         watching.cancel()
         keeping.cancel()
         measuring.cancel()
@@ -105,11 +106,9 @@ def _rules(settings: WebhookSettings, cards: ClusterCards) -> AdmissionSettings:
     )
 
 
-def _config(settings: WebhookSettings, application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
+def _config(application: FastAPI, key_pair: KeyPairFiles) -> uvicorn.Config:
     config = uvicorn.Config(
         application,
-        host=settings.host,
-        port=settings.port,
         access_log=False,
         log_config=None,
         log_level="warning",

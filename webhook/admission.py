@@ -29,14 +29,19 @@ class ReviewAnswer:
 def mutating(review: wire.ReviewRequest, rules: AdmissionSettings) -> ReviewAnswer:
     """Answer `/mutate`: always allow, with a patch for pods that ask for GPUs.
 
-    What percentages have become is said here: the pod that `/validate` gets has MiB instead.
+    On UPDATE, what a pod's creation has changed is changed again where the same manifest is applied again.
+
+    What was removed, and what percentages have become, is said here: the pod that `/validate` gets has neither.
     """
     pod, old = review.object, review.old_object
     if pod is None or pods.is_mirror(pod, review.user.groups):
         return _allow(review)
     if review.operation == "CREATE":
         mutated = mutate.mutate(pod, rules)
-        return _allow(review, mutate.patch(pod, mutated.pod), [str(said) for said in mutated.resolved])
+        return _allow(review, mutate.patch(pod, mutated.pod), [str(said) for said in mutated.said])
+    if review.operation == "UPDATE" and old is not None and not review.sub_resource:
+        mutated = mutate.mutate_changed(old, pod, rules)
+        return _allow(review, mutate.patch(pod, mutated.pod), [str(said) for said in mutated.said])
     if review.sub_resource == "ephemeralcontainers" and old is not None:
         return _allow(review, mutate.patch(pod, mutate.mutate_debugged(old, pod)))
     return _allow(review)

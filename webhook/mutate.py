@@ -13,7 +13,7 @@ from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.identifiers import ContainerName
 from vgpu.domain.json_types import Json
 from vgpu.domain.problem import Problem
-from webhook import limit_ranges, pods
+from webhook import as_written, copied_state, limit_ranges, pods
 from webhook.rules import AdmissionSettings
 from webhook.wire import Operation
 
@@ -23,29 +23,41 @@ _DEFAULT_SCHEDULERS = frozenset({"", "default-scheduler"})
 
 @dataclass(frozen=True, slots=True)
 class MutatedPod:
-    """A completed pod, and what its percentages of memory have become."""
+    """A completed pod, and what its owner should know about the changes: kubectl prints that as warnings."""
 
     pod: Json
-    resolved: tuple[Problem, ...] = ()
+    said: tuple[Problem, ...] = ()
 
 
 def mutate(pod: Json, rules: AdmissionSettings) -> MutatedPod:
-    """Return the completed pod; where it asks for no GPU or has problems, only a LimitRange's defaults are undone.
+    """Return the completed new pod.
 
-    `validate` reports the problems, after all other webhooks have changed the pod.
+    Where it asks for no GPU or has problems, only what other programs have added is undone: a LimitRange's defaults,
+    and what a copy has kept of the pod that it is a copy of. `validate` reports the problems, after all other webhooks
+    have changed the pod.
     """
-    pod = limit_ranges.without_defaulted_cores(pod)
+    removed = tuple(copied_state.removed(pod))
+    pod = limit_ranges.without_defaulted_cores(copied_state.without(pod))
     translated = translate.translate(pod, rules.cards, rules.gpushare_unit_mib, rules.slice_mib)
     asked = translated.asked
     if asked is None:
-        return MutatedPod(pod)
+        return MutatedPod(pod, removed)
     by_name = {container.name: container for container in asked.containers}
     containers = [
         _completed(container, asked, by_name.get(ContainerName(str(container.get("name")))), rules.slice_mib)
         for _, _, container in request.containers_of(translated.pod)
     ]
     completed = translate.with_containers(translated.pod, containers)
-    return MutatedPod({**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}, translated.resolved)
+    scheduled = {**completed, "spec": _scheduled(completed["spec"], rules.scheduler)}
+    return MutatedPod(as_written.recorded(pod, scheduled), (*removed, *translated.resolved))
+
+
+def mutate_changed(old: Json, new: Json, rules: AdmissionSettings) -> MutatedPod:
+    """Return a changed pod without what the webhook had changed at its creation: its manifest was applied again."""
+    kept = copied_state.kept(old, as_written.undone(old, new))
+    if old["spec"].get("schedulerName") == rules.scheduler:
+        kept = {**kept, "spec": _scheduled(kept["spec"], rules.scheduler)}
+    return MutatedPod(kept, tuple(copied_state.changed(old, new)))
 
 
 def mutate_debugged(old: Json, new: Json) -> Json:

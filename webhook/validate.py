@@ -18,8 +18,11 @@ from webhook.rules import AdmissionSettings
 
 NO_DEVICES: Final = frozenset({"void", "none"})
 MAX_LISTED: Final = 20
+_GITHUB_SCHEDULER: Final = "ACTIONS_RUNNER_USE_KUBE_SCHEDULER"  # otherwise their jobs name the runner's node
 _NVIDIA_DEVICES: Final = ("nvidia.com/gpu", "nvidia.com/mig-")
-_KNOWN_ANNOTATIONS: Final = frozenset((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS))
+_KNOWN_ANNOTATIONS: Final = frozenset(
+    (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, *names.STATE_ANNOTATIONS, names.AS_WRITTEN)
+)
 
 
 def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
@@ -44,9 +47,13 @@ def on_create(pod: Json, rules: AdmissionSettings) -> list[Problem]:
 
 
 def forged(pod: Json) -> list[Problem]:
-    """Return a problem for each annotation that only the Binding may write, on a pod that is not bound."""
+    """Return a problem for each annotation that only the Binding may write, on a pod that is not bound.
+
+    The webhook has removed it from a copy of a pod, unless that call failed or the pod is a static one's mirror.
+    """
+    why = "is written when the pod is bound, and never by a user; it was not removed: create the pod again"
     return [
-        Problem(_annotation(name), value, "is written when the pod is bound, and never by a user")
+        Problem(_annotation(name), value, why)
         for name, value in manifest.annotations(pod).items()
         if name in names.STATE_ANNOTATIONS
     ]
@@ -127,7 +134,10 @@ def _unknown_annotations(pod: Json) -> Iterator[Problem]:
 def _node_set_by_hand(pod: Json) -> Iterator[Problem]:
     node = pod.get("spec", {}).get("nodeName")
     if node:
-        why = "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity"
+        why = (
+            "would bypass the scheduler, which assigns the cards; use nodeSelector or affinity, "
+            f"and with GitHub's runners {_GITHUB_SCHEDULER}=true"
+        )
         yield Problem("spec.nodeName", node, why)
 
 

@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from vgpu.adapters import process
+from vgpu.adapters import listening, process
 
 MAX_CONNECTIONS: Final = 4_096
 SILENCE_S: Final = 15.0
-BACKLOG: Final = 512
 STUCK_MS: Final = 30_000  # a peer that takes no data for so long is disconnected by the kernel
 
 log = logging.getLogger(__name__)
@@ -41,18 +40,9 @@ class BoundedListener(socket.socket):
 
 def listen(host: str, port: int, most: int) -> BoundedListener:
     """Return a listening socket. Raises OSError."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = BoundedListener(family, socket.SOCK_STREAM)
+    made = listening.bind(host, port, BoundedListener)
     made.most, made.accepted = most, []
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit these options
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)
-        made.bind((host, port))
-        made.listen(BACKLOG)
-    except OSError:
-        made.close()
-        raise
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STUCK_MS)  # accepted connections inherit the option
     return made
 
 

@@ -37,11 +37,13 @@ class NodeAccounts:
         bound: what bound pods take of cards.
         hosts: what all pods take of CPU and memory.
         releases: what pods held that ended a moment ago.
+        departures: what pods took that were deleted by force a moment ago, and may hold still.
     """
 
     bound: BoundUsage = field(default_factory=BoundUsage)
     hosts: HostUsage = field(default_factory=HostUsage)
     releases: RecentReleases = field(default_factory=RecentReleases)
+    departures: RecentReleases = field(default_factory=RecentReleases)
 
 
 class NodeStates:
@@ -58,7 +60,7 @@ class NodeStates:
         links: LinkWeights,
     ) -> None:
         self.accounts = NodeAccounts()
-        self._releases = self.accounts.releases
+        self._releases, self._departures = self.accounts.releases, self.accounts.departures
         self._slice_mib = slice_mib
         self._clock = clock
         self._objects = objects
@@ -76,7 +78,8 @@ class NodeStates:
 
     def of(self, node: NodeName) -> NodeState:
         """Return what is taken of a node's cards now; the node must have a GPUNode."""
-        if self._releases.expire(node, self._clock()):
+        now = self._clock()
+        if self._releases.expire(node, now) | self._departures.expire(node, now):
             self.invalidate(node)
         state = self._states.get(node)
         if state is None or node in self._old:
@@ -124,11 +127,13 @@ class NodeStates:
 
     def expire(self) -> None:
         """Invalidate the nodes with releases that a report of held slices must show by now."""
-        self.invalidate(*self._releases.due(self._clock()))
+        now = self._clock()
+        self.invalidate(*self._releases.due(now), *self._departures.due(now))
 
     def forget(self, node: NodeName) -> None:
         """Take the deletion of a node's GPUNode."""
         self._releases.forget(node)
+        self._departures.forget(node)
         self.accounts.bound.forget(node)
         self.invalidate(node)
         self._states.pop(node, None)
@@ -144,9 +149,12 @@ class NodeStates:
         devices = dict(bound.devices)
         for reservation in reserved:
             bound_usage.add_amounts(devices, reservation.request.devices(node.slice_mib))
+        reported = self._cards(gpunode, more)
+        if self._departures.on(node.name):
+            more = usage.total([more, self._departures.released_after(node.name, gpunode.version)])
         added = {card: bound.cards.get(card, NO_USAGE) + taken for card, taken in more.items()}
         taken = bound.cards | added if added else bound.cards
-        cards = card_states.of_cards(self._cards(gpunode, more), node.slice_mib, taken, before)
+        cards = card_states.of_cards(reported, node.slice_mib, taken, before)
         return NodeState(node.name, node.slice_mib, cards, devices, self._host_room(node.name), self._links)
 
     def _host_room(self, node: NodeName) -> HostRoom:
@@ -160,6 +168,8 @@ class NodeStates:
             cards = tuple(self._owned(card, node.name) for card in cards)
         if releases.on(node.name):
             cards = tuple(releases.adjust(node.name, card, gpunode.version) for card in cards)
+        if self._departures.on(node.name):
+            reserved = usage.total([reserved, self._departures.bound_after(node.name, gpunode.version)])
         unreported = self._unreported(node, gpunode.version, reserved)
         return tuple(_with_unreported(card, unreported) for card in cards) if unreported else cards
 

@@ -1,7 +1,10 @@
-"""The two corrections to derived usage: pods that are being bound, and pods that have just ended.
+"""The corrections to derived usage: pods that are being bound, and pods that have just ended or were deleted by force.
 
 `Reservations` are pods whose Binding is in flight. `RecentReleases` is what pods held until a moment ago: when a pod
 ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
+A pod deleted by force has released nothing yet: its processes may run on. It counts until a report of held slices is
+newer than its deletion, for the device plugin reports such a pod as a holder until its processes have ended
+(docs/adr/0151).
 """
 
 from collections import deque
@@ -13,7 +16,9 @@ from extender.state.store import ObjectStore
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import Usage
+from vgpu.domain.grants import usage
 from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.grants.usage import Usages
 from vgpu.domain.identifiers import CardUuid, NodeName, PodUid
 
 
@@ -150,6 +155,14 @@ class RecentReleases:
         """Whether a node has releases."""
         return node in self._by_node
 
+    def released_after(self, node: NodeName, reported: int) -> Usages:
+        """Return what was released after the report of a resourceVersion."""
+        return usage.total(release.usages for release in self._by_node.get(node, ()) if release.ended > reported)
+
+    def bound_after(self, node: NodeName, reported: int) -> Usages:
+        """Return what was bound, and released, after the report of a resourceVersion: it cannot be in the report."""
+        return usage.total(release.usages for release in self._by_node.get(node, ()) if release.bound > reported)
+
     def adjust(self, node: NodeName, card: Card, reported: int) -> Card:
         """Return a card with its reported held slices less those that were released since the report.
 
@@ -162,8 +175,8 @@ class RecentReleases:
         ]
         if not released:
             return card
-        slices = max(0, card.held_slices - sum(usage.slices for usage in released))
-        is_whole = card.held_whole and not any(usage.wholes for usage in released)
+        slices = max(0, card.held_slices - sum(less.slices for less in released))
+        is_whole = card.held_whole and not any(less.wholes for less in released)
         return replace(card, held_slices=slices, held_whole=is_whole)
 
 

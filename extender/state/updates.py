@@ -10,7 +10,7 @@ from extender.state.card_owners import CardOwners
 from extender.state.host_usage import HostPod
 from extender.state.node_states import NodeStates
 from extender.state.objects import GpuNode, KubeNode, WatchedPod
-from extender.state.reservations import Release, Reservations
+from extender.state.reservations import RecentReleases, Release, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain.grants import usage
 from vgpu.domain.identifiers import NO_NODE, NodeName, PodUid
@@ -64,8 +64,14 @@ class StateUpdates:
         self._put_pod(pod, bound_at=pod.version)
 
     def delete_pod(self, pod: WatchedPod) -> None:
-        """Take a pod's deletion, from a watch: the pod in its last version."""
-        self._note_release(pod)
+        """Take a pod's deletion, from a watch: the pod in its last version.
+
+        A kubelet lets a pod become terminal before it removes it. A pod that is not was deleted by force.
+        """
+        if pod.is_terminal:
+            self._note_release(pod)
+        else:
+            self._note_departure(pod)
         self._remove_pod(pod.uid)
 
     def replace_pods(self, pods: Iterable[WatchedPod], version: int) -> None:
@@ -151,10 +157,17 @@ class StateUpdates:
         A pod that its kubelet never admitted held nothing.
         """
         known = self._objects.pods.get(last.uid)
-        if known is None or known.is_terminal or not last.has_started:
-            return
+        if known is not None and not known.is_terminal and last.has_started:
+            self._note(self._accounts.releases, known, last)
+
+    def _note_departure(self, last: WatchedPod) -> None:
+        """Remember what a pod took that was deleted by force: its node may start it, or run it, for some time."""
+        known = self._objects.pods.get(last.uid)
+        if known is not None and not known.is_terminal:
+            self._note(self._accounts.departures, known, last)
+
+    def _note(self, noted: RecentReleases, known: WatchedPod, last: WatchedPod) -> None:
         held, gpunode = bound_usage.granted(known), self._objects.gpunodes.get(known.node)
         if held is not None and gpunode is not None and gpunode.node.slice_mib:
             until, released = self._clock() + HELD_REPORT_LAG_S, usage.on_node(gpunode.node, [held])
-            release = Release(self._objects.bound_at(last.uid), last.version, until, released)
-            self._accounts.releases.add(known.node, release)
+            noted.add(known.node, Release(self._objects.bound_at(last.uid), last.version, until, released))

@@ -24,7 +24,7 @@ from deviceplugin.settings import PluginSettings
 from tests import kubeconfigs
 from tests.deviceplugin.kubelet import Kubelet
 from tests.deviceplugin.plugin_parts import PluginParts
-from tests.vgpu.node.builders import NODE, gpu, manifest
+from tests.vgpu.node.builders import NODE, gpu, manifest, mount_of
 from vgpu.adapters.kubernetes import lease
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading, Xid
@@ -89,6 +89,7 @@ class Processes(dict[int, HostProcess]):
     def __init__(self) -> None:
         super().__init__()
         self.files: dict[int, frozenset[FileId]] = {}
+        self.using: set[str] = set()  # allocations whose limits file a process has mounted
         self.can_compare = True
 
     def process(self, pid: int) -> HostProcess | None:
@@ -96,6 +97,9 @@ class Processes(dict[int, HostProcess]):
 
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
         return {pid: self.files[pid] for pid in pids if pid in self.files}
+
+    def mountinfos(self) -> dict[int, str]:
+        return dict(enumerate(map(mount_of, sorted(self.using)), start=100))
 
     def tells_files_apart(self, path: Path) -> bool:
         return self.can_compare and path.exists()
@@ -156,8 +160,13 @@ class World:
         await self.client.patch(f"{PODS}/{pod['metadata']['name']}/status", {"status": status})
 
     async def end(self, pod: dict[str, Any]) -> None:
-        """Remove an ended pod from the kubelet, then from the API."""
+        """End a pod as a kubelet does: its phase is terminal before it is removed from the API."""
         self.kubelet.end(pod["metadata"]["uid"])
+        await self.set_status(pod, {"phase": "Succeeded"})
+        await self.force_delete(pod)
+
+    async def force_delete(self, pod: dict[str, Any]) -> None:
+        """Remove a pod from the API at once, whatever its containers do."""
         body = {"gracePeriodSeconds": 0}
         await self.client.delete(f"{PODS}/{pod['metadata']['name']}", body)
 

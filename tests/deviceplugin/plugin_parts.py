@@ -22,6 +22,7 @@ from vgpu.domain.formats import limits
 from vgpu.domain.identifiers import ContainerName
 from vgpu.node.cards.inventory import Inventory
 from vgpu.node.containers.allocations import Allocation, Allocations
+from vgpu.node.containers.departed import DepartedHolders
 from vgpu.node.containers.limits_writer import LimitsWriter
 from vgpu.node.containers.pods import BoundPod, NodePods, PodKey
 from vgpu.node.containers.refusal import ContainerRefusal
@@ -77,10 +78,16 @@ class PluginParts:
         self.inventory = Inventory(SLICE_MIB)
         self.inventory.set_gpus((gpu(0), gpu(1)), {})
         self.reported: list[tuple[str, str]] = []
-        self.occupancy = Occupancy(self.pods, self.pod_resources, self.allocations, self.inventory, lambda: self.now)
+        self.mountinfos: dict[int, str] | None = {}
+        self.departed = DepartedHolders(self.pods, self.allocations, lambda: self.mountinfos, lambda: self.now)
+        self.occupancy = Occupancy(
+            self.pods, self.pod_resources, self.allocations, self.departed, self.inventory, lambda: self.now
+        )
         numbers = iter(range(1000))
         recorder = AllocationRecorder(self.pods, self.allocations, lambda: f"new{next(numbers)}", lambda: self.now)
-        self.preferred = PreferredAllocation(self.pods, self.allocations, self.server, self.pod_resources, DEADLINE_S)
+        self.preferred = PreferredAllocation(
+            self.pods, self.allocations, self.departed, self.server, self.pod_resources, DEADLINE_S
+        )
         self.library = self.files.libraries.install(b"library")
         injection = Injection(self.files, self.library)
         self.allocator = Allocator(self.preferred, recorder, self.inventory, injection, self._allocated)

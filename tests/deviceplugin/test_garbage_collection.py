@@ -43,6 +43,10 @@ def test_an_allocation_that_was_proven_expires_within_minutes_of_its_pod() -> No
     assert garbage_collection.expired([proven], [], [{}, LISTED], 9999.0) == []
 
 
+def test_an_allocation_that_processes_of_a_pod_deleted_by_force_use_does_not_expire() -> None:
+    assert garbage_collection.expired([ANY], [], [{}, {}], 9999.0, lambda _: True) == []
+
+
 def test_an_allocation_without_a_known_holder_expires_when_its_ids_are_unlisted() -> None:
     unknown = replace(ANY, holder=None)
     other = {(DEFAULT_NAMESPACE, "another"): LISTED[POD.key]}
@@ -55,6 +59,7 @@ def collector_of(parts: PluginParts, synced: asyncio.Event) -> GarbageCollector:
         parts.pods,
         parts.pod_resources,
         parts.allocations,
+        parts.departed,
         parts.files,
         parts.library,
         synced=synced,

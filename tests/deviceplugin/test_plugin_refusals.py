@@ -90,6 +90,37 @@ async def test_a_pod_that_does_not_fit_is_refused_until_another_ends(world: Worl
     await world.until(lambda: world.can_start(second))
 
 
+async def test_what_a_pod_deleted_by_force_uses_is_given_out_only_after_its_processes_have_ended(world: World) -> None:
+    """The kubelet offers its devices to the next pod at once, while its container ignores SIGTERM."""
+    gone = await world.run("gone", container(gpu_mem=1536))
+    allocation = world.kubelet.mount(gone, "/run/vgpu/limits").parent.name
+    world.processes.using = {allocation}
+    ids = world.kubelet.allocations[gone["metadata"]["uid"]]["main"][names.SLICE]
+    world.kubelet.end(gone["metadata"]["uid"])
+    await world.force_delete(gone)
+    await world.until(lambda: _is_gone(world, "gone"))
+    small, large = await world.create("small", container(gpu_mem=512)), await world.create("large")
+    await world.kubelet.admit(small)
+    assert ids.isdisjoint(world.kubelet.allocations[small["metadata"]["uid"]]["main"][names.SLICE])
+    await world.kubelet.start_container(small)
+    await world.until(lambda: _holds(world, 8))
+    world.kubelet.pods[large["metadata"]["uid"]] = large
+    await _allocate(world, large, frozenset(sorted(ids)[:4]))
+    assert "has 0 MiB free of 1024" in await world.refusal(large)
+    world.processes.using = set()
+    await world.until(lambda: world.can_start(large))
+    await world.until(lambda: _holds(world, 6))
+
+
+async def _is_gone(world: World, name: str) -> bool:
+    listed = msgspec.json.decode(await world.client.get(PODS))
+    return name not in [item["metadata"]["name"] for item in listed["items"]]
+
+
+async def _holds(world: World, slices: int) -> bool:
+    return bool((await world.cards())[0]["heldSlices"] == slices)
+
+
 async def test_of_concurrent_starts_only_one_gets_the_cards_time(world: World) -> None:
     pods = [await world.create(f"p{n}", container(gpu_mem=256, gpu_cores=60)) for n in range(4)]
     for pod in pods:

@@ -154,7 +154,14 @@ class World:
         error: str = json.loads(await self.verbs.bind(json.dumps(body).encode()))["Error"]
         return error
 
+    async def end_pod(self, pod: dict[str, Any]) -> None:
+        """End a pod as its kubelet does: its phase is terminal before it is removed."""
+        path = f"{PODS}/{pod['metadata']['name']}/status"
+        await self.client.patch(path, {"status": {"phase": "Failed"}})
+        await self.delete_pod(pod)
+
     async def delete_pod(self, pod: dict[str, Any]) -> None:
+        """Delete a pod by force."""
         await self.client.delete(f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
         await self.until(lambda: pod["metadata"]["uid"] not in self.cluster.objects.pods)
 

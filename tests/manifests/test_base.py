@@ -409,6 +409,6 @@ def test_metrics_are_scraped_where_they_are_served() -> None:
         annotations = document.get("spec", {}).get("template", {}).get("metadata", {}).get("annotations", {})
         if port := annotations.get("prometheus.io/port"):
             containers = document["spec"]["template"]["spec"]["containers"]
-            assert f"--metrics-listen=0.0.0.0:{port}" in [
+            assert f"--metrics-listen=[::]:{port}" in [
                 flag for container in containers for flag in container.get("args", ())
             ]

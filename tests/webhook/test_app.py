@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.webhook import builders
 from vgpu.adapters.metrics import Registry
 from vgpu.domain import names
-from webhook import admission, app, metrics, wire
+from webhook import admission, app, metrics, mutate, wire
 
 RULES = builders.rules(builders.H100)
 SHARE = {names.GPU_MEM: "8192"}
@@ -157,7 +157,31 @@ class TestMirrorPods:
         assert self.decide(pod, NODE) == ([], False)
 
 
-def test_an_update_is_never_mutated() -> None:
+@pytest.mark.parametrize("annotation", ['{"v":1}', "", "[" * 1000, "x" * 200_000])
+def test_a_pod_that_was_restored_from_its_live_copy_is_admitted(annotation: str) -> None:
+    """What Velero restores, and what `kubectl debug --copy-to --keep-annotations` makes."""
+    live = mutate.mutate(builders.pod(SHARE), RULES).pod
+    copy = {**live, "metadata": {**live["metadata"], "annotations": {names.ASSIGNMENT: annotation}}}
+    answer = admission.mutating(wire.decode(builders.review("CREATE", copy)), RULES)
+    (warning,) = builders.response(answer.body)["warnings"]
+    assert names.ASSIGNMENT in warning
+    admitted = builders.apply(builders.patch_of(answer.body), copy)
+    assert names.ASSIGNMENT not in admitted["metadata"]["annotations"]
+    review = wire.decode(builders.review("CREATE", admitted))
+    assert builders.response(admission.validating(review, RULES).body)["allowed"]
+
+
+def test_a_copy_that_names_its_node_is_refused_without_trust_in_its_assignment() -> None:
+    copy = builders.pod(SHARE, {names.ASSIGNMENT: '{"v":1}'}, nodeName="n1")
+    answer = admission.mutating(wire.decode(builders.review("CREATE", copy)), RULES)
+    admitted = builders.apply(builders.patch_of(answer.body), copy)
+    assert names.ASSIGNMENT not in admitted["metadata"]["annotations"]
+    review = wire.decode(builders.review("CREATE", admitted))
+    said = builders.response(admission.validating(review, RULES).body)["status"]["message"]
+    assert "bypass the scheduler" in said
+
+
+def test_an_update_that_changes_nothing_is_not_mutated() -> None:
     pod = builders.pod(SHARE)
     review = wire.decode(builders.review("UPDATE", pod, pod))
     assert builders.patch_of(admission.mutating(review, RULES).body) == []

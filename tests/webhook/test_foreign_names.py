@@ -87,6 +87,17 @@ def test_annotations_without_a_translation_are_refused_by_name(name: str, value:
     assert len(validate.message(problems)) < 1000
 
 
+@pytest.mark.parametrize("name", sorted(foreign_annotations.STATE))
+def test_what_another_products_scheduler_has_written_is_removed_from_a_copy(name: str) -> None:
+    """A backup of a cluster with that product is restored, and its users keep their manifests."""
+    mutated = mutate.mutate(builders.pod(MEMORY, {name: "x", "a": "b"}), RULES)
+    left = dict(mutated.pod["metadata"]["annotations"])
+    left.pop(names.AS_WRITTEN)
+    assert left == {"a": "b"}
+    assert [problem.field for problem in mutated.said] == [f"metadata.annotations[{name}]"]
+    assert validate.on_create(dict(mutated.pod), RULES) == []
+
+
 def test_a_foreign_annotation_beside_ours_must_say_the_same() -> None:
     theirs = {"hami.io/gpu-scheduler-policy": "spread"}
     for ours, problems in (("spread", []), ("binpack", ["metadata.annotations[hami.io/gpu-scheduler-policy]"])):
@@ -103,7 +114,7 @@ def test_a_foreign_annotation_does_not_change_after_creation() -> None:
     assert problem.field == "metadata.annotations[hami.io/gpu-scheduler-policy]"
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in ANNOTATIONS])
+@pytest.mark.parametrize("name", [*(name for name, *_ in ANNOTATIONS), *sorted(foreign_annotations.STATE)])
 def test_pods_without_a_share_keep_their_annotations(name: str) -> None:
     pod = builders.pod({"nvidia.com/gpu": "1"}, {name: "anything"})
     assert mutate.mutate(pod, RULES).pod is pod

@@ -7,7 +7,7 @@ from hypothesis import event, given
 
 from tests.webhook import builders
 from vgpu.domain import names
-from vgpu.domain.asks import aliases, request
+from vgpu.domain.asks import aliases, manifest, request
 from webhook import mutate, validate
 
 RULES = builders.rules(builders.H100)
@@ -116,6 +116,17 @@ def test_a_percentage_becomes_mib_of_every_card() -> None:
     }
 
 
+@pytest.mark.parametrize("limits", [SHARE, None, {names.GPU_MEM: "16Gi"}, {"nvidia.com/gpumem": "4000"}])
+def test_a_copy_of_a_bound_pod_loses_its_assignment_and_nothing_else(limits: dict[str, str] | None) -> None:
+    new = builders.pod(limits, {names.GPU_POLICY: "spread", "a": "b"})
+    copy = builders.pod(limits, {names.ASSIGNMENT: '{"v":1}', names.GPU_POLICY: "spread", "a": "b"})
+    mutated = mutate.mutate(copy, RULES)
+    assert mutated.pod == mutate.mutate(new, RULES).pod
+    (said,) = mutated.said
+    assert said.field == f"metadata.annotations[{names.ASSIGNMENT}]"
+    assert mutate.mutate(mutated.pod, RULES).said == ()
+
+
 @pytest.mark.parametrize("limits", [None, {"cpu": "1"}, {"nvidia.com/gpu": "1"}, {names.GPU_MEM: "16Gi"}])
 def test_pods_without_a_share_and_invalid_pods_are_not_changed(limits: dict[str, str] | None) -> None:
     pod = builders.pod(limits)
@@ -127,6 +138,18 @@ def test_mutation_is_idempotent(pod: dict[str, Any]) -> None:
     once = mutate.mutate(pod, RULES).pod
     event("changed" if once != pod else "left alone")
     assert mutate.mutate(once, RULES).pod == once
+
+
+@given(builders.pods())
+def test_a_copy_of_an_admitted_pod_is_admitted(pod: dict[str, Any]) -> None:
+    """All that admission, the scheduler and the extender add to a pod may come back with a copy of it."""
+    live = mutate.mutate(pod, RULES).pod
+    if validate.on_create(live, RULES):
+        return
+    event("admitted")
+    bound = {**manifest.annotations(live), names.ASSIGNMENT: "{}"}
+    copy = {**live, "metadata": {**live["metadata"], "annotations": bound}}
+    assert validate.on_create(mutate.mutate(copy, RULES).pod, RULES) == []
 
 
 @given(builders.pods())

@@ -17,8 +17,10 @@ def test_the_certificate_has_the_names_of_the_service_the_address_and_the_settin
     assert found.serving_names == (service, f"{service}.cluster.local", "127.0.0.1", "host.example", "10.0.0.1")
 
 
-def test_the_wildcard_address_is_not_in_the_certificate() -> None:
-    assert "0.0.0.0" not in settings("--listen", "0.0.0.0:9443").serving_names
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_the_wildcard_address_is_not_in_the_certificate(host: str) -> None:
+    service = "vgpu-webhook.vgpu-system.svc"
+    assert settings("--listen", f"{host}:9443").serving_names == (service, f"{service}.cluster.local")
 
 
 def test_an_ipv6_address_may_be_listened_on() -> None:
@@ -36,7 +38,20 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings().slice_mib == 512
 
 
-@pytest.mark.parametrize("listen", ["localhost:1", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000"])
+@pytest.mark.parametrize(
+    "listen",
+    [
+        "localhost:1",
+        "127.0.0.1",
+        "127.0.0.1:x",
+        "127.0.0.1:70000",
+        "::1:9443",
+        "[127.0.0.1]:1",
+        "[::1]",
+        "]::1[:1",
+        "127.0.0.1:²",
+    ],
+)
 def test_a_wrong_address_is_refused(listen: str) -> None:
     with pytest.raises(ValidationError, match="IP:PORT"):
         settings("--listen", listen)

@@ -91,9 +91,13 @@ def test_an_unmutated_pod_is_refused_so_that_its_controller_retries() -> None:
 
 
 @pytest.mark.parametrize("limits", [None, SHARE])
-def test_a_user_may_not_write_an_assignment(limits: dict[str, str] | None) -> None:
-    pod = builders.pod(limits, {names.ASSIGNMENT: "{}"})
-    assert refused_fields(pod) == [f"metadata.annotations[{names.ASSIGNMENT}]"]
+def test_an_assignment_that_was_not_removed_is_refused(limits: dict[str, str] | None) -> None:
+    """The call that removes it may fail alone."""
+    mutated = mutate.mutate(builders.pod(limits), RULES).pod
+    forged = {**mutated, "metadata": {"annotations": {names.ASSIGNMENT: "{}"}}}
+    assert [problem.field for problem in validate.on_create(forged, RULES)] == [
+        f"metadata.annotations[{names.ASSIGNMENT}]"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ that ask in a loop cost no more than that.
 """
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -13,13 +12,12 @@ from typing import Any, Final
 
 import uvicorn
 
-from vgpu.adapters import metrics, process
+from vgpu.adapters import listening, metrics, process
 from vgpu.adapters.metrics import Registry
 
 PATH: Final = "/metrics"
 FRESH_S: Final = 1.0
 _CONNECTIONS: Final = 32
-_LAST_PORT: Final = 65_535
 _KEEP_ALIVE_S: Final = 75  # above Prometheus' usual interval of 15 to 60 s
 
 Scope = MutableMapping[str, Any]
@@ -68,25 +66,21 @@ class MetricsApp:
 async def serve(registry: Registry, address: str, clock: Callable[[], float], *, blocks: bool = False) -> None:
     """Serve at IP:PORT until cancelled; where the port is taken, log that and return. Arguments as for MetricsApp."""
     try:
-        listening = bound(address)
+        listener = bound(address)
     except OSError as error:
         log.error("metrics are not served: %s cannot be bound: %s", address, error)  # noqa: TRY400 - a setting is wrong
         return
-    await serve_on(listening, registry, clock, blocks=blocks)
+    await serve_on(listener, registry, clock, blocks=blocks)
 
 
 def bound(address: str) -> socket.socket:
     """Return a socket that listens at IP:PORT. Raises OSError, and ValueError where the text is no such address."""
-    host, _, port = address.rpartition(":")
-    found = ipaddress.ip_address(host.strip("[]"))
-    if not port.isdecimal() or int(port) > _LAST_PORT:
-        raise ValueError(f"{port[:20]!r} is no port")
-    family = socket.AF_INET6 if found.version == 6 else socket.AF_INET  # noqa: PLR2004 - IPv6
-    return socket.create_server((str(found), int(port)), family=family)
+    at = listening.parse(address)
+    return listening.listen(at.host, at.port)
 
 
 async def serve_on(
-    listening: socket.socket, registry: Registry, clock: Callable[[], float], *, blocks: bool = False
+    listener: socket.socket, registry: Registry, clock: Callable[[], float], *, blocks: bool = False
 ) -> None:
     """Serve on a socket until cancelled, and close it. Arguments as for MetricsApp."""
     config = uvicorn.Config(
@@ -98,8 +92,8 @@ async def serve_on(
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,
     )
-    with listening:
-        await process.HttpServer(config).serve_until_cancelled([listening])
+    with listener:
+        await process.HttpServer(config).serve_until_cancelled([listener])
 
 
 async def _send(send: Send, status: int, content_type: str, body: bytes) -> None:

@@ -1,32 +1,25 @@
 """Reads a program's settings from its command line and environment; only `__main__` modules call `read`."""
 
-import ipaddress
 import sys
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, ValidationError
 from pydantic_settings import BaseSettings, CliApp
 
+from vgpu.adapters import listening
+
 S = TypeVar("S", bound=BaseSettings)
 
 
 def _checked(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not _is_address(host.strip("[]")) or not port.isdigit() or int(port) > 65535:  # noqa: PLR2004 - TCP's ports
-        raise ValueError(f"{text}: must be IP:PORT")
+    try:
+        listening.parse(text)
+    except ValueError:
+        raise ValueError(f"{text}: must be IP:PORT, such as 127.0.0.1:80 or [::1]:80") from None
     return text
 
 
-Address = Annotated[str, AfterValidator(_checked)]  # IP:PORT; no name, because the IP decides whether TLS is required
-
-
-def _is_address(name: str) -> bool:
-    """Whether this is an IP address and no DNS name."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+Address = Annotated[str, AfterValidator(_checked)]  # IP:PORT, as `listening.parse` reads it
 
 
 class Listening(BaseSettings):
@@ -37,12 +30,12 @@ class Listening(BaseSettings):
     @property
     def host(self) -> str:
         """The address to listen on."""
-        return self.listen.rpartition(":")[0].strip("[]")
+        return listening.parse(self.listen).host
 
     @property
     def port(self) -> int:
         """The port to listen on."""
-        return int(self.listen.rpartition(":")[2])
+        return listening.parse(self.listen).port
 
 
 def read(kind: type[S]) -> S:

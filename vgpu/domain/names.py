@@ -69,6 +69,8 @@ KUBERNETES_GROUPS_PATH: Final = "/apis/scheduling.k8s.io/v1alpha2/podgroups"
 ASSIGNMENT: Final = f"{DOMAIN}/assignment"  # written once, with the Binding
 STATE_ANNOTATIONS: Final = (ASSIGNMENT,)
 
+AS_WRITTEN: Final = f"{DOMAIN}/as-written"  # what the webhook has translated, by container; decides nothing
+
 SYNTHETIC: Final = f"{DOMAIN}/synthetic"  # label of pods: their GPU time is a load for tests, and is no use
 
 # Labels of a namespace, which its users cannot change.

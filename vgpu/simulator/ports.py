@@ -1,6 +1,6 @@
 """Free TCP ports of the loopback address, for processes that must be told theirs before they start."""
 
-import socket
+from vgpu.adapters import listening
 
 
 class PortTaken(Exception):
@@ -22,7 +22,7 @@ def choose(asked: int | None, default: int) -> int:
 
 def free() -> int:
     """Return a port that is free now; another process may take it before it is used."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with listening.listen(listening.loopback(), 0) as listener:
         port: int = listener.getsockname()[1]
         return port
 
@@ -30,7 +30,7 @@ def free() -> int:
 def is_free(port: int) -> bool:
     """Whether no process listens on a port."""
     try:
-        with socket.create_server(("127.0.0.1", port)):
+        with listening.listen(listening.loopback(), port):
             return True
     except OSError:
         return False

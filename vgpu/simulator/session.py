@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import aiohttp
 
+from vgpu.adapters import listening
+from vgpu.adapters.listening import ListenAddress
 from vgpu.domain import names
 from vgpu.domain.cards.device import Node
 from vgpu.simulator import installation, nodes, ports, readiness, view
@@ -82,14 +84,14 @@ async def run(context: RunContext, now: Callable[[], datetime], uid: Callable[[]
     settings = context.settings
     extender_port = ports.choose(settings.asked_port, DEFAULT_PORT)
     admin_port = ports.choose(settings.asked_admin_port, names.ADMIN_PORT)
-    webhook_port = ports.free()
+    webhook_port, host = ports.free(), listening.loopback()
     async with AsyncExitStack() as stack:
         cluster = server.make_cluster(now, uid, HISTORY)
         kubernetes = await stack.enter_async_context(server.serving(cluster))
         at = Addresses(
-            extender=f"http://127.0.0.1:{extender_port}",
-            admin=f"http://127.0.0.1:{admin_port}",
-            webhook=f"https://127.0.0.1:{webhook_port}",
+            extender=f"http://{ListenAddress(host, extender_port)}",
+            admin=f"http://{ListenAddress(host, admin_port)}",
+            webhook=f"https://{ListenAddress(host, webhook_port)}",
             kubernetes=kubernetes,
         )
         await installation.install(cluster, at.webhook)

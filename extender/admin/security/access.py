@@ -7,11 +7,10 @@ from http import HTTPStatus
 from typing import Final, Protocol
 
 from extender.admin.problems import AdminProblem
-from vgpu.domain import names
+from vgpu.domain import loopback, names
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
 
 MAX_TOKEN: Final = 16 << 10  # characters; a token of a cloud provider has 4,000
-LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,9 @@ class LocalAccess:
 
     async def authenticate(self, token: str, host: str, origin: str = "") -> Caller:  # noqa: ARG002 - the protocol
         """Return the local administrator."""
-        if _without_port(host) not in LOOPBACK_NAMES:
+        if not loopback.is_loopback(_without_port(host)):
             raise AdminProblem(HTTPStatus.MISDIRECTED_REQUEST, "Host: must be a loopback address or localhost")
-        if origin and _without_port(origin.partition("://")[2]) not in LOOPBACK_NAMES:
+        if origin and not loopback.is_loopback(_without_port(origin.partition("://")[2])):
             raise AdminProblem(HTTPStatus.FORBIDDEN, "Origin: a page of another site may not use this server")
         return Caller("local", is_local=True)
 
@@ -116,4 +115,5 @@ def unauthorized(detail: str) -> AdminProblem:
 
 
 def _without_port(host: str) -> str:
-    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+    """Return the host of a Host header, without port and without brackets around an IPv6 address."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

@@ -52,15 +52,93 @@ def test_only_the_extender_binds_with_an_assignment(namespace: PodNamespace) -> 
             namespace.cluster.api.create(path, {"apiVersion": "v1", "kind": "Binding", **binding})
 
 
+def assignment_text(namespace: PodNamespace, name: str) -> str | None:
+    annotations: dict[str, str] = namespace.get(name)["metadata"].get("annotations", {})
+    return annotations.get(names.ASSIGNMENT)
+
+
 @pytest.mark.parametrize("subresource", ["", "/status"])
 def test_a_pods_assignment_and_policies_are_immutable(namespace: PodNamespace, subresource: str) -> None:
     namespace.create(waiting("waits"))
     namespace.create(pod("runs", gpu_mem=256, annotations={names.GPU_POLICY: "spread"}))
     namespace.running("runs")
     for name, value in (("waits", "x"), ("waits", ""), ("runs", "x"), ("runs", None)):
-        assert "written once" in patched(namespace, name, annotated(assignment=value), subresource)
+        before = assignment_text(namespace, name)
+        refused = patched(namespace, name, annotated(assignment=value), subresource)
+        assert "written once" in refused or not subresource, "the webhook sees no status"
+        assert assignment_text(namespace, name) == before
+    with without_webhook(namespace.cluster):
+        assert "written once" in patched(namespace, "runs", annotated(assignment=None), subresource)
     assert "once the pod is bound" in patched(namespace, "runs", annotated(compute_policy="best-effort"), subresource)
     assert "once the pod is bound" in patched(namespace, "runs", annotated(gpu_policy=None), subresource)
+
+
+def copied(live: Document, name: str) -> Document:
+    """A new pod from a live one, as Velero restores it: without node, status, and what the API server sets."""
+    metadata = {key: live["metadata"].get(key, {}) for key in ("annotations", "labels")}
+    spec = {key: value for key, value in live["spec"].items() if key not in ("nodeName", "priority")}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "name": name}, "spec": spec}
+
+
+def test_a_pod_that_is_restored_from_its_live_copy_runs(namespace: PodNamespace) -> None:
+    """The copy carries the assignment of the first pod, on whose card there is no room left."""
+    node = namespace.cluster.nodes[0]
+    first = pod("first", gpu_mem=node.cards[0].memory_mib)
+    namespace.create(first)
+    (live,) = namespace.running("first")
+    assert names.ASSIGNMENT in live["metadata"]["annotations"]
+    restored = namespace.create(copied(live, "restored"))
+    assert names.ASSIGNMENT not in restored["metadata"].get("annotations", {})
+    namespace.create(pod("forged", gpu_mem=256, annotations=FORGED))
+    namespace.create(pod("plain", container(), annotations=FORGED))
+    namespace.running("restored", "forged", "plain")
+    assert names.ASSIGNMENT not in namespace.get("plain")["metadata"].get("annotations", {})
+    cards = [namespace.assignment(name).gpus() for name in ("first", "restored")]
+    assert cards[0].isdisjoint(cards[1])
+
+
+def test_kubectl_debug_copies_a_running_pod_with_its_annotations(namespace: PodNamespace) -> None:
+    namespace.create(pod("p", gpu_mem=256, annotations={names.GPU_POLICY: "spread"}))
+    namespace.running("p")
+    copy = ("debug", "p", "--copy-to=copy", "--keep-annotations", "--image=docker.io/local/pause:1", "-c", "debugger")
+    namespace.cluster.kubectl("-n", namespace.name, *copy)
+    (made,) = namespace.running("copy")
+    assert made["metadata"]["annotations"][names.GPU_POLICY] == "spread"
+    env = {container["name"]: container.get("env") for container in made["spec"]["containers"]}
+    assert env["debugger"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
+def manifests_to_apply() -> Iterator[Document]:
+    """Bare pods in which admission changes something that the manifest says."""
+    yield pod("hami", container(limits={"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}))
+    yield pod("percent", container(limits={names.GPU_MEM_PERCENTAGE: "5", names.GPU: "2"}))
+    yield pod("gpushare", container(limits={"aliyun.com/gpu-mem": "1"}), container("side"))
+    volcano = pod("volcano", container(limits={"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1024"}))
+    volcano["spec"]["schedulerName"] = "volcano"
+    yield volcano
+    yield pod("copy", gpu_mem=256, annotations=FORGED)
+    init = container("init", command=("true",), limits={"nvidia.com/gpumem": "1000"})
+    yield pod("init", container(limits={"nvidia.com/gpumem": "1000"}), init=[init])
+
+
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+@pytest.mark.parametrize("manifest", list(manifests_to_apply()), ids=lambda manifest: manifest["metadata"]["name"])
+def test_an_unchanged_manifest_may_be_applied_again(
+    namespace: PodNamespace, manifest: Document, how: tuple[str, ...]
+) -> None:
+    name, text = manifest["metadata"]["name"], json.dumps(manifest)
+    apply = ("-n", namespace.name, "apply", *how, "-f", "-")
+    namespace.cluster.kubectl(*apply, stdin=text)
+    namespace.running(name)
+    before = namespace.get(name)
+    said = namespace.cluster.kubectl(*apply, stdin=text)
+    assert f"pod/{name}" in said
+    after = namespace.get(name)
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+    if name == "hami":
+        more = text.replace('"4000"', '"8000"')
+        assert "pod updates may not change" in namespace.cluster.kubectl(*apply, stdin=more, check=False)
 
 
 def test_labels_finalizers_and_status_of_a_running_pod_may_change(namespace: PodNamespace) -> None:

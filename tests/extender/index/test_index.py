@@ -311,7 +311,8 @@ def test_a_correction_of_a_report_ends_in_the_index_too() -> None:
     world.cluster.updates.upsert_pod(structs.replace(pod, node="n0", assignment=chosen))
     held = replace(card, held_slices=4)
     world.cluster.updates.upsert_gpunodes(GpuNode(Node(N0, 256, (held,)), "n0", "2026-01-01T00:00:00Z", 3))
-    world.cluster.updates.delete_pod(structs.replace(pod, node="n0", assignment=chosen, version=4))
+    ended = structs.replace(pod, node="n0", assignment=chosen, version=4, is_terminal=True)
+    world.cluster.updates.delete_pod(ended)
     assert world.answered(structs.replace(pod, uid="b"), [NodeName("n0")]) == {"n0": None}
     world.clock.seconds += 6
     assert world.answered(structs.replace(pod, uid="b"), [NodeName("n0")]) == {"n0": Reason.CARD_INSUFFICIENT_MEMORY}

@@ -23,8 +23,8 @@ class NotSynced:
 @asynccontextmanager
 async def port(world: World, watches: Any = None) -> AsyncIterator[int]:
     """Serve the verbs on a port."""
-    async with http_server.serve(app.app(world.verbs, watches or world.watches, world.clock)) as taken:
-        yield taken
+    async with http_server.serve(app.app(world.verbs, watches or world.watches, world.clock)) as address:
+        yield address.port
 
 
 def head(length: int, path: str = "/filter") -> bytes:

@@ -60,7 +60,7 @@ def test_a_report_that_is_newer_than_an_end_counts_in_full(order: tuple[str, ...
         if event == START:
             cluster.updates.upsert_pod(pod)
         elif event == END:
-            cluster.updates.delete_pod(structs.replace(pod, version=4))
+            cluster.updates.delete_pod(structs.replace(pod, version=4, is_terminal=True))
         else:
             cluster.updates.upsert_gpunodes(report(SLICES, 3 if event == OLD else 5))
         if n == listed_after:
@@ -79,8 +79,44 @@ def test_the_end_of_a_pod_that_no_report_has_shown_corrects_no_report() -> None:
     cluster = Cluster(256, Clock())
     cluster.updates.upsert_gpunodes(report(SLICES, 3))
     cluster.updates.upsert_pod(running("u1", 1, 4))
-    cluster.updates.delete_pod(running("u1", 1, 5))
+    cluster.updates.delete_pod(structs.replace(running("u1", 1, 5), is_terminal=True))
     assert cluster.states.of(NODE).cards[0].free_slices == 0
+
+
+@pytest.mark.parametrize("reported", [1, 3])
+def test_a_pod_deleted_by_force_counts_until_its_node_reports_otherwise(reported: int) -> None:
+    """Its processes may run on, whether the report that is there has seen them or not."""
+    clock = Clock()
+    cluster = Cluster(256, clock)
+    cluster.updates.upsert_gpunodes(report(SLICES if reported > 2 else 0, reported))
+    cluster.updates.upsert_pod(running("u1", SLICES, 2))
+    cluster.updates.delete_pod(running("u1", SLICES, 4))
+    assert cluster.states.of(NODE).cards[0].free_slices == 0
+    cluster.updates.upsert_gpunodes(report(SLICES, 5))
+    clock.seconds += 1000
+    assert cluster.states.of(NODE).cards[0].free_slices == 0
+    cluster.updates.upsert_gpunodes(report(0, 6))
+    assert cluster.states.of(NODE).cards[0].free_slices == SLICES
+
+
+def test_a_pod_deleted_by_force_that_no_node_has_started_is_free_after_a_while() -> None:
+    clock = Clock()
+    cluster = Cluster(256, clock)
+    cluster.updates.upsert_gpunodes(report(0, 1))
+    cluster.updates.upsert_pod(running("u1", SLICES, 2))
+    cluster.updates.delete_pod(running("u1", SLICES, 3))
+    clock.seconds += HELD_REPORT_LAG_S
+    assert cluster.states.of(NODE).cards[0].free_slices == SLICES
+
+
+def test_a_node_that_is_gone_holds_nothing_for_a_pod_deleted_by_force() -> None:
+    cluster = Cluster(256, Clock())
+    cluster.updates.upsert_gpunodes(report(SLICES, 1))
+    cluster.updates.upsert_pod(running("u1", SLICES, 2))
+    cluster.updates.delete_pod(running("u1", SLICES, 3))
+    cluster.updates.delete_gpunodes(NODE)
+    cluster.updates.upsert_gpunodes(report(0, 4))
+    assert cluster.states.of(NODE).cards[0].free_slices == SLICES
 
 
 class HeldReports(RuleBasedStateMachine):
@@ -91,18 +127,20 @@ class HeldReports(RuleBasedStateMachine):
         self.version = 1
         self.pods: dict[str, int] = {}
         self.unknown: dict[str, int] = {}
+        self.departed: dict[str, int] = {}  # deleted by force, and still running
         self.pod_events: deque[tuple[str, WatchedPod]] = deque()
         self.reports: deque[GpuNode] = deque()
         self.lasting: dict[str, int] = {}  # holders that no account knows, at the time of the newest report, until now
         self.is_report_true = True  # whether nothing has changed since the newest report
         self.has_unknown = False  # whether a holder that no account knows has ever been there
+        self.has_departed = False  # whether a pod has ever been deleted by force
         self.is_relisted = False  # a list does not say when a pod ended, so an old report may refuse then
         self.count = 0
         self.may_disturb = False
         self.cluster.updates.upsert_gpunodes(report(0, 1))
 
     def held(self) -> int:
-        return sum(self.pods.values()) + sum(self.unknown.values())
+        return sum(self.pods.values()) + sum(self.unknown.values()) + sum(self.departed.values())
 
     def next_version(self) -> int:
         self.version += 1
@@ -142,9 +180,23 @@ class HeldReports(RuleBasedStateMachine):
     @rule(data=st.data(), is_deleted=st.booleans())
     def a_pod_ends(self, data: st.DataObject, is_deleted: bool) -> None:
         uid = data.draw(st.sampled_from(list(self.pods)))
-        last = running(uid, self.pods.pop(uid), self.next_version())
+        last = structs.replace(running(uid, self.pods.pop(uid), self.next_version()), is_terminal=True)
         self.is_report_true = False
-        self.pod_events.append(("delete", last) if is_deleted else ("upsert", structs.replace(last, is_terminal=True)))
+        self.pod_events.append(("delete" if is_deleted else "upsert", last))
+
+    @precondition(lambda self: self.pods)
+    @rule(data=st.data())
+    def a_pod_is_deleted_by_force(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(list(self.pods)))
+        self.departed[uid] = self.pods.pop(uid)
+        self.has_departed = True
+        self.pod_events.append(("delete", running(uid, self.departed[uid], self.next_version())))
+
+    @precondition(lambda self: self.departed)
+    @rule()
+    def the_processes_of_a_deleted_pod_end(self) -> None:
+        self.departed.popitem()
+        self.is_report_true = False
 
     @rule(slices=st.integers(1, SLICES))
     def a_pod_is_refused_by_the_kubelet(self, slices: int) -> None:
@@ -208,10 +260,17 @@ class HeldReports(RuleBasedStateMachine):
             assert self.shown() >= min(SLICES, sum(self.lasting.values()) + sum(self.pods.values()))
 
     @invariant()
+    def what_deleted_pods_hold_is_not_free(self) -> None:
+        """As soon as the deletions are watched, and before any report is."""
+        is_known = not self.is_relisted and self.clock.seconds < 1000 + HELD_REPORT_LAG_S
+        if is_known and not self.has_unknown and not self.pod_events and not self.reports:
+            assert self.shown() >= self.held()
+
+    @invariant()
     def an_old_report_refuses_nothing_that_ended_after_it(self) -> None:
         """kube-scheduler asks at a pod's end, once: without unknown holders the accounts alone must decide then."""
         is_late = self.is_relisted or self.clock.seconds >= 1000 + HELD_REPORT_LAG_S
-        if not is_late and not self.pod_events and not self.reports and not self.has_unknown:
+        if not is_late and not self.has_departed and not self.pod_events and not self.reports and not self.has_unknown:
             assert self.shown() <= sum(self.pods.values())
 
 

@@ -90,7 +90,7 @@ async def test_the_freed_card_is_reserved_for_the_pod_of_higher_priority(world: 
     await deciding(world)
     (name,) = await being_deleted(world)
     victim = json.loads(await world.client.get(f"{PODS}/{name}"))
-    await world.delete_pod(victim)
+    await world.end_pod(victim)
     low, higher = await create(world, "late", 5, 1024), await create(world, "higher", 20, 1024)
     why = (await world.filter(low, "n1"))["FailedAndUnresolvableNodes"]["n1"]
     assert why.startswith("CardReserved")

@@ -189,8 +189,8 @@ async def test_a_card_uuid_on_two_nodes_belongs_to_the_newest(world: World) -> N
     assert (event["reason"], event["message"].rpartition(": ")[2]) == ("DuplicateUUID", "GPU-n1-0 on n4")
 
 
-async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(world: World) -> None:
-    """kube-scheduler retries once at a deletion: the old report must not refuse then, but counts again after 5 s."""
+async def test_held_slices_count_except_those_of_a_pod_that_ended_after_the_report(world: World) -> None:
+    """kube-scheduler retries once at an end: the old report must not refuse then, but counts again after 5 s."""
     pod = await world.create_pod(gpu_mem=2048)
     assert await world.bind(pod) == ""
     await world.until_bound_is_watched(pod)
@@ -201,7 +201,7 @@ async def test_held_slices_count_except_those_of_a_pod_deleted_after_the_report(
     await world.client.patch(f"{names.GPUNODES_PATH}/n1/status", {"status": status})
     await world.until(lambda: world.cluster.objects.gpunodes[NodeName("n1")].node.cards[0].held_slices == 8)
     assert world.cluster.states.of(N1).cards[0].free_slices == 0
-    await world.delete_pod(pod)
+    await world.end_pod(pod)
     assert world.cluster.states.of(N1).cards[0].free_slices == 8
     world.clock.seconds += 5.1
     assert world.cluster.states.of(N1).cards[0].free_slices == 0

@@ -89,5 +89,10 @@ def allocation(
     return Allocation(ids=ids, sequence=sequence, **(fields | more))
 
 
+def mount_of(allocation_id: str) -> str:
+    """A line of /proc/PID/mountinfo: the limits file of an allocation, in a container."""
+    return f"812 790 8:1 /var/lib/vgpu/allocations/{allocation_id}/limits /run/vgpu/limits ro - ext4 /dev/sda1 rw\n"
+
+
 def _grant(container: request.ContainerRequest, number: int) -> Grant:
     return Grant(uuid(number), container.memory_mib or 2048, container.cores, container.whole)

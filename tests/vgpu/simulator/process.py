@@ -15,7 +15,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 def first_url(line: str) -> str:
-    found = re.search(r"https?://[\d.]+:\d+", line)
+    found = re.search(r"https?://(?:[\d.]+|\[[\da-f:]+\]):\d+", line)
     assert found, f"no URL in {line!r}"
     return found[0]
 

@@ -73,8 +73,8 @@ async def fake(cluster: InMemoryCluster) -> FakeExtender:
 @pytest.fixture
 async def extender(fake: FakeExtender) -> AsyncIterator[ExtenderClient]:
     app = Starlette(routes=[Route("/{verb}", fake.endpoint, methods=["POST"])])
-    async with http_server.serve(app) as port, aiohttp.ClientSession() as session:
-        yield ExtenderClient(session, f"http://127.0.0.1:{port}", timeout_s=1)
+    async with http_server.serve(app) as address, aiohttp.ClientSession() as session:
+        yield ExtenderClient(session, f"http://{address}", timeout_s=1)
 
 
 @asynccontextmanager

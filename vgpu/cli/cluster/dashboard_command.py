@@ -28,7 +28,7 @@ def add(app: typer.Typer, environment: Mapping[str, str], host: Host, home: Path
         port: Annotated[
             int,
             typer.Option(
-                metavar="PORT", min=0, max=65535, help="port on 127.0.0.1 (default: a free one)", show_default=False
+                metavar="PORT", min=0, max=65535, help="port on loopback (default: a free one)", show_default=False
             ),
         ] = 0,
         browser: Annotated[bool, typer.Option(help="open the page in a browser")] = True,

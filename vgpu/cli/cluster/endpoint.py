@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from vgpu.adapters import listening
+from vgpu.adapters.listening import ListenAddress
 from vgpu.cli.cluster import credentials, kubeconfig, server_url
 from vgpu.cli.cluster.credentials import Credentials
 from vgpu.cli.cluster.kubeconfig import Kubeconfig
@@ -19,7 +21,6 @@ from vgpu.cli.cluster.rest import PREFIX, Rest, RestEndpoint
 from vgpu.cli.failure import NO_ANSWER, NOT_ALLOWED, WRONG_USAGE, CommandFailed
 from vgpu.domain import names
 
-LOCAL: Final = f"http://127.0.0.1:{names.ADMIN_PORT}"
 SERVER_ENV: Final = "VGPU_SERVER"
 TOKEN_ENV: Final = "VGPU_TOKEN"  # noqa: S105 - the name of a variable
 CA_ENV: Final = "VGPU_CERTIFICATE_AUTHORITY"
@@ -55,7 +56,7 @@ def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> Fo
     if not paths:
         if choice.context:
             raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
-        return FoundServer(_direct(LOCAL, choice, environment), "default")
+        return FoundServer(_direct(_local(), choice, environment), "default")
     config = kubeconfig.load(paths, choice.context)
     return FoundServer(_proxied(config, choice, environment), config.namespace)
 
@@ -67,6 +68,11 @@ def api_server(choice: ServerChoice, environment: Mapping[str, str], home: Path)
         raise CommandFailed("there is no kubeconfig; set KUBECONFIG, or give --kubeconfig", WRONG_USAGE)
     config = kubeconfig.load(paths, choice.context)
     return FoundServer(_api(config, credentials.of(config.user, environment)), config.namespace)
+
+
+def _local() -> str:
+    """Return where `make run` serves the admin REST on this machine, whose loopback may have IPv6 only."""
+    return f"http://{ListenAddress(listening.loopback(), names.ADMIN_PORT)}"
 
 
 def _names_kubeconfig(choice: ServerChoice) -> bool:

@@ -16,6 +16,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from vgpu.adapters import listening
+from vgpu.adapters.listening import ListenAddress
 from vgpu.cli.cluster.rest import MAX_BODY, Answer, Rest, RestEndpoint, refused
 from vgpu.cli.failure import CommandFailed
 
@@ -76,12 +78,15 @@ class PageServer(ThreadingHTTPServer):
         """`secret` is a part of a path. Raises OSError where the port is taken."""
         self.upstream = upstream
         self.secret = f"/{secret}/"
-        super().__init__(("127.0.0.1", port), _Handler)
+        host = listening.loopback()
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), _Handler)
 
     @property
     def url(self) -> str:
         """The address to open."""
-        return f"http://127.0.0.1:{self.server_address[1]}{self.secret}"
+        host, port, *_ = self.socket.getsockname()
+        return f"http://{ListenAddress(host, port)}{self.secret}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Write nothing: a browser closes connections whenever it likes."""

@@ -1,14 +1,13 @@
 """Which URLs a client may send what to: only to this machine itself a token goes without TLS."""
 
-import ipaddress
 import re
 import urllib.parse
 from typing import Final
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
+from vgpu.domain import loopback
 
 SCHEMES: Final = ("http", "https")
-LOCALHOST: Final = "localhost"
 _SITE: Final = re.compile(r"(?:\[[^][@]+\]|[^][@:]+)(?::\d+)?")  # no user: urllib would look it up as part of the name
 
 
@@ -33,14 +32,5 @@ def check(url: str, option: str, token: str) -> None:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL that `check` accepts names this machine itself: `localhost`, or a loopback address.
-
-    A name that only begins with one, such as `localhost.example.org`, is another machine's.
-    """
-    host = urllib.parse.urlsplit(url).hostname or ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == LOCALHOST
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
+    """Whether a URL that `check` accepts names this machine itself."""
+    return loopback.is_loopback(urllib.parse.urlsplit(url).hostname or "")

@@ -28,30 +28,35 @@ WITHOUT_EFFECT: Final = {
     "nvidia.com/numa-bind": "false",
 }
 
-_STATE: Final = "is written by another product's scheduler; leave it out"
 REFUSED: Final = {
     "hami.io/device-scoring-weights": f"is not supported; choose {names.GPU_POLICY}",
     "volcano.sh/vgpu-podgroup-policy": "is not supported: pods of a group are placed one by one",
-    "hami.io/vgpu-node": _STATE,
-    "hami.io/vgpu-time": _STATE,
-    "hami.io/devices-to-allocate": _STATE,
-    "hami.io/vgpu-devices-to-allocate": _STATE,
-    "hami.io/vgpu-devices-allocated": _STATE,
-    "hami.io/bind-phase": _STATE,
-    "hami.io/bind-time": _STATE,
-    "volcano.sh/vgpu-node": _STATE,
-    "volcano.sh/vgpu-time": _STATE,
-    "volcano.sh/vgpu-ids-new": _STATE,
-    "volcano.sh/devices-to-allocate": _STATE,
-    "volcano.sh/gpu-index": _STATE,
-    "ALIYUN_GPU_ID": _STATE,
-    "ALIYUN_COM_GPU_MEM_IDX": _STATE,
-    "ALIYUN_COM_GPU_MEM_DEV": _STATE,
-    "ALIYUN_COM_GPU_MEM_POD": _STATE,
-    "ALIYUN_COM_GPU_MEM_ASSIGNED": _STATE,
-    "ALIYUN_COM_GPU_MEM_ASSUME_TIME": _STATE,
 }
-NAMES: Final = frozenset((*TRANSLATED, *WITHOUT_EFFECT, *REFUSED))
+
+# Written by the products' schedulers and device plugins; they mean nothing here, and copies of live pods carry them.
+STATE: Final = frozenset(
+    {
+        "hami.io/vgpu-node",
+        "hami.io/vgpu-time",
+        "hami.io/devices-to-allocate",
+        "hami.io/vgpu-devices-to-allocate",
+        "hami.io/vgpu-devices-allocated",
+        "hami.io/bind-phase",
+        "hami.io/bind-time",
+        "volcano.sh/vgpu-node",
+        "volcano.sh/vgpu-time",
+        "volcano.sh/vgpu-ids-new",
+        "volcano.sh/devices-to-allocate",
+        "volcano.sh/gpu-index",
+        "ALIYUN_GPU_ID",
+        "ALIYUN_COM_GPU_MEM_IDX",
+        "ALIYUN_COM_GPU_MEM_DEV",
+        "ALIYUN_COM_GPU_MEM_POD",
+        "ALIYUN_COM_GPU_MEM_ASSIGNED",
+        "ALIYUN_COM_GPU_MEM_ASSUME_TIME",
+    }
+)
+NAMES: Final = frozenset((*TRANSLATED, *WITHOUT_EFFECT, *REFUSED, *STATE))
 
 _TYPE_PREFIX: Final = "NVIDIA-"  # HAMi writes types as `NVIDIA-NVIDIA L4`, where NVML says `NVIDIA L4`
 

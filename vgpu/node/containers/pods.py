@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ _REMEMBERED = 1000
 _MAX_WARNING = 1000  # characters
 
 PodKey = tuple[Namespace, str]  # namespace, name
+K = TypeVar("K")
 
 
 class _ContainerStatus(msgspec.Struct):
@@ -217,6 +218,7 @@ class NodePods:
         self.on_release: Callable[[], None] = lambda: None
         self._by_uid: dict[PodUid, BoundPod] = {}
         self._ended: dict[PodKey, None] = {}
+        self._terminal: dict[PodUid, None] = {}
         self._count = 0
         self._changed = asyncio.Condition()
         self._wakers: set[asyncio.Task[None]] = set()
@@ -264,6 +266,10 @@ class NodePods:
         """
         return key in self._ended
 
+    def was_terminal(self, uid: PodUid) -> bool:
+        """Whether a pod that may be gone had ended when it was last seen."""
+        return uid in self._terminal
+
     async def wait_for_change(self, timeout: float) -> None:
         """Return after the next change, or after `timeout` seconds."""
         try:
@@ -275,12 +281,12 @@ class NodePods:
     def _put(self, pod: BoundPod, known: BoundPod | None) -> None:
         self._by_uid[pod.uid] = replace(pod, order=known.order if known else self._next())
         self._ended.pop(pod.key, None)
+        if pod.is_terminal:
+            _remember(self._terminal, pod.uid)
         if pod.is_terminal and all(
             incarnation.is_terminal for incarnation in self._by_uid.values() if incarnation.key == pod.key
         ):
-            self._ended[pod.key] = None
-            while len(self._ended) > _REMEMBERED:
-                del self._ended[next(iter(self._ended))]
+            _remember(self._ended, pod.key)
 
     def _next(self) -> int:
         self._count += 1
@@ -294,3 +300,10 @@ class NodePods:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+def _remember(known: dict[K, None], key: K) -> None:
+    """Add a key, and forget the oldest of more than `_REMEMBERED`."""
+    known[key] = None
+    while len(known) > _REMEMBERED:
+        del known[next(iter(known))]

@@ -56,6 +56,9 @@ class Processes(Protocol):
     def mapped(self, pids: Collection[int]) -> dict[int, frozenset[FileId]]:
         """Return the files that processes have mapped; processes that have ended are left out."""
 
+    def mountinfos(self) -> Mapping[int, str]:
+        """Return the mounts of every process, by pid; processes that have ended are left out."""
+
     def tells_files_apart(self, path: Path) -> bool:
         """Whether a mapping of a file can be told from that of another file of its file system."""
 
@@ -145,7 +148,7 @@ class ProcessWatch:
         """Look once; return whether another look soon would change something."""
         before = (self.reports(), self.conditions())
         cards = [gpu.card.uuid for gpu in self._known.gpus() if not gpu.mig_enabled]
-        self._is_blind = self._has_own_pids()
+        self._is_blind = _has_own_pids(self._processes, self._own_pid)
         allocations = self._known.allocations()
         seen = _Seen() if self._is_blind else await asyncio.to_thread(self._see, cards, allocations)
         self._silent = tuple(card for card in cards if card not in seen.uses)
@@ -212,13 +215,19 @@ class ProcessWatch:
         of_shares = [pid for pid, process in known.items() if process and not _pods_of(process).isdisjoint(pods)]
         return self._processes.mapped(of_shares) if of_shares else {}
 
-    def _has_own_pids(self) -> bool:
-        """Whether this process is in a pid namespace of its own pod, where NVML names no other process."""
-        first = self._processes.process(1)
-        return self._own_pid == 1 or (first is not None and bool(cgroup_path.owners_of(first.cgroups)))
-
     def _index(self, gpu: CardUuid) -> str:
         return next((str(known.card.index) for known in self._known.gpus() if known.card.uuid == gpu), gpu)
+
+
+def mountinfos(processes: Processes, own_pid: int) -> Callable[[], Mapping[int, str] | None]:
+    """Return a function that reads the mounts of every process of the node; None where those are not seen. Blocks."""
+    return lambda: None if _has_own_pids(processes, own_pid) else processes.mountinfos()
+
+
+def _has_own_pids(processes: Processes, own_pid: int) -> bool:
+    """Whether this process is in a pid namespace of its own pod, where it sees no other process of the node."""
+    first = processes.process(1)
+    return own_pid == 1 or (first is not None and bool(cgroup_path.owners_of(first.cgroups)))
 
 
 def _pods_of(process: HostProcess) -> set[KubeletPodUid]:

@@ -114,8 +114,9 @@ class InMemoryCluster:
         while True:
             old = self.get(target)
             new = objects.updated(target.resource, old, change(old), subresource=target.subresource)
-            admitted = await self._admission.admit("UPDATE", target, new, old) or new
+            changed = await self._admission.admit("UPDATE", target, new, old) or new
             if self.get(target) is old:
+                admitted = objects.admitted(target.resource, old, changed)
                 return old if admitted == old else self._put(target, admitted)
 
     def _put(self, target: Target, obj: JsonObject) -> JsonObject:

@@ -34,7 +34,7 @@ def created(resource: Resource, namespace: str, body: JsonObject, *, uid: str, n
 
 
 def updated(resource: Resource, old: JsonObject, new: JsonObject, *, subresource: str = "") -> JsonObject:
-    """Return the object as an update stores it: an update of the status changes the status only, and the reverse.
+    """Return the object of an update, for admission: an update of the status changes the status only, and the reverse.
 
     Raises:
         KubernetesError: 409, the update is of another version or UID; 422, it has no version.
@@ -54,9 +54,18 @@ def updated(resource: Resource, old: JsonObject, new: JsonObject, *, subresource
     if resource.status:
         obj.pop("status", None)
         obj |= {"status": old["status"]} if "status" in old else {}
+    return pods.updated(obj) if resource is PODS else obj
+
+
+def admitted(resource: Resource, old: JsonObject, new: JsonObject) -> JsonObject:
+    """Return the object as an update stores it, after admission has changed it.
+
+    Raises:
+        KubernetesError: 422, the update changes what no update may.
+    """
     if resource is PODS:
-        obj = pods.updated(old, obj)
-    return _with_generation(old, obj)
+        pods.check_update(old, new)
+    return _with_generation(old, new)
 
 
 def invalid(resource: Resource, name: str, why: str) -> KubernetesError:

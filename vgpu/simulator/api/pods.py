@@ -35,18 +35,21 @@ def created(pod: JsonObject) -> JsonObject:
     return {**_defaulted(pod), "status": {"phase": "Pending"}}
 
 
-def updated(old: JsonObject, new: JsonObject) -> JsonObject:
-    """Return a pod's update with defaults.
+def updated(new: JsonObject) -> JsonObject:
+    """Return a pod's update with defaults. Raises KubernetesError as `created`."""
+    return _defaulted(new)
+
+
+def check_update(old: JsonObject, new: JsonObject) -> None:
+    """Check an update after admission.
 
     Raises:
-        KubernetesError: 422, the update changes the node or the containers, which no update may.
+        KubernetesError: 422, the update changes the node, the scheduler or the containers, which no update may.
     """
-    new = _defaulted(new)
-    for path in ("nodeName", "containers", "initContainers"):
+    for path in ("nodeName", "schedulerName", "containers", "initContainers"):
         if _immutable(old, path) != _immutable(new, path):
             why = "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,..."
             raise _invalid(old, why)
-    return new
 
 
 def bound(pod: JsonObject, binding: JsonObject, *, now: datetime) -> JsonObject:

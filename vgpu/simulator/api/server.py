@@ -29,5 +29,5 @@ async def serving(cluster: InMemoryCluster, port: int = 0) -> AsyncIterator[str]
     Raises:
         OSError: the port is in use.
     """
-    async with http.serve(app.build(cluster), port, before_end=cluster.store.close) as taken:
-        yield f"http://127.0.0.1:{taken}"
+    async with http.serve(app.build(cluster), port, before_end=cluster.store.close) as address:
+        yield f"http://{address}"

@@ -291,3 +291,23 @@ def test_top_of_one_namespace(server: Server) -> None:
     for command in (("top", "gpus"), ("top",)):
         code, output = run(*command, "-n", "team", "--once", "--server", server.url)
         assert (code, "belong to no namespace" in output) == (2, True), output
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("[::1]:8443", "https://[::1]:8443"),
+        ("http://[::1]:9871", "http://[::1]:9871"),
+        ("https://[fd00::1]", "https://[fd00::1]"),
+        ("https://[::ffff:10.0.0.1]:443/", "https://[::ffff:10.0.0.1]:443"),
+    ],
+)
+def test_a_server_may_have_an_ipv6_address(server: str, url: str, tmp_path: Path) -> None:
+    found = find(ServerChoice(server=server), {}, tmp_path)
+    assert found.endpoint.url.startswith(url)
+
+
+@pytest.mark.parametrize("server", ["::1:8443", "http://::1", "https://[::1", "https://[::g]:1"])
+def test_an_ipv6_address_without_brackets_is_refused(server: str, tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match="must be an http or https URL"):
+        find(ServerChoice(server=server), {}, tmp_path)

@@ -76,8 +76,8 @@ async def webhook(tmp_path: Path) -> AsyncIterator[Webhook]:
     cert, key = certificate(tmp_path)
     made = Webhook("", cert.read_bytes())
     app = Starlette(routes=[Route("/{name}", made.endpoint, methods=["POST"])])
-    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as port:
-        made.url = f"https://127.0.0.1:{port}"
+    async with http_server.serve(app, ssl_certfile=cert, ssl_keyfile=key) as address:
+        made.url = f"https://{address}"
         yield made
 
 
@@ -225,3 +225,17 @@ def test_rules(listed: str, subresource: str, *, expected: bool) -> None:
     rule = {**ANY_POD[0], "resources": [listed]}
     assert admission.rule_matches(rule, "CREATE", Target(PODS, "d", "a", subresource)) is expected
     assert not admission.rule_matches(rule, "DELETE", Target(PODS, "d", "a", subresource))
+
+
+async def test_an_update_is_checked_as_the_mutating_webhooks_leave_it(
+    cluster: InMemoryCluster, webhook: Webhook
+) -> None:
+    """A webhook may take back what no update may change; the API server compares only afterwards."""
+    made = await cluster.create(Target(PODS, "default"), pod())
+    changed = {**made, "spec": {**made["spec"], "schedulerName": "other"}}
+    with pytest.raises(KubernetesError, match="pod updates may not change"):
+        await cluster.update(Target(PODS, "default", "a"), changed)
+    back = encoded([{"op": "replace", "path": "/spec/schedulerName", "value": "default-scheduler"}])
+    reply = {"allowed": True, "patchType": "JSONPatch", "patch": back}
+    await webhook.configure(cluster, MUTATING, "m", lambda _: reply)
+    assert await cluster.update(Target(PODS, "default", "a"), changed) == made
