@@ -45,6 +45,10 @@ class Leases:
         lease, changed = self._seen.get(name, (None, 0.0))
         return changed, lease.duration_s if lease is not None and lease.holder else None
 
+    def life(self, name: str) -> tuple[bool, float]:
+        """Return whether a Lease is fresh, and when it changed last."""
+        return self.is_fresh(name), self.term(name)[0]
+
     def holder(self, name: str) -> str:
         """Return a Lease's holder; empty where there is none."""
         lease = self.get(name)

@@ -5,7 +5,6 @@ Users and other programs write these objects: a field that cannot be read is tre
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import msgspec
 
@@ -216,11 +215,3 @@ def lease(raw: bytes) -> WatchedLease:
         spec.get("renewTime") or "",
         spec.get("leaseDurationSeconds") or 0,
     )
-
-
-def age_key(created: str) -> datetime:
-    """Return the sort key of a creation time; a time that cannot be read is the oldest."""
-    try:
-        return datetime.fromisoformat(created)
-    except ValueError:
-        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")

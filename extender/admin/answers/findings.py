@@ -7,7 +7,7 @@ from typing import Any, Final
 from extender.admin.answers import rows
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
-from vgpu.domain.cards import reasons
+from vgpu.domain.cards import ownership, reasons
 from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import Namespace
@@ -43,6 +43,9 @@ def _of_node(view: NodeView) -> Iterator[Row]:
 def _of_cards(view: NodeView) -> Iterator[Row]:
     for state in view.state.cards:
         about = f"{view.name} card {state.card.index} ({state.card.uuid})"
+        if state.card.counts_on:
+            yield _finding("warning", about, ownership.DUPLICATE, ownership.advice(view.name, state.card.counts_on))
+            continue
         if not state.card.healthy:
             yield _finding("error", about, str(Reason.CARD_UNHEALTHY), state.card.reason or "unhealthy")
         if state.card.exclusive_process:

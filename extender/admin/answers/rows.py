@@ -15,7 +15,7 @@ from vgpu.domain.asks.request import ContainerKind, PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
@@ -26,8 +26,8 @@ NODE_FIELDS: Final = (
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "unified", "podCount", "usedMiB",
-    "usedCores",
+    "heldWhole", "healthy", "reason", "countsOn", "cordoned", "mode", "numaNode", "nvlinkPeers", "unified", "podCount",
+    "usedMiB", "usedCores",
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
@@ -40,9 +40,9 @@ Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a n
 
 def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
-    cards = view.state.cards
+    cards = own_cards(view)
     gpunode = snapshot.gpunodes.get(view.name)
-    used = added([used_on(card.card.uuid, snapshot) for card in cards])
+    used = added([used_on(view.name, card.card.uuid, snapshot) for card in cards])
     return {
         "name": view.name,
         "usable": view.blocked is None,
@@ -55,11 +55,16 @@ def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
         "allocatedMiB": sum(allocated_mib(card) for card in cards),
         "freeMiB": sum(usable_mib(card) for card in cards),
         "freeCores": sum(usable_cores(card) for card in cards),
-        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get(card.card.uuid, ())}),
+        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get((view.name, card.card.uuid), ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
         **used,
     }
+
+
+def own_cards(view: NodeView) -> list[CardState]:
+    """Return a node's cards without those that count on another node, which reports them too."""
+    return [state for state in view.state.cards if not state.card.counts_on]
 
 
 def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
@@ -79,13 +84,14 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "heldWhole": state.is_held_whole,
         "healthy": card.healthy,
         "reason": card.reason,
+        "countsOn": card.counts_on,
         "cordoned": card.cordoned,
         "mode": str(card.mode),
         "numaNode": card.numa_node,
         "nvlinkPeers": list(card.nvlink_peers),
         "unified": card.unified,
-        "podCount": len(snapshot.holders.get(card.uuid, ())),
-        **used_on(card.uuid, snapshot),
+        "podCount": len(snapshot.holders.get((view.name, card.uuid), ())),
+        **used_on(view.name, card.uuid, snapshot),
     }
 
 
@@ -95,11 +101,11 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         "name": lambda view: view.name,
         "usable": lambda view: view.blocked is None,
         "reason": lambda view: str(view.blocked or ""),
-        "gpus": lambda view: len(view.state.cards),
-        "memoryMiB": lambda view: sum(card.card.memory_mib for card in view.state.cards),
-        "allocatedMiB": lambda view: sum(map(allocated_mib, view.state.cards)),
-        "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
-        "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
+        "gpus": lambda view: len(own_cards(view)),
+        "memoryMiB": lambda view: sum(card.card.memory_mib for card in own_cards(view)),
+        "allocatedMiB": lambda view: sum(map(allocated_mib, own_cards(view))),
+        "freeMiB": lambda view: sum(map(usable_mib, own_cards(view))),
+        "freeCores": lambda view: sum(map(usable_cores, own_cards(view))),
     }
     return ListKind(
         columns,
@@ -133,7 +139,7 @@ def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
 
     def row(gpu: Gpu) -> Row:
         made = gpu_row(*gpu, snapshot)
-        return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
+        return {**made, "pods": tenants(made["node"], made["uuid"], snapshot, sees)}
 
     return ListKind(
         columns,
@@ -167,11 +173,11 @@ def gpus(snapshot: ClusterSnapshot) -> Iterator[Gpu]:
     return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
 
 
-def tenants(uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
+def tenants(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
     """Return the containers on a card whose pods the caller may see."""
     return [
         {"namespace": pod.namespace, "pod": pod.name, **grant}
-        for pod in snapshot.holders.get(uuid, ())
+        for pod in snapshot.holders.get((node, uuid), ())
         if sees(pod.namespace)
         for grant in _grants(pod, snapshot)
         if grant["uuid"] == uuid
@@ -260,11 +266,11 @@ def usable_cores(state: CardState) -> int:
     return state.free_cores if state.card.healthy and not state.card.cordoned else 0
 
 
-def used_on(uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
+def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
         _used(pod, container, uuid, snapshot)
-        for pod in snapshot.holders.get(uuid, ())
+        for pod in snapshot.holders.get((node, uuid), ())
         for container, grants in _held(pod)
         if any(grant.gpu == uuid for grant in grants)
     )

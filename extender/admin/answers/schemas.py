@@ -115,6 +115,10 @@ class GpuSchema(AnswerSchema):
     heldWhole: bool = Field(False, description="a container holds the whole card")
     healthy: bool = Field(True)
     reason: str = Field("", description="why the card is unhealthy")
+    countsOn: NodeName = Field(
+        NO_NODE, description="the node that the card counts on, where that is another one that reports it too: the "
+        "card is closed here (DuplicateUUID) and part of no total",
+    )  # fmt: skip
     cordoned: bool = Field(False, description="no new containers on the card")
     mode: str = Field("shared", examples=["shared"])
     numaNode: int = Field(-1, examples=[0])

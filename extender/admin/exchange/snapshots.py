@@ -70,17 +70,22 @@ class ClusterSnapshot:
 
     @cached_property
     def node_of_card(self) -> Mapping[CardUuid, NodeName]:
-        """The node of each card, by the card's UUID."""
-        return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
+        """The node on which each card counts, by the card's UUID."""
+        return {
+            state.card.uuid: view.name
+            for view in self.views.values()
+            for state in view.state.cards
+            if not state.card.counts_on
+        }
 
     @cached_property
-    def holders(self) -> Mapping[CardUuid, list[WatchedPod]]:
-        """The pods that hold each card, by the card's UUID, ordered by name."""
-        found: dict[CardUuid, list[WatchedPod]] = {}
+    def holders(self) -> Mapping[tuple[NodeName, CardUuid], list[WatchedPod]]:
+        """The pods that hold each card, by their node and the card's UUID, ordered by name."""
+        found: dict[tuple[NodeName, CardUuid], list[WatchedPod]] = {}
         for pod in self.pods.values():
             if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
                 for uuid in pod.assignment.gpus():
-                    found.setdefault(uuid, []).append(pod)
+                    found.setdefault((pod.node, uuid), []).append(pod)
         for pods in found.values():
             pods.sort(key=lambda pod: (pod.namespace, pod.name))
         return found

@@ -60,10 +60,11 @@ async def get_gpu(
     """Show one card. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
+    node = snapshot.node_of_card.get(uuid, NO_NODE)
     sees = await visibility.namespaces(
-        context.access, caller, {pod.namespace for pod in snapshot.holders.get(uuid, ())}
+        context.access, caller, {pod.namespace for pod in snapshot.holders.get((node, uuid), ())}
     )
-    view = snapshot.views.get(snapshot.node_of_card.get(uuid, NO_NODE))
+    view = snapshot.views.get(node)
     if view is None:
         raise not_found(f"card {uuid}")
     state = next(card for card in view.state.cards if card.card.uuid == uuid)

@@ -178,5 +178,6 @@ def _nothing() -> Row:
 
 
 def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[Namespace]:
-    cards = [card["uuid"] for landing in found if landing["nearest"] for card in landing["nearest"]["gpus"]]
-    return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}
+    nearest = [near for landing in found if (near := landing["nearest"])]
+    cards = [(near["node"], card["uuid"]) for near in nearest for card in near["gpus"]]
+    return {pod.namespace for card in cards for pod in snapshot.holders.get(card, ())}

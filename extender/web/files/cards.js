@@ -63,7 +63,7 @@ function row(card, load) {
     element("td", { class: "bar-cell" }, memoryBar(card)),
     element("td", { class: "bar-cell" }, timeBar(card)),
     element("td", {}, containers(card)),
-    element("td", { class: "actions" }, cordonButton(card, load)));
+    element("td", { class: "actions" }, card.countsOn ? `counts on ${card.countsOn}` : cordonButton(card, load)));
 }
 
 function states(card) {

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from vgpu.cli.cluster import tables
 from vgpu.cli.cluster.output import NOTHING, Row, coloured, lines, pairs, shown
+from vgpu.domain.cards import ownership
+from vgpu.domain.identifiers import NodeName
 
 MAX_CARDS: Final = 64
 
@@ -39,7 +41,7 @@ def gpu(row: Row) -> str:
             ("UUID", row["uuid"]),
             ("Node", f"{row['node']}, GPU {row['index']}"),
             ("Model", tables.model_name(row)),
-            ("Status", tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")),
+            ("Status", _status(row)),
             ("Mode", row["mode"]),
             ("Memory", _of(row)),
             ("Time", f"{row['allocatedCores']} % guaranteed, {row['freeCores']} % free"),
@@ -54,6 +56,12 @@ def gpu(row: Row) -> str:
     hidden = row["podCount"] - len({(tenant["namespace"], tenant["pod"]) for tenant in row.get("pods") or ()})
     more = f"  and {hidden} pods of namespaces that you may not see\n" if hidden > 0 else ""
     return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more
+
+
+def _status(row: Row) -> str:
+    if owner := tables.counts_on(row):
+        return f"{ownership.DUPLICATE}: {ownership.words(NodeName(owner))}"
+    return tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")
 
 
 def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from vgpu.cli.cluster import endpoint
+from vgpu.cli.cluster import endpoint, tables
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
@@ -50,7 +50,10 @@ class RestSession:
         typer.echo(rows_text(rows, table, form, colour=self.colour, whole=whole), nl=False)
 
     def gpu(self, name: str) -> dict[str, Any]:
-        """Return the card named by UUID, the UUID's beginning, NODE/INDEX, or as `-o name`. Raises CommandFailed."""
+        """Return the card named by UUID, the UUID's beginning, NODE/INDEX, or as `-o name`. Raises CommandFailed.
+
+        A UUID names the card where it counts, if several nodes report it.
+        """
         name = without_kind(name)
         node, slash, index = name.rpartition("/")
         if slash:
@@ -60,7 +63,8 @@ class RestSession:
                 if row["node"] == node and str(row["index"]) == index
             ]
         else:
-            found = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
+            begun = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
+            found = [row for row in begun if not tables.counts_on(row)]
         if len(found) == 1:
             return found[0]
         problem = "more than one card begins like this" if found else "no such card; give a UUID or NODE/INDEX"

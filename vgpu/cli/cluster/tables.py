@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from vgpu.cli.cluster.output import OutputTable, Row, TextColumn
 from vgpu.domain.asks import idle
+from vgpu.domain.cards import ownership
 
 _SHORTEST_IDLE_S: Final = 60
 
@@ -20,11 +21,18 @@ def size(mib: int) -> str:
 
 def gpu_status(row: Row) -> str:
     """Return a card's state in one word."""
+    if counts_on(row):
+        return ownership.DUPLICATE
     if not row["healthy"]:
         return "unhealthy"
     if row["cordoned"]:
         return "cordoned"
     return "whole" if row["heldWhole"] else "ok"
+
+
+def counts_on(row: Row) -> str:
+    """Return the node that a card counts on, where that is another one that reports it too; else an empty text."""
+    return str(row.get("countsOn") or "")
 
 
 def tenants(row: Row) -> list[str]:

@@ -57,7 +57,10 @@ def status_of(
 
 
 def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
+    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale.
+
+    Which one counts, the extender decides, because it sees the Leases of both (`vgpu.domain.cards.ownership`).
+    """
     mine = {gpu.card.uuid for gpu in gpus}
     return sorted(
         f"{card['uuid']} is also on node {node['metadata']['name']}"

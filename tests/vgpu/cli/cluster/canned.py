@@ -26,7 +26,7 @@ def gpu(number: int, allocated: int, cores: int, pods: list[dict[str, Any]], **m
         "uuid": UUIDS[number], "node": f"node-{number // 2 + 1}", "index": number % 2, "model": "NVIDIA H100 80GB HBM3",
         "memoryMiB": 81538, "allocatedMiB": allocated, "freeMiB": (81538 - allocated) if usable else 0,
         "allocatedCores": cores, "freeCores": 100 - cores if usable else 0, "shares": len(pods), "heldWhole": False,
-        "healthy": True, "reason": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
+        "healthy": True, "reason": "", "countsOn": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
         "podCount": len(pods), "pods": pods, "usedMiB": allocated // 2 if pods else None,
         "usedCores": cores // 2 if pods else None,
     }  # fmt: skip
