@@ -49,6 +49,11 @@ class Leases:
         """Return whether a Lease is fresh, and when it changed last."""
         return self.is_fresh(name), self.term(name)[0]
 
+    def silent_since(self, name: str) -> str:
+        """Return when the holder of a Lease renewed it last, by its own clock; empty where it is fresh, or unknown."""
+        lease = self.get(name)
+        return "" if lease is None or self.is_fresh(name) else lease.renewed
+
     def holder(self, name: str) -> str:
         """Return a Lease's holder; empty where there is none."""
         lease = self.get(name)

@@ -1,11 +1,11 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from extender.admin.answers.paging import ListKind, Row
+from extender.admin.exchange import snapshot_pieces, times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
 from extender.state.fields import container_use
@@ -22,19 +22,20 @@ from vgpu.placement.snapshot import NodeView
 
 NODE_FIELDS: Final = (
     "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
-    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores",
+    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores", "usedAt", "staleSince",
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "countsOn", "cordoned", "mode", "numaNode", "nvlinkPeers", "unified", "podCount",
-    "usedMiB", "usedCores",
+    "heldWhole", "healthy", "reason", "nodeReason", "countsOn", "cordoned", "mode", "numaNode", "nvlinkPeers",
+    "unified", "podCount", "usedMiB", "usedCores", "usedAt", "staleSince",
 )  # fmt: skip
 POD_FIELDS: Final = (
     "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
-    "priority", "gpus", "problems", "idleSeconds",
+    "priority", "gpus", "problems", "idleSeconds", "staleSince",
 )  # fmt: skip
 
-NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
+SUMMED: Final = ("usedMiB", "usedCores")
+NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None, "usedAt": ""}
 Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a namespace
 
 
@@ -59,7 +60,13 @@ def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
         **used,
+        "staleSince": view.silent_since,
     }
+
+
+def with_staleness(row: Row, snapshot: ClusterSnapshot) -> Row:
+    """Return the row of one object, which is as old as the snapshot, or as its node's last report if that is older."""
+    return {**row, "staleSince": snapshot.stale_since or row["staleSince"]}
 
 
 def own_cards(view: NodeView) -> list[CardState]:
@@ -84,6 +91,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "heldWhole": state.is_held_whole,
         "healthy": card.healthy,
         "reason": card.reason,
+        "nodeReason": str(view.blocked or ""),
         "countsOn": card.counts_on,
         "cordoned": card.cordoned,
         "mode": str(card.mode),
@@ -92,6 +100,7 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "unified": card.unified,
         "podCount": len(snapshot.holders.get((view.name, card.uuid), ())),
         **used_on(view.name, card.uuid, snapshot),
+        "staleSince": view.silent_since,
     }
 
 
@@ -113,7 +122,7 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         lambda view: node_row(view, snapshot),
         NODE_FIELDS,
         name=lambda view: view.name,
-        same=lambda one, other: one.state is other.state and one.blocked is other.blocked,
+        same=snapshot_pieces.is_same_view,
     )
 
 
@@ -147,7 +156,7 @@ def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
         row,
         (*GPU_FIELDS, "pods"),
         name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
-        same=lambda one, other: one[1] is other[1],
+        same=lambda one, other: one[1] is other[1] and snapshot_pieces.is_same_view(one[0], other[0]),
     )
 
 
@@ -202,6 +211,7 @@ def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
         "gpus": list(_grants(pod, snapshot)),
         "problems": [str(problem) for problem in pod.parsed.problems] or distrust(pod),
         "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
+        "staleSince": silent_since(pod, snapshot),
     }
 
 
@@ -216,6 +226,12 @@ def status(pod: WatchedPod) -> str:
     return "Running" if pod.has_started else "Starting"
 
 
+def silent_since(pod: WatchedPod, snapshot: ClusterSnapshot) -> str:
+    """Return since when the device plugin of a pod's node is silent; empty where it lives, or the pod is on none."""
+    view = snapshot.views.get(pod.node)
+    return view.silent_since if view else ""
+
+
 def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """Return since when a pod waits, and what filter last answered about it; null where that was before this start.
 
@@ -223,15 +239,11 @@ def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """
     last = snapshot.decisions.get(pod.uid)
     return {
-        "waitsSince": _time(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "waitsSince": times.text(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
         "lastDecision": last and {
-            "time": _time(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+            "time": times.text(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
         },
     }  # fmt: skip
-
-
-def _time(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
 
 
 def is_pending(pod: WatchedPod) -> bool:
@@ -277,14 +289,20 @@ def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
 
 
 def added(parts: Iterable[Row]) -> Row:
-    """Add up what is used; null where nothing was reported."""
+    """Add up what is used, as of the oldest part; null where nothing was reported."""
     known = [part for part in parts if part["usedMiB"] is not None]
-    return {name: sum(report[name] for report in known) if known else None for name in NOT_REPORTED}
+    if not known:
+        return dict(NOT_REPORTED)
+    return {name: sum(part[name] for part in known) for name in SUMMED} | {
+        "usedAt": min(part["usedAt"] for part in known)
+    }
 
 
 def _used(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
-    return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+    if found is None:
+        return NOT_REPORTED
+    return {"usedMiB": found.used_mib, "usedCores": found.percent, "usedAt": times.text(found.until_ms)}
 
 
 def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...]:

@@ -62,6 +62,10 @@ class GrantSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
     idleSeconds: int | None = Field(
         None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
     )
@@ -97,6 +101,14 @@ class NodeSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class GpuSchema(AnswerSchema):
@@ -115,6 +127,7 @@ class GpuSchema(AnswerSchema):
     heldWhole: bool = Field(False, description="a container holds the whole card")
     healthy: bool = Field(True)
     reason: str = Field("", description="why the card is unhealthy")
+    nodeReason: str = Field("", description="why no pod can use the card's node now", examples=["PluginAway"])
     countsOn: NodeName = Field(
         NO_NODE, description="the node that the card counts on, where that is another one that reports it too: the "
         "card is closed here (DuplicateUUID) and part of no total",
@@ -131,7 +144,15 @@ class GpuSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
     pods: list[TenantSchema] = Field([], description="the containers of pods that the caller may see")
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PodSchema(AnswerSchema):
@@ -153,6 +174,10 @@ class PodSchema(AnswerSchema):
     idleSeconds: int | None = Field(
         None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
     )
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class ReasonCountSchema(AnswerSchema):
@@ -255,6 +280,10 @@ class ExplanationSchema(AnswerSchema):
     advice: list[AdviceSchema]
     nodes: list[NodeVerdictSchema]
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 POD_SCHEMA: Final[JsonDict] = {
@@ -342,6 +371,10 @@ class SimulationSchema(AnswerSchema):
     before: PackedSchema
     after: PackedSchema
     pods: list[LandingSchema]
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class SummaryPodsSchema(AnswerSchema):
@@ -361,6 +394,7 @@ class FindingSchema(AnswerSchema):
     about: str = Field(examples=["node-2"])
     reason: str = Field(examples=["PluginAway"])
     detail: str = Field(examples=["the node's device plugin is not running"])
+    since: str = Field("", description="empty: not known", examples=["2026-11-22T12:00:00+00:00"])
 
 
 class SummarySchema(AnswerSchema):
@@ -379,6 +413,10 @@ class SummarySchema(AnswerSchema):
     pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
     findings: list[FindingSchema]
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class NodeListSchema(AnswerSchema):
@@ -386,6 +424,10 @@ class NodeListSchema(AnswerSchema):
 
     items: list[NodeSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class GpuListSchema(AnswerSchema):
@@ -393,6 +435,10 @@ class GpuListSchema(AnswerSchema):
 
     items: list[GpuSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PodListSchema(AnswerSchema):
@@ -400,6 +446,10 @@ class PodListSchema(AnswerSchema):
 
     items: list[PodSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PendingListSchema(AnswerSchema):
@@ -407,6 +457,10 @@ class PendingListSchema(AnswerSchema):
 
     items: list[PendingPodSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class UsageItemSchema(AnswerSchema):
@@ -433,6 +487,10 @@ class UsageSchema(AnswerSchema):
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
     items: list[UsageItemSchema]
     itemsLeftOut: int
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip
 
 
 class RightSizeItemSchema(AnswerSchema):
@@ -471,6 +529,10 @@ class RightSizesSchema(AnswerSchema):
     items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip
 
 
 class HistoryItemSchema(AnswerSchema):
@@ -488,3 +550,7 @@ class HistorySchema(AnswerSchema):
 
     items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip

@@ -35,5 +35,6 @@ async def summarize(
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_leader,
         "findings": findings.of(snapshot, sees),
+        "staleSince": snapshot.stale_since,
     }
     return answer(request, body)

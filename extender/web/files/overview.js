@@ -2,7 +2,7 @@
 
 import { bar } from "./bar.js";
 import { badge, element } from "./dom.js";
-import { memory } from "./format.js";
+import { clock, memory } from "./format.js";
 
 /** Return what the cluster has and has given away, and what needs an administrator. */
 export function overview(summary) {
@@ -27,7 +27,8 @@ function tile(label, text, isNotable, below = "") {
 
 function problems(findings) {
   const items = findings.map((each) => element("li", {},
-    badge(each.reason, each.severity === "error" ? "bad" : "warning"), ` ${each.about}: ${each.detail}`));
+    badge(each.reason, each.severity === "error" ? "bad" : "warning"),
+    ` ${each.about}: ${each.detail}${each.since ? `, since ${clock(each.since)}` : ""}`));
   return element("details", { class: "findings", open: findings.length <= 5 },
     element("summary", {}, `${findings.length} to look at`), element("ul", {}, items));
 }

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
-import { duration, memory, percent } from "./format.js";
+import { clock, duration, memory, percent } from "./format.js";
 
 const PAGE = 100;
 const COLUMNS = [
@@ -45,7 +45,8 @@ export function open(root) {
 
 function row(pod) {
   return [
-    [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : ""],
+    [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : "",
+      pod.staleSince ? badge(`its node was last heard of at ${clock(pod.staleSince)}`, "bad") : ""],
     badge(pod.status, KINDS[pod.status]),
     pod.node,
     pod.requested,

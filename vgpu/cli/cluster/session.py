@@ -15,6 +15,7 @@ from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
+from vgpu.domain import printable
 
 TABLES: Mapping[str, OutputTable] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
 
@@ -32,7 +33,7 @@ class RestSession:
         """Find the server. Raises CommandFailed."""
         found = endpoint.find(choice, environment, home)
         is_coloured = sys.stdout.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-        return cls(Rest(found.endpoint), found.namespace, is_coloured)
+        return cls(Rest(found.endpoint, _warn), found.namespace, is_coloured)
 
     def rows(self, kind: ResourceKind, query: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the rows of a list."""
@@ -69,6 +70,10 @@ class RestSession:
             return found[0]
         problem = "more than one card begins like this" if found else "no such card; give a UUID or NODE/INDEX"
         raise CommandFailed(f"{name}: {problem}", NOT_FOUND)
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"warning: {printable.line(line)}", err=True)
 
 
 def without_kind(name: str) -> str:

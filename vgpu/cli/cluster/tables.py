@@ -23,6 +23,8 @@ def gpu_status(row: Row) -> str:
     """Return a card's state in one word."""
     if counts_on(row):
         return ownership.DUPLICATE
+    if row.get("nodeReason"):
+        return str(row["nodeReason"])
     if not row["healthy"]:
         return "unhealthy"
     if row["cordoned"]:
@@ -292,6 +294,7 @@ FINDINGS: Final = OutputTable(
         TextColumn("SEVERITY", lambda row: row["severity"]),
         TextColumn("ABOUT", lambda row: row["about"]),
         TextColumn("REASON", lambda row: row["reason"]),
+        TextColumn("SINCE", lambda row: row.get("since", "")),
         TextColumn("DETAIL", lambda row: row["detail"]),
     ),
     lambda row: f"{row['about']}/{row['reason']}",

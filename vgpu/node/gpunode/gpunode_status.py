@@ -18,6 +18,7 @@ REGISTERED: Final = "Registered"
 CARDS_HEALTHY: Final = "CardsHealthy"
 NO_CONFLICTS: Final = "NoConflicts"
 SETTINGS_KNOWN: Final = "SettingsKnown"
+ARBITER_RUNS: Final = "ArbiterRuns"
 _MAX_MESSAGE: Final = 512
 
 
@@ -100,6 +101,14 @@ def conditions_of(state: InventoryState, conflicts: Sequence[str], *, is_registe
             else "spec.cards names cards of this node only",
         ),
     )
+
+
+def arbiter_condition(is_running: bool | None) -> tuple[NodeCondition, ...]:
+    """Return the condition about the node's arbiter; none where the node has none (`is_running` is None)."""
+    if is_running is None:
+        return ()
+    message = "containers take turns" if is_running else "containers keep to their limits, without turns"
+    return (NodeCondition(ARBITER_RUNS, is_running, "Running" if is_running else "ArbiterDown", message),)
 
 
 def stamped(

@@ -47,7 +47,7 @@ def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
     row = {
         "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "node": "", "requested": "8 GiB, 30 %",
         "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "priority": 0, "gpus": [], "problems": [],
-        "idleSeconds": None,
+        "idleSeconds": None, "staleSince": "",
     }  # fmt: skip
     return {**row, **more}
 
