@@ -351,6 +351,7 @@ def _metrics(
         arbiter_runs=lambda: arbiter.is_running if arbiter else None,
         is_registered=lambda: all(endpoint.stream.is_live for endpoint in endpoints),
         refusals=lambda: len(reporter.refusals()),
+        slice_mib=node.inventory.slice_mib,
     )
     return MetricsReader(
         settings.node_name,

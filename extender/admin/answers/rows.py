@@ -21,8 +21,9 @@ from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
 
 NODE_FIELDS: Final = (
-    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
-    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores", "usedAt", "staleSince",
+    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB",
+    "freeMiB", "allocatedCores", "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores", "usedAt",
+    "staleSince",
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
@@ -30,10 +31,12 @@ GPU_FIELDS: Final = (
     "unified", "podCount", "usedMiB", "usedCores", "usedAt", "staleSince",
 )  # fmt: skip
 POD_FIELDS: Final = (
-    "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
-    "priority", "gpus", "problems", "idleSeconds", "staleSince",
+    "namespace", "name", "uid", "status", "statusReason", "node", "requested", "memoryMiB", "cores", "gpuCount",
+    "computePolicy", "priority", "gpus", "problems", "idleSeconds", "staleSince",
 )  # fmt: skip
 
+BEGINNING: Final = frozenset({"PodInitializing", "ContainerCreating"})
+NOT_ADMITTED_YET: Final = "NotStarted"  # the kubelet has not said anything about the pod
 SUMMED: Final = ("usedMiB", "usedCores")
 NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None, "usedAt": ""}
 Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a namespace
@@ -54,8 +57,9 @@ def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
         "models": sorted({card.card.model for card in cards}),
         "memoryMiB": sum(card.card.memory_mib for card in cards),
         "allocatedMiB": sum(allocated_mib(card) for card in cards),
-        "freeMiB": sum(usable_mib(card) for card in cards),
-        "freeCores": sum(usable_cores(card) for card in cards),
+        "freeMiB": sum(usable_mib(view, card) for card in cards),
+        "allocatedCores": sum(map(allocated_cores, cards)),
+        "freeCores": sum(usable_cores(view, card) for card in cards),
         "pods": len({pod.uid for card in cards for pod in snapshot.holders.get((view.name, card.card.uuid), ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
@@ -84,9 +88,9 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "model": card.model,
         "memoryMiB": card.memory_mib,
         "allocatedMiB": allocated_mib(state),
-        "freeMiB": usable_mib(state),
-        "allocatedCores": FULL_CORES if state.is_held_whole else state.usage.cores,
-        "freeCores": usable_cores(state),
+        "freeMiB": usable_mib(view, state),
+        "allocatedCores": allocated_cores(state),
+        "freeCores": usable_cores(view, state),
         "shares": state.usage.shares,
         "heldWhole": state.is_held_whole,
         "healthy": card.healthy,
@@ -113,8 +117,9 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         "gpus": lambda view: len(own_cards(view)),
         "memoryMiB": lambda view: sum(card.card.memory_mib for card in own_cards(view)),
         "allocatedMiB": lambda view: sum(map(allocated_mib, own_cards(view))),
-        "freeMiB": lambda view: sum(map(usable_mib, own_cards(view))),
-        "freeCores": lambda view: sum(map(usable_cores, own_cards(view))),
+        "freeMiB": lambda view: sum(usable_mib(view, card) for card in own_cards(view)),
+        "allocatedCores": lambda view: sum(map(allocated_cores, own_cards(view))),
+        "freeCores": lambda view: sum(usable_cores(view, card) for card in own_cards(view)),
     }
     return ListKind(
         columns,
@@ -141,8 +146,9 @@ def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
         "mode": lambda gpu: str(gpu[1].card.mode),
         "memoryMiB": lambda gpu: gpu[1].card.memory_mib,
         "allocatedMiB": lambda gpu: allocated_mib(gpu[1]),
-        "freeMiB": lambda gpu: usable_mib(gpu[1]),
-        "freeCores": lambda gpu: usable_cores(gpu[1]),
+        "freeMiB": lambda gpu: usable_mib(*gpu),
+        "allocatedCores": lambda gpu: allocated_cores(gpu[1]),
+        "freeCores": lambda gpu: usable_cores(*gpu),
         "shares": lambda gpu: gpu[1].usage.shares,
     }
 
@@ -201,6 +207,7 @@ def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
         "name": pod.name,
         "uid": pod.uid,
         "status": status(pod),
+        "statusReason": status_reason(pod),
         "node": pod.node,
         "requested": documents.asked(request) if request else "",
         "memoryMiB": asked_mib(request),
@@ -223,7 +230,24 @@ def status(pod: WatchedPod) -> str:
         return "Terminating"
     if not pod.node:
         return "Pending"
-    return "Running" if pod.has_started else "Starting"
+    return "Starting" if status_reason(pod) else "Running"
+
+
+def status_reason(pod: WatchedPod) -> str:
+    """Return the kubelet's word for why a bound pod does not run, or not all of it; empty where it runs.
+
+    A container that could not start says more than one that waits for it.
+    """
+    if pod.is_terminal or pod.scheduling.is_terminating or not pod.node:
+        return ""
+    runs = (pod.lifecycle.runs or {}).values()
+    waiting = [run.waiting for run in runs if run.waiting]
+    if waiting:
+        return next((word for word in waiting if word not in BEGINNING), waiting[0])
+    if any(run.exit is None for run in runs):
+        return ""
+    ended = [run.exit.reason for run in runs if run.exit is not None]
+    return ended[-1] if ended else NOT_ADMITTED_YET
 
 
 def silent_since(pod: WatchedPod, snapshot: ClusterSnapshot) -> str:
@@ -268,14 +292,24 @@ def allocated_mib(state: CardState) -> int:
     return state.card.memory_mib - state.free_mib
 
 
-def usable_mib(state: CardState) -> int:
-    """Return the MiB that a new container can get of a card: none of an unhealthy or a cordoned one."""
-    return state.free_mib if state.card.healthy and not state.card.cordoned else 0
+def allocated_cores(state: CardState) -> int:
+    """Return the percent of a card's time that is guaranteed to containers; a whole card is guaranteed wholly."""
+    return FULL_CORES if state.is_held_whole else state.usage.cores
 
 
-def usable_cores(state: CardState) -> int:
+def is_open(view: NodeView, state: CardState) -> bool:
+    """Whether a new container can get anything of a card: its node can be used, it is healthy and not cordoned."""
+    return view.blocked is None and state.card.healthy and not state.card.cordoned
+
+
+def usable_mib(view: NodeView, state: CardState) -> int:
+    """Return the MiB that a new container can get of a card."""
+    return state.free_mib if is_open(view, state) else 0
+
+
+def usable_cores(view: NodeView, state: CardState) -> int:
     """Return the percent of time that a new container can get of a card."""
-    return state.free_cores if state.card.healthy and not state.card.cordoned else 0
+    return state.free_cores if is_open(view, state) else 0
 
 
 def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:

@@ -91,7 +91,8 @@ class NodeSchema(AnswerSchema):
     memoryMiB: int = Field(0, examples=[652_304])
     allocatedMiB: int = Field(0, description="held by containers", examples=[65_536])
     freeMiB: int = Field(0, description="on cards that can be used", examples=[586_768])
-    freeCores: int = Field(0, description="percent, over all cards", examples=[720])
+    allocatedCores: int = Field(0, description="percent of one card's time, added up over all cards", examples=[80])
+    freeCores: int = Field(0, description="the same, on cards that can be used", examples=[720])
     pods: int = Field(0, examples=[5])
     sliceMiB: int = Field(256, examples=[256])
     pluginVersion: str = Field("", examples=["0.1.0"])
@@ -162,6 +163,10 @@ class PodSchema(AnswerSchema):
     name: str = Field("", examples=["train"])
     uid: PodUid = Field(NO_POD, examples=["0b8a1c9e-0000-4000-8000-000000000001"])
     status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
+    statusReason: str = Field(
+        "", description="the kubelet's word for why a pod is Starting, such as ImagePullBackOff; empty: it runs, or is "
+        "on no node", examples=[""],
+    )  # fmt: skip
     node: NodeName = Field(NO_NODE, examples=["node-1"])
     requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])
     memoryMiB: int = Field(0, description="asked for over all cards", examples=[8192])
@@ -350,12 +355,12 @@ class LandingSchema(AnswerSchema):
 
 
 class PackedSchema(AnswerSchema):
-    """How well the cards of all usable nodes are packed."""
+    """How well the cards are packed that take new shares: cards that are closed, or of closed nodes, do not count."""
 
-    gpus: int = Field(examples=[24])
+    gpus: int = Field(description="cards that take new shares", examples=[24])
     emptyGpus: int = Field(description="cards of which nothing is taken", examples=[9])
     allocatedPercent: float = Field(
-        description="of all cards, by memory or time, whichever is more; closed cards count as allocated",
+        description="of these cards, by memory or time, whichever is more",
         examples=[62.5],
     )
     fragmentedPercent: float | None = Field(
@@ -408,8 +413,9 @@ class SummarySchema(AnswerSchema):
     cordonedGpus: int = Field(examples=[0])
     memoryMiB: int
     allocatedMiB: int
-    freeMiB: int
-    freeCores: int
+    freeMiB: int = Field(description="on cards that can be used")
+    allocatedCores: int = Field(description="percent of one card's time, added up over all cards", examples=[80])
+    freeCores: int = Field(description="the same, on cards that can be used", examples=[720])
     pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
     findings: list[FindingSchema]
@@ -513,6 +519,7 @@ class RightSizeItemSchema(AnswerSchema):
     )
     askedMiB: int = Field(examples=[16384])
     peakMiB: int = Field(description="the most memory in use", examples=[5120])
+    enoughMeasured: bool = Field(description="false: less than an hour, so that nothing is advised", examples=[True])
     adviceCores: int | None = Field(description="percent to ask for; null: as it is", examples=[30])
     adviceMiB: int | None = Field(description="MiB to ask for; null: as it is", examples=[5888])
     advice: list[str] = Field(

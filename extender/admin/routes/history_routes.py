@@ -224,6 +224,7 @@ def _right_size(row: RightSizeRow) -> dict[str, Any]:
         "unusedGpuSeconds": round(row.unused_s, 3),
         "askedMiB": asked.memory_mib,
         "peakMiB": found.peak_mib,
+        "enoughMeasured": found.is_enough,
         "adviceCores": found.cores,
         "adviceMiB": found.memory_mib,
         "advice": list(right_size.sentences(asked, found)),

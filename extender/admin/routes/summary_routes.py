@@ -14,7 +14,7 @@ from extender.admin.security import visibility
 
 router = APIRouter(tags=["inventory"])
 
-SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
+SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
 
 
 @router.get("/summary", response_model=schemas.SummarySchema)
