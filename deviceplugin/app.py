@@ -51,7 +51,7 @@ from vgpu.node.containers.node_api import NodeApi
 from vgpu.node.containers.notices import Notices
 from vgpu.node.containers.pods import NodePods
 from vgpu.node.containers.state_files import StateFiles
-from vgpu.node.gpunode import card_reports, gpunode_spec
+from vgpu.node.gpunode import card_reports, gpunode_spec, gpunode_status
 from vgpu.node.gpunode.gpunode_spec import SpecHandler
 from vgpu.node.gpunode.refusal_reporter import RefusalReporter
 from vgpu.node.gpunode.status_publisher import GpuNodePublisher
@@ -137,7 +137,7 @@ def build(
     reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
     used = UsageReporter(reader.usage, settings.usage_period)
-    publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, clocks)
+    publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, arbiter, clocks)
     return Plugin(
         node=node,
         health=card_health,
@@ -290,6 +290,7 @@ def _publisher(
     endpoints: Collection[ResourceEndpoint],
     heartbeat: Heartbeat,
     spec: SpecHandler,
+    arbiter: Arbiter | None,
     clocks: PluginClocks,
 ) -> GpuNodePublisher:
 
@@ -302,7 +303,10 @@ def _publisher(
         vgpu.__version__,
         refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
         usage=used.entries,
-        conditions=watching.conditions,
+        conditions=lambda: (
+            *watching.conditions(),
+            *gpunode_status.arbiter_condition(arbiter.is_running if arbiter else None),
+        ),
         is_registered=lambda: all(endpoint.stream.is_live for endpoint in endpoints),
         clock=clocks.monotonic,
         now=clocks.now,
@@ -365,6 +369,7 @@ def _metrics(
         arbiter_runs=lambda: arbiter.is_running if arbiter else None,
         is_registered=lambda: all(endpoint.stream.is_live for endpoint in endpoints),
         refusals=lambda: len(reporter.refusals()),
+        slice_mib=node.inventory.slice_mib,
     )
     return MetricsReader(
         settings.node_name,

@@ -1,18 +1,22 @@
 """Builds the admin's process from the extender's settings and parts."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from extender.admin.exchange import part_alarms
 from extender.admin.exchange.child import AdminChild
 from extender.admin.exchange.cluster_server import ClusterServer
 from extender.admin.exchange.messages import Listener, StartMessage
+from extender.admin.exchange.part_alarms import PartHealth, WatchAge
 from extender.admin.exchange.process import AdminProcess
 from extender.admin.exchange.snapshots import SnapshotInputs, Snapshots
 from extender.admin.security import audit as admin_audit
 from extender.assembly import Observers
 from extender.history.recording.events import AdminAction
 from extender.history.recording.recorder import HistoryRecorder
+from extender.lead import leadership
 from extender.lead.leader import Leader
 from extender.settings import ExtenderSettings
 from extender.verbs.filter import Filter
@@ -48,6 +52,7 @@ def admin_process(
         seen.watches.wait,
         leader.refusal,
         lambda: seen.cluster.demand.policies(settings.defaults),
+        lambda: _health(seen),
     )
     return AdminProcess(
         _start(settings, settings.admin_address, user_agent),
@@ -57,6 +62,17 @@ def admin_process(
         ),
         started,
     )
+
+
+def _health(seen: Observers) -> PartHealth:
+    """Return what is wrong with the extender; it is called in the event loop, whose time the watches note."""
+    now = asyncio.get_running_loop().time()
+    watches = [
+        WatchAge(name, None if watch.heard_at is None else now - watch.heard_at, watch.unreadable)
+        for name, watch in seen.watches.by_name.items()
+    ]
+    is_led = seen.cluster.leases.is_fresh(leadership.LEASE)
+    return part_alarms.health(watches, seen.history_lag(), is_led=is_led, now_ms=seen.clocks.now_ms())
 
 
 def _start(settings: ExtenderSettings, address: tuple[str, int], user_agent: str) -> StartMessage:

@@ -111,7 +111,7 @@ class Observers:
             grace_s=settings.idle_grace, acts=settings.idle == "act",
         )  # fmt: skip
         self.history = Feed(history, self.cluster.objects.gpunodes, clocks.now_ms, replica)
-        self.history_lag = lag.reader(history, settings.history_dir)
+        self.history_lag = lag.reader(history, settings.history_dir, clocks.now_ms)
         self.watches = Watches(client, jitter, self._kinds())
 
     def _kinds(self) -> Iterator[WatchedKind]:

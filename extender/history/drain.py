@@ -6,6 +6,7 @@ taken again after a back-off. The state of the drain is in a file beside the spi
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ BATCH: Final = 1_000  # records in one transaction
 POLL_S: Final = 0.2
 RETRIES: Final = BackOff(first_s=0.2, longest_s=5.0)
 PURGE_S: Final = 3_600.0
+ALIVE_S: Final = 5.0  # after which the state is written again: a drain that has died writes nothing
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +50,9 @@ class Drain:
         self._clock = clock
         self._now_ms = now_ms
         self._rest = rest
-        self._state = DrainState()
+        self._state = DrainState(replaced_ms=drain_state.read(state_file).replaced_ms)
+        self._written_at = float("-inf")
+        self._identity: database.FileIdentity | None = None
         self._purge_at = clock()
         self._is_migrated = False
         self._refused = 0
@@ -74,15 +78,27 @@ class Drain:
         Raises:
             HistoryUnavailable: the database does not answer; nothing of the batch is stored.
         """
+        if self._identity is not None and database.identity(self._engine) != self._identity:
+            self._take_replacement()
         if not self._is_migrated:
             database.migrate(self._engine)
             self._is_migrated = True
+            self._identity = database.identity(self._engine)
         records = self._reader.read(BATCH)
         if records:
             self._store(records)
             self._reader.delete_read()
         self._report("")
         return bool(records) or self._maintain()
+
+    def _take_replacement(self) -> None:
+        """Note that the database's file was removed, or another one is in its place: it may have no tables."""
+        log.warning(
+            "the database's file was removed or replaced: what was stored in it is gone; records are stored anew"
+        )
+        self._is_migrated, self._identity = False, None
+        self._state = replace(self._state, replaced_ms=self._now_ms())
+        self._written_at = float("-inf")
 
     def _store(self, records: Sequence[Record]) -> None:
         """Store records in one transaction; where the database refuses one, store each in its own without that one."""
@@ -106,10 +122,17 @@ class Drain:
         return bool(hours)
 
     def _report(self, error: str) -> None:
-        """Write the state where it has changed; log where the error has."""
-        state = DrainState(self._reader.next_line, self._reader.unreadable, self._refused, error)
-        if state == self._state:
+        """Write the state where it has changed, and every few seconds; log where the error has changed."""
+        now_ms, before = self._now_ms(), self._state
+        since_ms = (before.failing_since_ms or now_ms) if error else 0
+        state = DrainState(
+            self._reader.next_line, self._reader.unreadable, self._refused, error, since_ms, before.alive_ms,
+            before.replaced_ms,
+        )  # fmt: skip
+        if state == before and self._clock() - self._written_at < ALIVE_S:
             return
+        state = replace(state, alive_ms=now_ms)
+        self._written_at = self._clock()
         if error != self._state.error:
             log.warning("the database does not take events: %s", error) if error else log.info("the database answers")
         self._state = state

@@ -18,12 +18,18 @@ class DrainState:
         unreadable: lines that could not be read.
         refused: records that the database refused.
         error: why the database does not take records now; empty where it does.
+        failing_since_ms: since when it does not, Unix milliseconds; 0 where it does.
+        alive_ms: when the drain last wrote this, every few seconds.
+        replaced_ms: when the drain last found that the database's file was removed or replaced; 0 for never.
     """
 
     next_line: int = 0
     unreadable: int = 0
     refused: int = 0
     error: str = ""
+    failing_since_ms: int = 0
+    alive_ms: int = 0
+    replaced_ms: int = 0
 
 
 def read(path: Path) -> DrainState:

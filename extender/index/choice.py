@@ -92,9 +92,10 @@ class NodeChoice:
     def packed(self, demand: Demand, models: Models) -> Packed:
         """Add up the nodes that pods may use."""
         is_open = self._index.blocked[self._places] == FITS
-        wide = [room.room_of(self._state(name), models) for name in self.wide()]
-        rooms = [self._index.room(self._places[is_open]), *wide]
-        return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)))
+        places, wide = self._places[is_open], [self._state(name) for name in self.wide()]
+        rooms = [self._index.room(places), *(room.room_of(state, models) for state in wide)]
+        closed = self._index.closed(places) + sum(map(room.closed_cards, wide))
+        return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)), closed=closed)
 
     def _lacking(self, host: HostRequest) -> Codes:
         """Return for each node the code of what the host lacks, or FITS."""

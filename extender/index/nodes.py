@@ -13,9 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.index import codes
 from extender.index import row as rows
 from extender.index.codes import CODES, FITS, NO_CARD, UNDECIDED
 from extender.index.row import FIELDS, IndexRow, ModelNames
+from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState, HostRoom
 from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement import rank
@@ -121,6 +123,10 @@ class NodeIndex:
         cards = [CardRoom(*amounts) for amounts in zip(slices, total, cores, bits, strict=True)]
         return NodeRoom(self.host[0, places], self.host[1, places], cards)
 
+    def closed(self, places: Places) -> int:
+        """Return how many cards of these rows take no new shares, whatever is free on them (`room.takes_shares`)."""
+        return int(np.sum(_IS_CLOSED[self.amounts[_CLOSED[0]][:, places]]))
+
     def cards_of(self, places: Places) -> CardRoom:
         """Return what is free on the cards of these rows, as arrays of the shape (columns, 1, rows)."""
         return CardRoom(*(self.amounts[field][:, None, places] for field in _ROOM))
@@ -193,6 +199,9 @@ class NodeIndex:
 
 
 _CLOSED: Final = [FIELDS.index("closed_to_shares"), FIELDS.index("closed_to_wholes")]
+_IS_CLOSED: Final = codes.membership(
+    (Reason.CARD_CORDONED, Reason.CARD_UNHEALTHY, Reason.CARD_EXCLUSIVE, Reason.CARD_MODE_UNSUPPORTED)
+)
 _ROOM: Final = [FIELDS.index(name) for name in ("open_slices", "total_slices", "open_cores", "model_bit")]
 _ARRAYS: Final = (
     "amounts", "cards", "host", "left", "blocked", "versions", "order", "encoded", "_renewed", "_duration",

@@ -53,7 +53,7 @@ class Cluster:
         self.now = clock
         self.objects = ObjectStore()
         self.leases = Leases(clock, self._take_lease)
-        self.owners = CardOwners()
+        self.owners = CardOwners(lambda node: self.leases.life(names.node_lease(node)))
         self.holds = Holds()
         self.reservations = Reservations(self.objects)
         self.neighbours = CardNeighbours(self.reservations.assigned)
@@ -64,6 +64,7 @@ class Cluster:
         models = Models()
         self.rows = NodeRows(self.states.row, clock, models)
         self.states.listen(self.rows.mark)
+        self.owners.listen(self.states.invalidate)
         self.reservations.listen(self.states.invalidate)
         room_for = Copies(self.rows.index)
         self.ranking = Ranking(self.rows.index, room_for, self.states.of)
@@ -82,3 +83,4 @@ class Cluster:
     def _take_lease(self, name: str) -> None:
         if node := names.node_of_lease(name):
             self.rows.index.put_lease(node, *self.leases.term(name))
+            self.owners.review()  # any renewal shows that time passes: another plugin may have fallen silent

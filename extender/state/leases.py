@@ -45,6 +45,15 @@ class Leases:
         lease, changed = self._seen.get(name, (None, 0.0))
         return changed, lease.duration_s if lease is not None and lease.holder else None
 
+    def life(self, name: str) -> tuple[bool, float]:
+        """Return whether a Lease is fresh, and when it changed last."""
+        return self.is_fresh(name), self.term(name)[0]
+
+    def silent_since(self, name: str) -> str:
+        """Return when the holder of a Lease renewed it last, by its own clock; empty where it is fresh, or unknown."""
+        lease = self.get(name)
+        return "" if lease is None or self.is_fresh(name) else lease.renewed
+
     def holder(self, name: str) -> str:
         """Return a Lease's holder; empty where there is none."""
         lease = self.get(name)

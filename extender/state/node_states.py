@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from extender.index.row import IndexRow
-from extender.state import bound_usage, card_owners, card_states
+from extender.state import bound_usage, card_states
 from extender.state.bound_usage import BoundUsage
 from extender.state.card_owners import CardOwners
 from extender.state.host_usage import HostUsage
@@ -19,6 +19,7 @@ from extender.state.objects import GpuNode
 from extender.state.reservations import RecentReleases, Reservations
 from extender.state.store import ObjectStore
 from vgpu.domain import names
+from vgpu.domain.cards import ownership
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.links import LinkWeights
 from vgpu.domain.cards.reasons import Reason
@@ -78,6 +79,8 @@ class NodeStates:
 
     def of(self, node: NodeName) -> NodeState:
         """Return what is taken of a node's cards now; the node must have a GPUNode."""
+        if self._owners.are_contested:
+            self._owners.review()
         now = self._clock()
         if self._releases.expire(node, now) | self._departures.expire(node, now):
             self.invalidate(node)
@@ -126,7 +129,11 @@ class NodeStates:
                 self._changed(node)
 
     def expire(self) -> None:
-        """Invalidate the nodes with releases that a report of held slices must show by now."""
+        """Invalidate the nodes that time has changed.
+
+        They have releases that a report of held slices must show by now, or cards whose owner's plugin fell silent.
+        """
+        self._owners.review()
         now = self._clock()
         self.invalidate(*self._releases.due(now), *self._departures.due(now))
 
@@ -183,8 +190,7 @@ class NodeStates:
         return usage.total([usage.on_node(node, held), reserved]) if held else reserved
 
     def _owned(self, card: Card, node: NodeName) -> Card:
-        is_owned = self._owners.owns(node, card.uuid)
-        return card if is_owned else replace(card, healthy=False, reason=card_owners.DUPLICATE)
+        return ownership.on_node(card, node, self._owners.owner(card.uuid))
 
 
 def _with_unreported(card: Card, unreported: usage.Usages) -> Card:

@@ -5,13 +5,13 @@ Users and other programs write these objects: a field that cannot be read is tre
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import msgspec
 
-from extender.state.fields import container_use, lifecycle, refused, scheduling
+from extender.state.fields import container_use, lifecycle, node_problems, refused, scheduling
 from extender.state.fields.equal_pods import SharedRequest
 from extender.state.fields.lifecycle import Lifecycle
+from extender.state.fields.node_problems import NodeProblem
 from extender.state.fields.refused import RefusedPod
 from extender.state.fields.scheduling import Scheduling
 from extender.state.host_usage import HostPod
@@ -141,6 +141,7 @@ class GpuNode:
         version: the resourceVersion since which `node` is as it is.
         refusals: pods that the device plugin refused, or found.
         usage: what containers have used, by the UID of their pod.
+        problems: what the device plugin says is wrong on the node.
     """
 
     node: Node
@@ -149,6 +150,7 @@ class GpuNode:
     version: int = 0
     refusals: tuple[RefusedPod, ...] = ()
     usage: container_use.ByPod = field(default_factory=dict)
+    problems: tuple[NodeProblem, ...] = ()
 
     @property
     def reference(self) -> dict[str, str]:
@@ -157,8 +159,8 @@ class GpuNode:
 
     def differs_in_usage_only(self, other: "GpuNode") -> bool:
         """Whether two versions of one object differ in what containers have used, and in nothing else but versions."""
-        rest = (self.uid, self.created, self.node, self.refusals)
-        same = rest == (other.uid, other.created, other.node, other.refusals)
+        rest = (self.uid, self.created, self.node, self.refusals, self.problems)
+        same = rest == (other.uid, other.created, other.node, other.refusals, other.problems)
         return same and self.usage != other.usage and other.version >= 0
 
 
@@ -203,6 +205,7 @@ def gpunode(raw: bytes) -> GpuNode:
         version=version(metadata.get("resourceVersion", "")),
         refusals=refused.decode(status),
         usage=container_use.decode(status),
+        problems=node_problems.decode(status),
     )
 
 
@@ -216,11 +219,3 @@ def lease(raw: bytes) -> WatchedLease:
         spec.get("renewTime") or "",
         spec.get("leaseDurationSeconds") or 0,
     )
-
-
-def age_key(created: str) -> datetime:
-    """Return the sort key of a creation time; a time that cannot be read is the oldest."""
-    try:
-        return datetime.fromisoformat(created)
-    except ValueError:
-        return datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -12,6 +12,7 @@ from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode
 from extender.watch.watches import WatchedKind
 from vgpu.domain import names
+from vgpu.domain.cards import ownership
 from vgpu.domain.cards.share import NodeState
 from vgpu.domain.identifiers import NodeName
 
@@ -35,6 +36,7 @@ class GpuNodeWatch:
         self._recorder = recorder
         self._refusals = refusals
         self._waker = waker
+        cluster.owners.listen(self._card_moved)
 
     def replace(self, objects: list[GpuNode], version: str) -> None:  # noqa: ARG002 - the reflector's protocol
         """Take a full list."""
@@ -81,6 +83,14 @@ class GpuNodeWatch:
                 self._waker.changed(node)
         for gpunode in gpunodes:
             self._refusals.take(gpunode)
+        self._tell_duplicates()
+
+    def _card_moved(self, node: NodeName) -> None:
+        """Take a node where a card begins or ceases to count because a device plugin fell silent, or is back."""
+        self._waker.changed(node)
+        self._tell_duplicates()
+
+    def _tell_duplicates(self) -> None:
         for node, duplicates in self._cluster.owners.duplicates.items():
             about = self._cluster.objects.gpunodes[node].reference
-            self._recorder.record(about, card_owners.DUPLICATE, card_owners.message(duplicates))
+            self._recorder.record(about, ownership.DUPLICATE, card_owners.message(duplicates))

@@ -65,6 +65,14 @@ async def test_a_containers_memory_is_that_of_its_limits_and_of_nvml(idle_world:
     await idle_world.until(lambda: has_not(served, "vgpu_container_memory_limit_bytes{"))
 
 
+async def test_a_card_that_is_held_whole_has_all_its_slices_held(idle_world: World, served: str) -> None:
+    """The sum over cards is then what is allocated."""
+    await idle_world.run("p", container("main", gpu=1), gpus=0)
+    labels = f'{{gpu_index="0",gpu_uuid="{uuid(0)}",model="NVIDIA H100",node="n1"}}'
+    held = f"vgpu_card_held_slices{labels} 8", f"vgpu_card_held_whole{labels} 1"
+    await idle_world.until(lambda: has(served, *held))
+
+
 async def test_a_process_that_has_ended_counts_no_more_before_nvml_is_asked_again(
     idle_world: World, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,19 @@ async def add_node(client: KubernetesClient, name: str, memory_mib: int = 2048) 
     await lease.renew(client, names.NAMESPACE, names.node_lease(NodeName(name)), name, 3, datetime.now(UTC))
 
 
+async def add_duplicate(client: KubernetesClient) -> None:
+    """Add the node n4, whose plugin lives and reports a card of n1 as its first one."""
+    await client.post("/api/v1/nodes", {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n4"},
+        "status": {"allocatable": {names.SLICE: "16", names.CARD: "2"}},
+    })  # fmt: skip
+    duplicate = gpu_node("n4")
+    duplicate["status"]["cards"][0]["uuid"] = "GPU-n1-0"
+    await client.post(names.GPUNODES_PATH, duplicate)
+    await client.patch(f"{names.GPUNODES_PATH}/n4/status", {"status": duplicate["status"]})
+    await lease.renew(client, names.NAMESPACE, names.node_lease(NodeName("n4")), "n4", 3, datetime.now(UTC))
+
+
 @asynccontextmanager
 async def world_over(url: str, tmp_path: Path, clock: Clock) -> AsyncIterator[World]:
     kubeconfig = kubeconfigs.write(tmp_path, url)

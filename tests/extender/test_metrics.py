@@ -59,14 +59,14 @@ def test_the_lag_of_the_history(tmp_path: Path) -> None:
     for number in range(2):
         recorder.record(Gap("r", number, number, 1))
     assert recorder.stop(10.0)
-    found = lag.reader(recorder, tmp_path)()
+    found = lag.reader(recorder, tmp_path, lambda: 0)()
     served = {
         history_family.metric.name: dict(history_family.samples) for history_family in metrics.history_families(found)
     }
     assert served["vgpu_extender_history_waiting_records"] == {("memory",): 0, ("disk",): 2}
     assert served["vgpu_extender_history_lost_records_total"] == {("dropped",): 0, ("unreadable",): 3, ("refused",): 4}
     assert served["vgpu_extender_history_up"] == {(): 0}
-    assert lag.reader(recorder, None)() is None
+    assert lag.reader(recorder, None, lambda: 0)() is None
 
 
 @pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda metric: metric.name)

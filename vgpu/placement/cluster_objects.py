@@ -5,7 +5,7 @@ offers devices.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,13 +13,14 @@ from vgpu.domain import names, quantity
 from vgpu.domain.asks import host_request, request
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.request import PodRequest
-from vgpu.domain.cards import card_status
-from vgpu.domain.cards.device import Node
+from vgpu.domain.cards import card_status, ownership
+from vgpu.domain.cards.device import Card, Node
+from vgpu.domain.cards.ownership import CardClaim
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import UNKNOWN_HOST, HostRoom, NodeState
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NO_NODE, Namespace, NodeName
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NO_NODE, CardUuid, Namespace, NodeName
 from vgpu.domain.json_types import Json
 from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
@@ -92,6 +93,7 @@ class _ObjectReader:
 
     def __init__(self) -> None:
         self._gpunodes: dict[NodeName, Node] = {}
+        self._created: dict[NodeName, str] = {}
         self._allocatable: dict[NodeName, dict[str, int]] = {}
         self._hosts: dict[NodeName, HostRequest] = {}
         self._taken = defaultdict[NodeName, HostRequest](lambda: NOTHING)
@@ -117,9 +119,28 @@ class _ObjectReader:
         """Return what the objects taken say."""
         sizes = Counter(node.slice_mib for node in self._gpunodes.values() if node.cards)
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
-        views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
+        views = {node.name: self._view(node, slice_mib) for node in self._owned()}
         waiting = tuple(replace(pod, wanted=self._unstarted(pod.wanted)) for pod in self._waiting)
         return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib)
+
+    def _owned(self) -> Iterator[Node]:
+        """Yield the nodes; a card that several report is closed on all but the one on which it counts."""
+        claims = defaultdict[CardUuid, list[CardClaim]](list)
+        for node in self._gpunodes.values():
+            for card in node.cards:
+                claims[card.uuid].append(self._claim(node.name, card))
+        owners = {uuid: ownership.owner(found) for uuid, found in claims.items()}
+        for node in self._gpunodes.values():
+            cards = (ownership.on_node(card, node.name, owners[card.uuid]) for card in node.cards)
+            yield replace(node, cards=tuple(cards))
+
+    def _claim(self, node: NodeName, card: Card) -> CardClaim:
+        """Return a node's claim; without Leases, a plugin lives where its kubelet offers devices."""
+        created = ownership.age(self._created[node])
+        return CardClaim(node, self._is_offered(node), 0.0, card.healthy, created)
+
+    def _is_offered(self, node: NodeName) -> bool:
+        return any(self._allocatable.get(node, {}).values())
 
     def _unstarted(self, wanted: Wanted) -> Wanted:
         """Return a waiting pod; without its gang where pods of the gang are bound: it has started."""
@@ -139,6 +160,7 @@ class _ObjectReader:
         node = card_status.node(obj)
         _check_types(node)
         self._gpunodes[node.name] = node
+        self._created[node.name] = str(obj["metadata"].get("creationTimestamp") or "")
 
     def _pod(self, obj: Json) -> None:
         metadata, spec = obj["metadata"], obj.get("spec") or {}
@@ -184,7 +206,7 @@ class _ObjectReader:
     def _blocked(self, node: Node, slice_mib: int) -> Reason | None:
         if not node.cards:
             return Reason.NO_INVENTORY
-        if not any(self._allocatable.get(node.name, {}).values()):
+        if not self._is_offered(node.name):
             return Reason.PLUGIN_AWAY
         return None if node.slice_mib == slice_mib else Reason.SLICE_SIZE_MISMATCH
 

@@ -17,7 +17,7 @@ class Packed:
     """Sums over nodes, in thousandths of a card where no unit is named.
 
     Attributes:
-        cards: number of cards; those that take no new pods have nothing free.
+        cards: number of cards that take new shares; those that are closed are in no figure.
         empty: number of cards of which nothing is taken.
         free: what is free; of memory or time of each card, whichever is less.
         stranded: what is free and typical pods cannot use, the mean over these pods by how often they are seen.
@@ -38,7 +38,7 @@ class Packed:
 
     @property
     def allocated_percent(self) -> float:
-        """The part of all cards that is not free."""
+        """The part of these cards that is not free."""
         return 100 * (1 - self.free / (self.cards * CARD)) if self.cards else 0.0
 
     @property
@@ -47,9 +47,14 @@ class Packed:
         return 100 * self.stranded / self.free if self.free else 0.0
 
 
-def of_rooms(rooms: Iterable[NodeRoom], demand: Demand, total: Callable[[Ints], int] = int) -> Packed:
-    """Add up nodes; `total` adds up the nodes of a number where rooms are arrays over nodes."""
-    found = sum((_of(room, demand, total) for room in rooms), Packed())
+def of_rooms(
+    rooms: Iterable[NodeRoom], demand: Demand, total: Callable[[Ints], int] = int, *, closed: int = 0
+) -> Packed:
+    """Add up nodes; `total` adds up the nodes of a number where rooms are arrays over nodes.
+
+    `closed` is how many of the cards take no new shares: a room does not tell them from cards that are full.
+    """
+    found = sum((_of(room, demand, total) for room in rooms), Packed(-closed))
     popularity = sum(typical.popularity for typical in demand.typical if typical.ask.gpus)
     return replace(found, stranded=found.stranded // max(1, popularity))
 

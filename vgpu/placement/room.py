@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from vgpu.domain.asks.request import PodRequest
-from vgpu.domain.cards.device import CardMode
+from vgpu.domain.cards.device import Card, CardMode
 from vgpu.domain.cards.share import CardState, NodeState
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement.models import Models
@@ -122,10 +122,18 @@ def room_of(state: NodeState, models: Models) -> NodeRoom:
 
 def card_room(state: CardState, models: Models) -> CardRoom:
     """Return what is free on a card for pods."""
-    card = state.card
-    takes_pods = card.healthy and not card.cordoned and card.mode is CardMode.SHARED
-    slices, cores = (state.free_slices, state.free_cores) if takes_pods else (0, 0)
-    return CardRoom(slices, state.total_slices, cores, models.bit(card.model))
+    slices, cores = (state.free_slices, state.free_cores) if takes_shares(state.card) else (0, 0)
+    return CardRoom(slices, state.total_slices, cores, models.bit(state.card.model))
+
+
+def takes_shares(card: Card) -> bool:
+    """Whether a card takes new shares, where it has room."""
+    return card.healthy and not card.cordoned and card.mode is CardMode.SHARED
+
+
+def closed_cards(state: NodeState) -> int:
+    """Return how many cards of a node take no new shares."""
+    return sum(not takes_shares(card.card) for card in state.cards)
 
 
 def ask_of(request: PodRequest | None, cpu_milli: int, memory_mib: int, slice_mib: int, models: Models) -> PodAsk:

@@ -24,12 +24,14 @@ class NodeView:
         state: its cards with what is taken of them; without cards where no device plugin reported any.
         blocked: why the node cannot be used whatever is free on it; None where it can.
         allocatable: devices that the kubelet would allocate in total, by resource.
+        silent_since: when the device plugin was last heard of, as RFC 3339; empty while it lives, or where unknown.
     """
 
     name: NodeName
     state: NodeState
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    silent_since: str = ""
 
     def place(
         self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING

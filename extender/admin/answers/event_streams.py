@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from extender.admin.answers import rows
+from extender.admin.exchange import snapshot_pieces
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
 from vgpu.domain.identifiers import NO_NAMESPACE, Namespace
@@ -147,7 +148,7 @@ def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[St
 def _node_changes(
     known: NodeView | None, view: NodeView, before: ClusterSnapshot, after: ClusterSnapshot
 ) -> Iterator[StreamEvent]:
-    if known is not None and known.state is view.state and known.blocked is view.blocked:
+    if known is not None and snapshot_pieces.is_same_view(known, view):
         return
     kind = "ADDED" if known is None else "MODIFIED"
     row = rows.node_row(view, after)

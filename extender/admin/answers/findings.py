@@ -5,15 +5,20 @@ from itertools import islice
 from typing import Any, Final
 
 from extender.admin.answers import rows
+from extender.admin.exchange import times
 from extender.admin.exchange.snapshots import ClusterSnapshot
+from extender.explain.last_decisions import LastDecision
 from extender.state.objects import GpuNode, WatchedPod
-from vgpu.domain.cards import reasons
+from vgpu.domain.cards import ownership, reasons
 from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
-from vgpu.domain.identifiers import Namespace
+from vgpu.domain.grants.assignment import Assignment
+from vgpu.domain.identifiers import CardUuid, Namespace
 from vgpu.placement.snapshot import NodeView
 
 MAX_FINDINGS: Final = 200
+NEVER_FITS: Final = "NeverFits"
+CARD_GONE: Final = "CardGone"
 
 Row = dict[str, Any]
 
@@ -24,8 +29,10 @@ def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row
 
 
 def _all(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
+    for alarm in snapshot.health.alarms:
+        yield _finding(alarm.severity, alarm.about, alarm.reason, alarm.detail, times.text(alarm.since_ms))
     for view in snapshot.views.values():
-        yield from _of_node(view)
+        yield from _of_node(view, snapshot.gpunodes.get(view.name))
     for view in snapshot.views.values():
         yield from _of_cards(view)
     for gpunode in snapshot.gpunodes.values():
@@ -35,14 +42,21 @@ def _all(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterat
             yield from _of_pod(pod, snapshot)
 
 
-def _of_node(view: NodeView) -> Iterator[Row]:
+def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
     if view.blocked is not None:
-        yield _finding("error", view.name, str(view.blocked), reasons.WORDS[view.blocked])
+        yield _finding("error", view.name, str(view.blocked), reasons.WORDS[view.blocked], view.silent_since)
+    if view.blocked is not Reason.PLUGIN_AWAY and gpunode is not None:  # what it said before it went may be wrong now
+        for problem in gpunode.problems:
+            severity = "warning" if problem.is_unknown else "error"
+            yield _finding(severity, view.name, problem.reason, problem.message, problem.since)
 
 
 def _of_cards(view: NodeView) -> Iterator[Row]:
     for state in view.state.cards:
         about = f"{view.name} card {state.card.index} ({state.card.uuid})"
+        if state.card.counts_on:
+            yield _finding("warning", about, ownership.DUPLICATE, ownership.advice(view.name, state.card.counts_on))
+            continue
         if not state.card.healthy:
             yield _finding("error", about, str(Reason.CARD_UNHEALTHY), state.card.reason or "unhealthy")
         if state.card.exclusive_process:
@@ -69,9 +83,30 @@ def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
         yield _finding("warning", about, str(Reason.INVALID_REQUEST), str(pod.parsed.problems[0]))
     elif rows.is_pending(pod) and not pod.is_admitted(snapshot.slice_mib):
         yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED])
+    elif rows.is_pending(pod) and (cannot := _never_fits(snapshot.decisions.get(pod.uid))):
+        yield _finding("error", about, NEVER_FITS, cannot, times.text(pod.lifecycle.created_ms))
     for problem in rows.distrust(pod):
         yield _finding("error", about, "AssignmentNotTrusted", problem)
+    if gone := _cards_gone(pod, snapshot):
+        detail = f"its node {pod.node} reports no card {', '.join(gone)} any more; create the pod again"
+        yield _finding("error", about, CARD_GONE, detail)
 
 
-def _finding(severity: str, about: str, reason: str, detail: str) -> Row:
-    return {"severity": severity, "about": about, "reason": reason, "detail": detail}
+def _never_fits(last: LastDecision | None) -> str:
+    """Return why no node can ever take a pod, by filter's last answer; empty where one can."""
+    if last is None or not last.reasons or not last.reasons.keys() <= reasons.NEVER:
+        return ""
+    said = ", ".join(f"{reasons.WORDS[reason]} ({reason})" for reason, _ in reasons.ordered(last.reasons))
+    return f"no node can ever take it as it is: {said}"
+
+
+def _cards_gone(pod: WatchedPod, snapshot: ClusterSnapshot) -> list[CardUuid]:
+    """Return the cards that a pod holds and its node does not report, such as cards that were replaced."""
+    view = snapshot.views.get(pod.node)
+    if view is None or view.blocked is Reason.PLUGIN_AWAY or not isinstance(pod.assignment, Assignment):
+        return []
+    return sorted(pod.assignment.gpus() - {state.card.uuid for state in view.state.cards})
+
+
+def _finding(severity: str, about: str, reason: str, detail: str, since: str = "") -> Row:
+    return {"severity": severity, "about": about, "reason": reason, "detail": detail, "since": since}

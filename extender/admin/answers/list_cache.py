@@ -88,7 +88,7 @@ class ListCache:
     def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._sleep = sleep
         self._lists: OrderedDict[tuple[str, str], OrderedList[Any]] = OrderedDict()
-        self._pods: dict[PodUid, tuple[WatchedPod, GpuNode | None, bytes]] = {}
+        self._pods: dict[PodUid, tuple[WatchedPod, GpuNode | None, str, bytes]] = {}
 
     async def page(
         self,
@@ -124,15 +124,15 @@ class ListCache:
         return await kept.page(snapshot.number, objects, asked, kind, sees)
 
     def pod_row(self, pod: WatchedPod, snapshot: ClusterSnapshot) -> bytes:
-        """Return a pod's encoded row, which is made once for each version of the pod and of its GPUNode."""
-        gpunode = snapshot.gpunodes.get(pod.node)
+        """Return a pod's encoded row, made once for each version of the pod, its GPUNode and the age of that."""
+        gpunode, silent = snapshot.gpunodes.get(pod.node), rows.silent_since(pod, snapshot)
         known = self._pods.get(pod.uid)
-        if known is not None and known[0] is pod and known[1] is gpunode:
-            return known[2]
+        if known is not None and known[0] is pod and known[1] is gpunode and known[2] == silent:
+            return known[3]
         if len(self._pods) > 2 * len(snapshot.pods):
             self._pods = {uid: entry for uid, entry in self._pods.items() if uid in snapshot.pods}
         encoded = msgspec.json.encode(rows.pod_row(pod, snapshot))
-        self._pods[pod.uid] = (pod, gpunode, encoded)
+        self._pods[pod.uid] = (pod, gpunode, silent, encoded)
         return encoded
 
     async def _pause(self) -> None:

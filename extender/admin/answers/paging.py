@@ -59,9 +59,9 @@ class RowPage:
     items: Sequence[Row | msgspec.Raw]
     next_cursor: str
 
-    def as_json(self) -> Row:
-        """Return the body of the answer."""
-        return {"items": self.items, "nextCursor": self.next_cursor}
+    def as_json(self, stale_since: str) -> Row:
+        """Return the body of the answer; `stale_since` is since when the rows are old, empty where they are not."""
+        return {"items": self.items, "nextCursor": self.next_cursor, "staleSince": stale_since}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
 from extender.admin.answers.paging import ListKind, Row
+from extender.admin.exchange import snapshot_pieces, times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
 from extender.state.fields import container_use
@@ -15,34 +15,38 @@ from vgpu.domain.asks.request import ContainerKind, PodRequest
 from vgpu.domain.cards.share import CardState
 from vgpu.domain.grants.assignment import Assignment, Grant
 from vgpu.domain.grants.assignment_trust import Distrust
-from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace
+from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
 
 NODE_FIELDS: Final = (
-    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB", "freeMiB",
-    "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores",
+    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB",
+    "freeMiB", "allocatedCores", "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores", "usedAt",
+    "staleSince",
 )  # fmt: skip
 GPU_FIELDS: Final = (
     "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "cordoned", "mode", "numaNode", "nvlinkPeers", "unified", "podCount", "usedMiB",
-    "usedCores",
+    "heldWhole", "healthy", "reason", "nodeReason", "countsOn", "cordoned", "mode", "numaNode", "nvlinkPeers",
+    "unified", "podCount", "usedMiB", "usedCores", "usedAt", "staleSince",
 )  # fmt: skip
 POD_FIELDS: Final = (
-    "namespace", "name", "uid", "status", "node", "requested", "memoryMiB", "cores", "gpuCount", "computePolicy",
-    "priority", "gpus", "problems", "idleSeconds",
+    "namespace", "name", "uid", "status", "statusReason", "node", "requested", "memoryMiB", "cores", "gpuCount",
+    "computePolicy", "priority", "gpus", "problems", "idleSeconds", "staleSince",
 )  # fmt: skip
 
-NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None}
+BEGINNING: Final = frozenset({"PodInitializing", "ContainerCreating"})
+NOT_ADMITTED_YET: Final = "NotStarted"  # the kubelet has not said anything about the pod
+SUMMED: Final = ("usedMiB", "usedCores")
+NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None, "usedAt": ""}
 Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a namespace
 
 
 def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
     """Return a node: whether pods can be placed on it, and what is free on its cards."""
-    cards = view.state.cards
+    cards = own_cards(view)
     gpunode = snapshot.gpunodes.get(view.name)
-    used = added([used_on(card.card.uuid, snapshot) for card in cards])
+    used = added([used_on(view.name, card.card.uuid, snapshot) for card in cards])
     return {
         "name": view.name,
         "usable": view.blocked is None,
@@ -53,13 +57,25 @@ def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
         "models": sorted({card.card.model for card in cards}),
         "memoryMiB": sum(card.card.memory_mib for card in cards),
         "allocatedMiB": sum(allocated_mib(card) for card in cards),
-        "freeMiB": sum(usable_mib(card) for card in cards),
-        "freeCores": sum(usable_cores(card) for card in cards),
-        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get(card.card.uuid, ())}),
+        "freeMiB": sum(usable_mib(view, card) for card in cards),
+        "allocatedCores": sum(map(allocated_cores, cards)),
+        "freeCores": sum(usable_cores(view, card) for card in cards),
+        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get((view.name, card.card.uuid), ())}),
         "sliceMiB": view.state.slice_mib,
         "pluginVersion": gpunode.node.plugin_version if gpunode else "",
         **used,
+        "staleSince": view.silent_since,
     }
+
+
+def with_staleness(row: Row, snapshot: ClusterSnapshot) -> Row:
+    """Return the row of one object, which is as old as the snapshot, or as its node's last report if that is older."""
+    return {**row, "staleSince": snapshot.stale_since or row["staleSince"]}
+
+
+def own_cards(view: NodeView) -> list[CardState]:
+    """Return a node's cards without those that count on another node, which reports them too."""
+    return [state for state in view.state.cards if not state.card.counts_on]
 
 
 def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
@@ -72,20 +88,23 @@ def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
         "model": card.model,
         "memoryMiB": card.memory_mib,
         "allocatedMiB": allocated_mib(state),
-        "freeMiB": usable_mib(state),
-        "allocatedCores": FULL_CORES if state.is_held_whole else state.usage.cores,
-        "freeCores": usable_cores(state),
+        "freeMiB": usable_mib(view, state),
+        "allocatedCores": allocated_cores(state),
+        "freeCores": usable_cores(view, state),
         "shares": state.usage.shares,
         "heldWhole": state.is_held_whole,
         "healthy": card.healthy,
         "reason": card.reason,
+        "nodeReason": str(view.blocked or ""),
+        "countsOn": card.counts_on,
         "cordoned": card.cordoned,
         "mode": str(card.mode),
         "numaNode": card.numa_node,
         "nvlinkPeers": list(card.nvlink_peers),
         "unified": card.unified,
-        "podCount": len(snapshot.holders.get(card.uuid, ())),
-        **used_on(card.uuid, snapshot),
+        "podCount": len(snapshot.holders.get((view.name, card.uuid), ())),
+        **used_on(view.name, card.uuid, snapshot),
+        "staleSince": view.silent_since,
     }
 
 
@@ -95,11 +114,12 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         "name": lambda view: view.name,
         "usable": lambda view: view.blocked is None,
         "reason": lambda view: str(view.blocked or ""),
-        "gpus": lambda view: len(view.state.cards),
-        "memoryMiB": lambda view: sum(card.card.memory_mib for card in view.state.cards),
-        "allocatedMiB": lambda view: sum(map(allocated_mib, view.state.cards)),
-        "freeMiB": lambda view: sum(map(usable_mib, view.state.cards)),
-        "freeCores": lambda view: sum(map(usable_cores, view.state.cards)),
+        "gpus": lambda view: len(own_cards(view)),
+        "memoryMiB": lambda view: sum(card.card.memory_mib for card in own_cards(view)),
+        "allocatedMiB": lambda view: sum(map(allocated_mib, own_cards(view))),
+        "freeMiB": lambda view: sum(usable_mib(view, card) for card in own_cards(view)),
+        "allocatedCores": lambda view: sum(map(allocated_cores, own_cards(view))),
+        "freeCores": lambda view: sum(usable_cores(view, card) for card in own_cards(view)),
     }
     return ListKind(
         columns,
@@ -107,7 +127,7 @@ def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
         lambda view: node_row(view, snapshot),
         NODE_FIELDS,
         name=lambda view: view.name,
-        same=lambda one, other: one.state is other.state and one.blocked is other.blocked,
+        same=snapshot_pieces.is_same_view,
     )
 
 
@@ -126,14 +146,15 @@ def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
         "mode": lambda gpu: str(gpu[1].card.mode),
         "memoryMiB": lambda gpu: gpu[1].card.memory_mib,
         "allocatedMiB": lambda gpu: allocated_mib(gpu[1]),
-        "freeMiB": lambda gpu: usable_mib(gpu[1]),
-        "freeCores": lambda gpu: usable_cores(gpu[1]),
+        "freeMiB": lambda gpu: usable_mib(*gpu),
+        "allocatedCores": lambda gpu: allocated_cores(gpu[1]),
+        "freeCores": lambda gpu: usable_cores(*gpu),
         "shares": lambda gpu: gpu[1].usage.shares,
     }
 
     def row(gpu: Gpu) -> Row:
         made = gpu_row(*gpu, snapshot)
-        return {**made, "pods": tenants(made["uuid"], snapshot, sees)}
+        return {**made, "pods": tenants(made["node"], made["uuid"], snapshot, sees)}
 
     return ListKind(
         columns,
@@ -141,7 +162,7 @@ def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
         row,
         (*GPU_FIELDS, "pods"),
         name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
-        same=lambda one, other: one[1] is other[1],
+        same=lambda one, other: one[1] is other[1] and snapshot_pieces.is_same_view(one[0], other[0]),
     )
 
 
@@ -167,11 +188,11 @@ def gpus(snapshot: ClusterSnapshot) -> Iterator[Gpu]:
     return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
 
 
-def tenants(uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
+def tenants(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
     """Return the containers on a card whose pods the caller may see."""
     return [
         {"namespace": pod.namespace, "pod": pod.name, **grant}
-        for pod in snapshot.holders.get(uuid, ())
+        for pod in snapshot.holders.get((node, uuid), ())
         if sees(pod.namespace)
         for grant in _grants(pod, snapshot)
         if grant["uuid"] == uuid
@@ -186,6 +207,7 @@ def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
         "name": pod.name,
         "uid": pod.uid,
         "status": status(pod),
+        "statusReason": status_reason(pod),
         "node": pod.node,
         "requested": documents.asked(request) if request else "",
         "memoryMiB": asked_mib(request),
@@ -196,6 +218,7 @@ def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
         "gpus": list(_grants(pod, snapshot)),
         "problems": [str(problem) for problem in pod.parsed.problems] or distrust(pod),
         "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
+        "staleSince": silent_since(pod, snapshot),
     }
 
 
@@ -207,7 +230,30 @@ def status(pod: WatchedPod) -> str:
         return "Terminating"
     if not pod.node:
         return "Pending"
-    return "Running" if pod.has_started else "Starting"
+    return "Starting" if status_reason(pod) else "Running"
+
+
+def status_reason(pod: WatchedPod) -> str:
+    """Return the kubelet's word for why a bound pod does not run, or not all of it; empty where it runs.
+
+    A container that could not start says more than one that waits for it.
+    """
+    if pod.is_terminal or pod.scheduling.is_terminating or not pod.node:
+        return ""
+    runs = (pod.lifecycle.runs or {}).values()
+    waiting = [run.waiting for run in runs if run.waiting]
+    if waiting:
+        return next((word for word in waiting if word not in BEGINNING), waiting[0])
+    if any(run.exit is None for run in runs):
+        return ""
+    ended = [run.exit.reason for run in runs if run.exit is not None]
+    return ended[-1] if ended else NOT_ADMITTED_YET
+
+
+def silent_since(pod: WatchedPod, snapshot: ClusterSnapshot) -> str:
+    """Return since when the device plugin of a pod's node is silent; empty where it lives, or the pod is on none."""
+    view = snapshot.views.get(pod.node)
+    return view.silent_since if view else ""
 
 
 def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
@@ -217,15 +263,11 @@ def waiting(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
     """
     last = snapshot.decisions.get(pod.uid)
     return {
-        "waitsSince": _time(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
+        "waitsSince": times.text(pod.lifecycle.scheduled_ms or pod.lifecycle.created_ms),
         "lastDecision": last and {
-            "time": _time(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
+            "time": times.text(last.at_ms), "attempts": last.attempts, "reasons": documents.counts(last.reasons)
         },
     }  # fmt: skip
-
-
-def _time(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).isoformat(timespec="seconds") if unix_ms else ""
 
 
 def is_pending(pod: WatchedPod) -> bool:
@@ -250,35 +292,51 @@ def allocated_mib(state: CardState) -> int:
     return state.card.memory_mib - state.free_mib
 
 
-def usable_mib(state: CardState) -> int:
-    """Return the MiB that a new container can get of a card: none of an unhealthy or a cordoned one."""
-    return state.free_mib if state.card.healthy and not state.card.cordoned else 0
+def allocated_cores(state: CardState) -> int:
+    """Return the percent of a card's time that is guaranteed to containers; a whole card is guaranteed wholly."""
+    return FULL_CORES if state.is_held_whole else state.usage.cores
 
 
-def usable_cores(state: CardState) -> int:
+def is_open(view: NodeView, state: CardState) -> bool:
+    """Whether a new container can get anything of a card: its node can be used, it is healthy and not cordoned."""
+    return view.blocked is None and state.card.healthy and not state.card.cordoned
+
+
+def usable_mib(view: NodeView, state: CardState) -> int:
+    """Return the MiB that a new container can get of a card."""
+    return state.free_mib if is_open(view, state) else 0
+
+
+def usable_cores(view: NodeView, state: CardState) -> int:
     """Return the percent of time that a new container can get of a card."""
-    return state.free_cores if state.card.healthy and not state.card.cordoned else 0
+    return state.free_cores if is_open(view, state) else 0
 
 
-def used_on(uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
+def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
         _used(pod, container, uuid, snapshot)
-        for pod in snapshot.holders.get(uuid, ())
+        for pod in snapshot.holders.get((node, uuid), ())
         for container, grants in _held(pod)
         if any(grant.gpu == uuid for grant in grants)
     )
 
 
 def added(parts: Iterable[Row]) -> Row:
-    """Add up what is used; null where nothing was reported."""
+    """Add up what is used, as of the oldest part; null where nothing was reported."""
     known = [part for part in parts if part["usedMiB"] is not None]
-    return {name: sum(report[name] for report in known) if known else None for name in NOT_REPORTED}
+    if not known:
+        return dict(NOT_REPORTED)
+    return {name: sum(part[name] for part in known) for name in SUMMED} | {
+        "usedAt": min(part["usedAt"] for part in known)
+    }
 
 
 def _used(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     found = container_use.now(_uses(pod, snapshot), container, uuid)
-    return {"usedMiB": found.used_mib, "usedCores": found.percent} if found else NOT_REPORTED
+    if found is None:
+        return NOT_REPORTED
+    return {"usedMiB": found.used_mib, "usedCores": found.percent, "usedAt": times.text(found.until_ms)}
 
 
 def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...]:

@@ -62,6 +62,10 @@ class GrantSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
     idleSeconds: int | None = Field(
         None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
     )
@@ -87,7 +91,8 @@ class NodeSchema(AnswerSchema):
     memoryMiB: int = Field(0, examples=[652_304])
     allocatedMiB: int = Field(0, description="held by containers", examples=[65_536])
     freeMiB: int = Field(0, description="on cards that can be used", examples=[586_768])
-    freeCores: int = Field(0, description="percent, over all cards", examples=[720])
+    allocatedCores: int = Field(0, description="percent of one card's time, added up over all cards", examples=[80])
+    freeCores: int = Field(0, description="the same, on cards that can be used", examples=[720])
     pods: int = Field(0, examples=[5])
     sliceMiB: int = Field(256, examples=[256])
     pluginVersion: str = Field("", examples=["0.1.0"])
@@ -97,6 +102,14 @@ class NodeSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class GpuSchema(AnswerSchema):
@@ -115,6 +128,11 @@ class GpuSchema(AnswerSchema):
     heldWhole: bool = Field(False, description="a container holds the whole card")
     healthy: bool = Field(True)
     reason: str = Field("", description="why the card is unhealthy")
+    nodeReason: str = Field("", description="why no pod can use the card's node now", examples=["PluginAway"])
+    countsOn: NodeName = Field(
+        NO_NODE, description="the node that the card counts on, where that is another one that reports it too: the "
+        "card is closed here (DuplicateUUID) and part of no total",
+    )  # fmt: skip
     cordoned: bool = Field(False, description="no new containers on the card")
     mode: str = Field("shared", examples=["shared"])
     numaNode: int = Field(-1, examples=[0])
@@ -127,7 +145,15 @@ class GpuSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
+    usedAt: str = Field(
+        "", description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    )  # fmt: skip
     pods: list[TenantSchema] = Field([], description="the containers of pods that the caller may see")
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PodSchema(AnswerSchema):
@@ -137,6 +163,10 @@ class PodSchema(AnswerSchema):
     name: str = Field("", examples=["train"])
     uid: PodUid = Field(NO_POD, examples=["0b8a1c9e-0000-4000-8000-000000000001"])
     status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
+    statusReason: str = Field(
+        "", description="the kubelet's word for why a pod is Starting, such as ImagePullBackOff; empty: it runs, or is "
+        "on no node", examples=[""],
+    )  # fmt: skip
     node: NodeName = Field(NO_NODE, examples=["node-1"])
     requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])
     memoryMiB: int = Field(0, description="asked for over all cards", examples=[8192])
@@ -149,6 +179,10 @@ class PodSchema(AnswerSchema):
     idleSeconds: int | None = Field(
         None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
     )
+    staleSince: str = Field(
+        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh", examples=[""],
+    )  # fmt: skip
 
 
 class ReasonCountSchema(AnswerSchema):
@@ -251,6 +285,10 @@ class ExplanationSchema(AnswerSchema):
     advice: list[AdviceSchema]
     nodes: list[NodeVerdictSchema]
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 POD_SCHEMA: Final[JsonDict] = {
@@ -317,12 +355,12 @@ class LandingSchema(AnswerSchema):
 
 
 class PackedSchema(AnswerSchema):
-    """How well the cards of all usable nodes are packed."""
+    """How well the cards are packed that take new shares: cards that are closed, or of closed nodes, do not count."""
 
-    gpus: int = Field(examples=[24])
+    gpus: int = Field(description="cards that take new shares", examples=[24])
     emptyGpus: int = Field(description="cards of which nothing is taken", examples=[9])
     allocatedPercent: float = Field(
-        description="of all cards, by memory or time, whichever is more; closed cards count as allocated",
+        description="of these cards, by memory or time, whichever is more",
         examples=[62.5],
     )
     fragmentedPercent: float | None = Field(
@@ -338,6 +376,10 @@ class SimulationSchema(AnswerSchema):
     before: PackedSchema
     after: PackedSchema
     pods: list[LandingSchema]
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class SummaryPodsSchema(AnswerSchema):
@@ -357,6 +399,7 @@ class FindingSchema(AnswerSchema):
     about: str = Field(examples=["node-2"])
     reason: str = Field(examples=["PluginAway"])
     detail: str = Field(examples=["the node's device plugin is not running"])
+    since: str = Field("", description="empty: not known", examples=["2026-11-22T12:00:00+00:00"])
 
 
 class SummarySchema(AnswerSchema):
@@ -370,11 +413,16 @@ class SummarySchema(AnswerSchema):
     cordonedGpus: int = Field(examples=[0])
     memoryMiB: int
     allocatedMiB: int
-    freeMiB: int
-    freeCores: int
+    freeMiB: int = Field(description="on cards that can be used")
+    allocatedCores: int = Field(description="percent of one card's time, added up over all cards", examples=[80])
+    freeCores: int = Field(description="the same, on cards that can be used", examples=[720])
     pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
     findings: list[FindingSchema]
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class NodeListSchema(AnswerSchema):
@@ -382,6 +430,10 @@ class NodeListSchema(AnswerSchema):
 
     items: list[NodeSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class GpuListSchema(AnswerSchema):
@@ -389,6 +441,10 @@ class GpuListSchema(AnswerSchema):
 
     items: list[GpuSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PodListSchema(AnswerSchema):
@@ -396,6 +452,10 @@ class PodListSchema(AnswerSchema):
 
     items: list[PodSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class PendingListSchema(AnswerSchema):
@@ -403,6 +463,10 @@ class PendingListSchema(AnswerSchema):
 
     items: list[PendingPodSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh", examples=[""],
+    )  # fmt: skip
 
 
 class UsageItemSchema(AnswerSchema):
@@ -429,6 +493,10 @@ class UsageSchema(AnswerSchema):
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
     items: list[UsageItemSchema]
     itemsLeftOut: int
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip
 
 
 class RightSizeItemSchema(AnswerSchema):
@@ -451,6 +519,7 @@ class RightSizeItemSchema(AnswerSchema):
     )
     askedMiB: int = Field(examples=[16384])
     peakMiB: int = Field(description="the most memory in use", examples=[5120])
+    enoughMeasured: bool = Field(description="false: less than an hour, so that nothing is advised", examples=[True])
     adviceCores: int | None = Field(description="percent to ask for; null: as it is", examples=[30])
     adviceMiB: int | None = Field(description="MiB to ask for; null: as it is", examples=[5888])
     advice: list[str] = Field(
@@ -467,6 +536,10 @@ class RightSizesSchema(AnswerSchema):
     items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip
 
 
 class HistoryItemSchema(AnswerSchema):
@@ -484,3 +557,7 @@ class HistorySchema(AnswerSchema):
 
     items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
+    staleSince: str = Field(
+        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored", examples=[""],
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.admin.security.audit import AuditedAction
 from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
@@ -105,6 +106,7 @@ class SnapshotEnd:
     slice_mib: int
     why_not_leader: str
     policies: DefaultPolicies | None
+    health: PartHealth = HEALTHY
 
 
 @dataclass(frozen=True, slots=True)

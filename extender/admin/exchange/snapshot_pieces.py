@@ -24,7 +24,8 @@ PER_LOOK: Final = 500  # objects compared
 
 def is_same_view(one: NodeView, other: NodeView) -> bool:
     """Whether two views of a node are equal: the cluster makes another state whenever a node changes."""
-    return one.state is other.state and one.blocked is other.blocked and one.allocatable == other.allocatable
+    same = one.state is other.state and one.blocked is other.blocked
+    return same and one.allocatable == other.allocatable and one.silent_since == other.silent_since
 
 
 _SAME: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
@@ -62,7 +63,7 @@ def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def taken(before: ClusterSnapshot, after: ClusterSnapshot) -> SnapshotEnd:
     """Return the end of a snapshot."""
     policies = None if _has_same_policies(before, after) else after.policies
-    return SnapshotEnd(after.number, after.slice_mib, after.why_not_leader, policies)
+    return SnapshotEnd(after.number, after.slice_mib, after.why_not_leader, policies, after.health)
 
 
 def _has_same_policies(one: ClusterSnapshot, other: ClusterSnapshot) -> bool:
@@ -96,6 +97,7 @@ class Mirror:
             slice_mib=end.slice_mib,
             why_not_leader=end.why_not_leader,
             policies=policies,
+            health=end.health,
             **mappings,
         )
         self._next = {}

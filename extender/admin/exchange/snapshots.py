@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
+from extender.admin.exchange import times
+from extender.admin.exchange.part_alarms import HEALTHY, PartHealth
 from extender.explain.last_decisions import LastDecision
 from extender.gangs.tracker import GangTracker
 from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
+from vgpu.domain import names
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
@@ -47,6 +50,7 @@ class ClusterSnapshot:
         decisions: the last decision on each pod that filter refused, by UID.
         why_not_leader: why this replica does not bind; empty where it does.
         policies: the cluster's packing policies, with what it has learned by then.
+        health: what is wrong with the extender, and since when the snapshot is stale.
     """
 
     number: int
@@ -57,6 +61,12 @@ class ClusterSnapshot:
     decisions: Mapping[PodUid, LastDecision] = field(default_factory=dict)
     why_not_leader: str = ""
     policies: DefaultPolicies = field(default_factory=DefaultPolicies)
+    health: PartHealth = HEALTHY
+
+    @property
+    def stale_since(self) -> str:
+        """Since when the extender has heard nothing of the cluster, as RFC 3339; empty where it hears."""
+        return times.text(self.health.stale_since_ms)
 
     @cached_property
     def by_name(self) -> Mapping[tuple[Namespace, str], WatchedPod]:
@@ -70,17 +80,22 @@ class ClusterSnapshot:
 
     @cached_property
     def node_of_card(self) -> Mapping[CardUuid, NodeName]:
-        """The node of each card, by the card's UUID."""
-        return {card.card.uuid: view.name for view in self.views.values() for card in view.state.cards}
+        """The node on which each card counts, by the card's UUID."""
+        return {
+            state.card.uuid: view.name
+            for view in self.views.values()
+            for state in view.state.cards
+            if not state.card.counts_on
+        }
 
     @cached_property
-    def holders(self) -> Mapping[CardUuid, list[WatchedPod]]:
-        """The pods that hold each card, by the card's UUID, ordered by name."""
-        found: dict[CardUuid, list[WatchedPod]] = {}
+    def holders(self) -> Mapping[tuple[NodeName, CardUuid], list[WatchedPod]]:
+        """The pods that hold each card, by their node and the card's UUID, ordered by name."""
+        found: dict[tuple[NodeName, CardUuid], list[WatchedPod]] = {}
         for pod in self.pods.values():
             if pod.node and not pod.is_terminal and isinstance(pod.assignment, Assignment):
                 for uuid in pod.assignment.gpus():
-                    found.setdefault(uuid, []).append(pod)
+                    found.setdefault((pod.node, uuid), []).append(pod)
         for pods in found.values():
             pods.sort(key=lambda pod: (pod.namespace, pod.name))
         return found
@@ -118,6 +133,7 @@ class SnapshotInputs:
         ready: returns when the first lists are complete.
         why_not_leader: returns why this replica does not bind; empty where it does.
         policies: returns the cluster's packing policies, with what it has learned by now.
+        health: returns what is wrong with the extender.
     """
 
     cluster: Cluster
@@ -127,6 +143,7 @@ class SnapshotInputs:
     ready: Callable[[], Awaitable[None]]
     why_not_leader: Callable[[], str]
     policies: Callable[[], DefaultPolicies]
+    health: Callable[[], PartHealth] = lambda: HEALTHY
 
 
 class Snapshots:
@@ -189,13 +206,14 @@ class Snapshots:
         inputs, policies = self._inputs, self._inputs.policies()
         return ClusterSnapshot(
             self._number, pods, gpunodes, views, self._cluster.slice_mib, inputs.decisions(), inputs.why_not_leader(),
-            replace(policies, models=policies.models.copy()),
+            replace(policies, models=policies.models.copy()), inputs.health(),
         )  # fmt: skip
 
     def _view(self, name: NodeName) -> NodeView:
         usable = self._cluster.states.usable(name)
         kubelet = self._cluster.objects.nodes.get(name)
         allocatable = kubelet.allocatable if kubelet is not None else {}
+        silent_since = self._cluster.leases.silent_since(names.node_lease(name))
         if isinstance(usable, NodeState):
-            return NodeView(name, usable, None, allocatable)
-        return NodeView(name, self._cluster.states.of(name), usable, allocatable)
+            return NodeView(name, usable, None, allocatable, silent_since)
+        return NodeView(name, self._cluster.states.of(name), usable, allocatable, silent_since)

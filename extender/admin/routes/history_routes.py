@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from extender.admin.answers import periods, schemas
 from extender.admin.answers.json_response import answer
 from extender.admin.answers.queries import HistoryQuery, RightSizeQuery, UsageQuery
+from extender.admin.exchange import times
 from extender.admin.problems import AdminProblem, bad_field
 from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
@@ -35,6 +36,7 @@ router = APIRouter(tags=["history"])
 LABEL: Final = "label:"
 WAIT_S: Final = 3.0
 RETRY_S: Final = 0.2
+BEHIND_MS: Final = 60_000  # of what is stored: the extender stores a mark every 5 s, and the drain retries every 5 s
 T = TypeVar("T")
 
 
@@ -55,13 +57,15 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         models=frozenset(query.model) or None,
         labels=_labels(query.label),
     )
-    found = await _asked(context, lambda: reports.usage(groups, periods.ms(since), periods.ms(until), filters))
+    begin, end = periods.ms(since), periods.ms(until)
+    found = await _asked(context, lambda: reports.usage(groups, begin, end, filters))
     items = [_usage_row(groups, row) for row in found[: query.limit]]
     body = {
         "since": _text(since),
         "until": _text(until),
         "items": items,
         "itemsLeftOut": max(0, len(found) - query.limit),
+        "staleSince": await _stale_since(context, reports, since, until),
     }
     return answer(request, body)
 
@@ -87,6 +91,7 @@ async def right_sizes(
         "items": [_right_size(row) for row in rows[: query.limit]],
         "itemsLeftOut": max(0, len(rows) - query.limit),
         "complete": found.is_complete,
+        "staleSince": await _stale_since(context, reports, since, until),
     }
     return answer(request, body)
 
@@ -118,7 +123,9 @@ async def history(
         page = await _asked(context, lambda: reports.history(filters, query.cursor, query.limit))
     except MalformedCursor as error:
         raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
-    return answer(request, {"items": [_entry(entry) for entry in page.entries], "nextCursor": page.cursor})
+    stale_since = await _stale_since(context, reports, since, until)
+    items = [_entry(entry) for entry in page.entries]
+    return answer(request, {"items": items, "nextCursor": page.cursor, "staleSince": stale_since})
 
 
 def _reports(context: Context) -> Reports:
@@ -143,6 +150,13 @@ async def _asked(context: Context, ask: Callable[[], T]) -> T:
                 detail = f"the history's database does not answer: {error}"
                 raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "5"}) from error
         await asyncio.sleep(RETRY_S)
+
+
+async def _stale_since(context: Context, reports: Reports, since: datetime, until: datetime) -> str:
+    """Return until when a period is stored; empty where all of it is that is not in the future."""
+    stored_ms = max(await _asked(context, reports.stored_until_ms), periods.ms(since))
+    wanted_ms = min(periods.ms(until), periods.ms(context.now()))
+    return times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else ""
 
 
 async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[Namespace] | None:
@@ -210,6 +224,7 @@ def _right_size(row: RightSizeRow) -> dict[str, Any]:
         "unusedGpuSeconds": round(row.unused_s, 3),
         "askedMiB": asked.memory_mib,
         "peakMiB": found.peak_mib,
+        "enoughMeasured": found.is_enough,
         "adviceCores": found.cores,
         "adviceMiB": found.memory_mib,
         "advice": list(right_size.sentences(asked, found)),

@@ -27,7 +27,7 @@ async def list_nodes(
     snapshot = await context.snapshot()
     kind = rows.node_kind(snapshot)
     page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.list_request(), kind)
-    return answer(request, page.as_json())
+    return answer(request, page.as_json(snapshot.stale_since))
 
 
 @router.get("/nodes/{name}", response_model=schemas.NodeSchema)
@@ -39,7 +39,7 @@ async def get_node(
     snapshot = await context.snapshot()
     if name not in snapshot.views:
         raise not_found(f"node {name}")
-    return answer(request, rows.node_row(snapshot.views[name], snapshot))
+    return answer(request, rows.with_staleness(rows.node_row(snapshot.views[name], snapshot), snapshot))
 
 
 @router.get("/gpus", response_model=schemas.GpuListSchema)
@@ -50,7 +50,7 @@ async def list_gpus(request: Request, context: Using, caller: Called, query: Ann
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
     kind = rows.gpu_kind(snapshot, sees)
     page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.list_request(), kind)
-    return answer(request, page.as_json())
+    return answer(request, page.as_json(snapshot.stale_since))
 
 
 @router.get("/gpus/{uuid}", response_model=schemas.GpuSchema)
@@ -60,11 +60,12 @@ async def get_gpu(
     """Show one card. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
+    node = snapshot.node_of_card.get(uuid, NO_NODE)
     sees = await visibility.namespaces(
-        context.access, caller, {pod.namespace for pod in snapshot.holders.get(uuid, ())}
+        context.access, caller, {pod.namespace for pod in snapshot.holders.get((node, uuid), ())}
     )
-    view = snapshot.views.get(snapshot.node_of_card.get(uuid, NO_NODE))
+    view = snapshot.views.get(node)
     if view is None:
         raise not_found(f"card {uuid}")
     state = next(card for card in view.state.cards if card.card.uuid == uuid)
-    return answer(request, rows.gpu_kind(snapshot, sees).row((view, state)))
+    return answer(request, rows.with_staleness(rows.gpu_kind(snapshot, sees).row((view, state)), snapshot))

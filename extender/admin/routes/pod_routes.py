@@ -44,7 +44,7 @@ async def list_pods(request: Request, context: Using, caller: Called, query: Ann
         keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
-    return answer(request, page.as_json())
+    return answer(request, page.as_json(snapshot.stale_since))
 
 
 @router.get("/pods/{namespace}/{name}", response_model=schemas.PodSchema)
@@ -54,7 +54,7 @@ async def get_pod(
 ) -> Response:  # fmt: skip
     """Show one pod."""
     snapshot, pod = await _pod(context, caller, namespace, name)
-    return answer(request, rows.pod_row(pod, snapshot))
+    return answer(request, rows.with_staleness(rows.pod_row(pod, snapshot), snapshot))
 
 
 @router.get("/pending", response_model=schemas.PendingListSchema)
@@ -81,7 +81,7 @@ async def list_pending(
     found = await _reasons(context, caller, snapshot, waiting, sees)
     items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
     chosen = [paging.chosen(row, wanted.fields) for row in items]
-    return answer(request, paging.RowPage(chosen, page.next_cursor).as_json())
+    return answer(request, paging.RowPage(chosen, page.next_cursor).as_json(snapshot.stale_since))
 
 
 @router.get("/pods/{namespace}/{name}/explain", response_model=schemas.ExplanationSchema)
@@ -96,7 +96,8 @@ async def explain_pod(
     (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
-        return answer(request, {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)})
+        shown = {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)}
+        return answer(request, {**shown, "staleSince": snapshot.stale_since})
     question = Explain(Wanted(request_, pod.host), snapshot.policies, query.nodes, await context.reserved(pod))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
@@ -104,7 +105,8 @@ async def explain_pod(
     found["message"] = pending_explanations.why_waiting(
         request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
-    return answer(request, {**found, **waits, "pod": rows.pod_row(pod, snapshot)})
+    shown = {**found, **waits, "pod": rows.pod_row(pod, snapshot)}
+    return answer(request, {**shown, "staleSince": snapshot.stale_since})
 
 
 async def _pod(
@@ -178,5 +180,6 @@ def _nothing() -> Row:
 
 
 def _tenant_namespaces(found: Iterable[Row], snapshot: ClusterSnapshot) -> set[Namespace]:
-    cards = [card["uuid"] for landing in found if landing["nearest"] for card in landing["nearest"]["gpus"]]
-    return {pod.namespace for uuid in cards for pod in snapshot.holders.get(uuid, ())}
+    nearest = [near for landing in found if (near := landing["nearest"])]
+    cards = [(near["node"], card["uuid"]) for near in nearest for card in near["gpus"]]
+    return {pod.namespace for card in cards for pod in snapshot.holders.get(card, ())}

@@ -77,7 +77,8 @@ async def simulate(
     named = [_named(entry, number) for entry in entries for number in range(1, entry.count + 1)]
     landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
     placed = sum(bool(row["node"]) for row in landings)
-    return answer(request, {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings})
+    body_ = {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings}
+    return answer(request, {**body_, "staleSince": snapshot.stale_since})
 
 
 def _read(body: schemas.SimulateBodySchema, context: Context, snapshot: ClusterSnapshot) -> Iterator[PodsToPlace]:

@@ -14,7 +14,7 @@ from extender.admin.security import visibility
 
 router = APIRouter(tags=["inventory"])
 
-SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
+SUMMED = ("memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "gpus", "healthyGpus", "cordonedGpus")
 
 
 @router.get("/summary", response_model=schemas.SummarySchema)
@@ -35,5 +35,6 @@ async def summarize(
         "pods": {name: pods[name] for name in schemas.SummaryPodsSchema.model_fields},
         "scheduler": snapshot.why_not_leader,
         "findings": findings.of(snapshot, sees),
+        "staleSince": snapshot.stale_since,
     }
     return answer(request, body)

@@ -158,6 +158,13 @@ class RightSizes:
 class Reports(Protocol):
     """Reads the history."""
 
+    def stored_until_ms(self) -> int:
+        """Return until when the history is stored, in Unix milliseconds: the extender stores a mark every 5 s.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
     def usage(
         self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()
     ) -> list[UsageRow]:

@@ -9,7 +9,7 @@ from extender.history import folder
 from extender.history.reporting import event_list, prices, right_sizes, usage_report
 from extender.history.reporting.prices import Prices
 from extender.history.reporting.reports import EntryPage, HistoryFilters, RightSizes, UsageFilters, UsageGroup, UsageRow
-from extender.history.storage import database
+from extender.history.storage import database, progress
 
 ALL_USAGE = UsageFilters()
 ALL_EVENTS = HistoryFilters()
@@ -22,6 +22,11 @@ class SqlReports:
         self._engine = engine
         self._prices = prices
         self._now_ms = now_ms
+
+    def stored_until_ms(self) -> int:
+        """Return until when the history is stored, as `Reports.stored_until_ms` says."""
+        with database.reading(self._engine) as connection:
+            return progress.proved_ms(connection, self._now_ms())
 
     def usage(
         self, by: Sequence[UsageGroup], since_ms: int, until_ms: int, filters: UsageFilters = ALL_USAGE

@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import alembic.config
 import sqlalchemy
 from alembic.util import CommandError
 from sqlalchemy import URL, Connection, Engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DataError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, DisconnectionError, IntegrityError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from vgpu.domain.errors import HistoryRefused, HistoryUnavailable, UnusableSetting
@@ -31,7 +32,23 @@ SQLITE_PRAGMAS: Final = (
     "temp_store = MEMORY",  # a container's root file system is read-only
 )
 SQLITE: Final = "sqlite"
+_FILE: Final = "vgpu.file"
 POSTGRESQL: Final = "postgresql"
+
+
+FileIdentity = tuple[int, int]  # device and inode
+
+
+def identity(engine: Engine) -> FileIdentity | None:
+    """Return what tells the file of an SQLite database from another one in its place; None where there is no file."""
+    name = engine.url.database
+    if engine.dialect.name != SQLITE or not name:
+        return None
+    try:
+        found = Path(name).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def sqlite_url(path: Path) -> str:
@@ -121,8 +138,20 @@ def _sqlite(url: URL) -> Engine:
     options = {"timeout": BUSY_TIMEOUT_S, "isolation_level": None}
     created = sqlalchemy.create_engine(url, connect_args=options, query_cache_size=STATEMENTS)
     event.listen(created, "connect", _prepare_sqlite)
+    event.listen(created, "connect", partial(_note_file, created))
+    event.listen(created, "checkout", partial(_refuse_old_file, created))
     event.listen(created, "begin", _begin_sqlite)
     return created
+
+
+def _note_file(engine: Engine, _: Any, record: ConnectionPoolEntry) -> None:
+    record.info[_FILE] = identity(engine)
+
+
+def _refuse_old_file(engine: Engine, _: Any, record: ConnectionPoolEntry, __: Any) -> None:
+    """Have a connection opened anew whose file was removed: SQLite would go on in the file that has no name."""
+    if record.info.get(_FILE) != identity(engine):
+        raise DisconnectionError("the file was removed or replaced")
 
 
 def _prepare_sqlite(connection: Any, _: ConnectionPoolEntry) -> None:

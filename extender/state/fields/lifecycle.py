@@ -15,6 +15,7 @@ from vgpu.domain.json_types import Json
 
 MAX_KIND: Final = 63
 MAX_NAME: Final = 253
+_NO_REASON: Final = "Waiting"  # where the kubelet gives none
 _HASH_LABEL: Final = "pod-template-hash"
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 
@@ -31,12 +32,15 @@ class ContainerRun(msgspec.Struct, frozen=True, gc=False):
     """The current run of a container, the `count`th after the first.
 
     `started_ms` is 0 where the container has not started; `exit` is how this run ended, `last_exit` the one before.
+    `waiting` is the kubelet's word for why the container does not run, such as ImagePullBackOff; empty where it runs or
+    has ended.
     """
 
     count: int
     started_ms: int
     exit: Exit | None = None
     last_exit: Exit | None = None
+    waiting: str = ""
 
 
 class Lifecycle(msgspec.Struct, frozen=True, gc=False):
@@ -97,7 +101,12 @@ class _Terminated(msgspec.Struct):
     reason: str = ""
 
 
+class _Waiting(msgspec.Struct):
+    reason: str = ""
+
+
 class _State(msgspec.Struct):
+    waiting: _Waiting | None = None
     running: _Running | None = None
     terminated: _Terminated | None = None
 
@@ -128,7 +137,14 @@ def _run(found: _PodStatus) -> ContainerRun:
     state, last = found.state, found.lastState
     begun = (state.running or state.terminated) if state else None
     started_ms = api_times.milliseconds(begun.startedAt) if begun else 0
-    return ContainerRun(found.restartCount, started_ms, _exit(state), _exit(last))
+    return ContainerRun(found.restartCount, started_ms, _exit(state), _exit(last), _waiting(state))
+
+
+def _waiting(state: _State | None) -> str:
+    """Return why a container waits. A container without a state has not been looked at by the kubelet yet."""
+    if state is None or not (state.waiting or state.running or state.terminated):
+        return _NO_REASON
+    return (_clean(state.waiting.reason, MAX_KIND) or _NO_REASON) if state.waiting else ""
 
 
 def _exit(state: _State | None) -> Exit | None:

@@ -23,11 +23,32 @@ export function hasToken() {
 
 /** GET a path below /api/v1. A query's lists become repeated parameters; empty values are left out. */
 export async function get(path, query = {}) {
+  const body = await fetched(path, query);
+  note(path, body.staleSince ?? "");
+  return body;
+}
+
+async function fetched(path, query) {
   const parameters = Object.entries(query).flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).filter((each) => each !== "" && each !== undefined)
       .map((each) => [name, each]));
   const text = new URLSearchParams(parameters).toString();
   return answer(await send(`${path}${text ? `?${text}` : ""}`));
+}
+
+const stale = new Map(); // by path, since when its last answer is old
+let onStale = () => {};
+
+/** Call `listener` with the earliest time since which any answer of the view is old, or with an empty text. */
+export function whenStale(listener) {
+  stale.clear();
+  onStale = listener;
+  onStale("");
+}
+
+function note(path, since) {
+  stale.set(path, since);
+  onStale([...stale.values()].filter(Boolean).sort()[0] ?? "");
 }
 
 let summaryUnderWay = null;

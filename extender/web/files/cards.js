@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
-import { memory, percent, share } from "./format.js";
+import { clock, memory, percent, share } from "./format.js";
 import { overview } from "./overview.js";
 
 const PAGE = 100;
@@ -63,12 +63,13 @@ function row(card, load) {
     element("td", { class: "bar-cell" }, memoryBar(card)),
     element("td", { class: "bar-cell" }, timeBar(card)),
     element("td", {}, containers(card)),
-    element("td", { class: "actions" }, cordonButton(card, load)));
+    element("td", { class: "actions" }, card.countsOn ? `counts on ${card.countsOn}` : cordonButton(card, load)));
 }
 
 function states(card) {
   return [
     card.healthy ? "" : badge(card.reason || "unhealthy", "bad"),
+    card.staleSince ? badge(`last heard of at ${clock(card.staleSince)}`, "bad") : "",
     card.cordoned ? badge("cordoned", "warning") : "",
     card.heldWhole ? badge("whole", "plain") : "",
   ];

@@ -13,6 +13,16 @@ export function percent(value) {
   return value === null || value === undefined ? "–" : `${Math.round(value * 10) / 10}\u00a0%`;
 }
 
+/** 230 percent of one card's time, added up over 8 cards -> "2.3 of 8 cards". */
+export function ofCards(percentOfOne, cards) {
+  return `${Math.round(percentOfOne) / 100} of ${cards} cards`;
+}
+
+/** A pod's status with the kubelet's word for why it does not run: "Starting (ImagePullBackOff)". */
+export function podStatus({ status, statusReason }) {
+  return statusReason ? `${status} (${statusReason})` : status;
+}
+
 /** What a container has of a card: "8 GiB, 30 %", or "whole card". */
 export function share(whole, mib, cores) {
   return whole ? "whole card" : [memory(mib), cores ? percent(cores) : ""].filter(Boolean).join(", ");

@@ -8,6 +8,7 @@ import * as history from "./history.js";
 import * as pod from "./pod.js";
 import * as pods from "./pods.js";
 import * as usage from "./usage.js";
+import { clock } from "./format.js";
 import * as waiting from "./waiting.js";
 
 const VIEWS = { cards, waiting, pods, fit, usage, history };
@@ -15,6 +16,7 @@ const root = document.getElementById("view");
 const connection = document.getElementById("connection");
 const waitingCount = document.getElementById("waiting-count");
 
+const AGAIN_MS = 60000; // no event says that what is shown has become old
 let reload = async () => {};
 
 /** Show the view of the address. A view's `open` fills a folder of its own and returns how it is loaded again. */
@@ -23,8 +25,13 @@ function show() {
   const name = Object.hasOwn(VIEWS, wanted) ? wanted : "cards"; // an object inherits toString and others
   const view = name === "pods" && rest.length === 2 ? pod : VIEWS[name];
   const error = element("p", { class: "error", role: "alert", hidden: true });
+  const old = element("p", { class: "error", role: "status", hidden: true });
   const content = element("section");
-  root.replaceChildren(error, content);
+  root.replaceChildren(error, old, content);
+  api.whenStale((since) => {
+    old.hidden = !since;
+    old.textContent = since && `What this page shows is of ${clock(since)}: vgpushare has heard nothing since.`;
+  });
   document.title = `${view.title(rest)} – vgpushare`;
   for (const link of document.querySelectorAll("nav a")) {
     const isHere = link.getAttribute("href") === `#/${name}`;
@@ -122,6 +129,8 @@ function start() {
   };
   api.follow(changed, showConnection, closeStream.signal);
 }
+
+setInterval(() => reload(), AGAIN_MS);
 
 addEventListener("hashchange", show);
 start();

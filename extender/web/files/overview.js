@@ -2,22 +2,27 @@
 
 import { bar } from "./bar.js";
 import { badge, element } from "./dom.js";
-import { memory } from "./format.js";
+import { clock, memory, ofCards } from "./format.js";
 
 /** Return what the cluster has and has given away, and what needs an administrator. */
 export function overview(summary) {
-  const { memoryMiB, allocatedMiB, gpus, healthyGpus, nodes, usableNodes, pods, findings } = summary;
-  const guaranteed = healthyGpus * 100 - summary.freeCores;
+  const { memoryMiB, allocatedMiB, allocatedCores, gpus, healthyGpus, nodes, usableNodes, pods, findings } = summary;
   return [
     element("div", { class: "tiles" },
       tile("Nodes usable", `${usableNodes} of ${nodes}`, usableNodes < nodes),
       tile("Cards healthy", `${healthyGpus} of ${gpus}`, healthyGpus < gpus),
       tile("Memory allocated", `${memory(allocatedMiB)} of ${memory(memoryMiB)}`, false, bar([[allocatedMiB, "given"]], memoryMiB)),
-      tile("Time guaranteed", `${guaranteed / 100} of ${healthyGpus} cards`, false, bar([[guaranteed, "given"]], healthyGpus * 100)),
-      tile("Pods", `${pods.Running} running, ${pods.Pending} waiting`, pods.Pending > 0)),
+      tile("Time guaranteed", ofCards(allocatedCores, gpus), false, bar([[allocatedCores, "given"]], gpus * 100)),
+      tile("Pods", numbers(pods), pods.Pending > 0)),
     summary.scheduler ? element("p", { class: "error" }, `This replica places no pods: ${summary.scheduler}`) : "",
     findings.length ? problems(findings) : "",
   ];
+}
+
+/** Numbers of pods: those that run and those that wait always, the others where there are any. */
+function numbers({ Running: running, Starting: starting, Terminating: terminating, Pending: pending }) {
+  return [`${running} running`, starting && `${starting} starting`, terminating && `${terminating} terminating`, `${pending} waiting`]
+    .filter(Boolean).join(", ");
 }
 
 function tile(label, text, isNotable, below = "") {
@@ -27,7 +32,8 @@ function tile(label, text, isNotable, below = "") {
 
 function problems(findings) {
   const items = findings.map((each) => element("li", {},
-    badge(each.reason, each.severity === "error" ? "bad" : "warning"), ` ${each.about}: ${each.detail}`));
+    badge(each.reason, each.severity === "error" ? "bad" : "warning"),
+    ` ${each.about}: ${each.detail}${each.since ? `, since ${clock(each.since)}` : ""}`));
   return element("details", { class: "findings", open: findings.length <= 5 },
     element("summary", {}, `${findings.length} to look at`), element("ul", {}, items));
 }

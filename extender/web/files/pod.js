@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { badge, element, nearestFit, table } from "./dom.js";
-import { memory, percent, since } from "./format.js";
+import { memory, percent, podStatus, since } from "./format.js";
 
 const GRANTS = [["Container", ""], ["Card", "name"], ["Memory", "number"], ["In use", "number"], ["Time", "number"], ["Used", "number"]];
 const REASONS = [["Nodes", "number"], ["Reason", ""], ["In words", "text"]];
@@ -22,7 +22,7 @@ export function open(root, [namespace, name]) {
 
 function facts(pod) {
   const shown = [
-    ["Status", badge(pod.status)],
+    ["Status", badge(podStatus(pod))],
     ["Asks for", pod.requested],
     ["Compute policy", pod.computePolicy || "the default"],
     ["Priority", String(pod.priority)],

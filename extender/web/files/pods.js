@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
-import { duration, memory, percent } from "./format.js";
+import { clock, duration, memory, percent, podStatus } from "./format.js";
 
 const PAGE = 100;
 const COLUMNS = [
@@ -45,18 +45,25 @@ export function open(root) {
 
 function row(pod) {
   return [
-    [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : ""],
-    badge(pod.status, KINDS[pod.status]),
+    [podLink(pod.namespace, pod.name), " ", pod.problems.length ? badge("problem", "bad") : "",
+      pod.staleSince ? badge(`its node was last heard of at ${clock(pod.staleSince)}`, "bad") : ""],
+    badge(podStatus(pod), KINDS[pod.status]),
     pod.node,
     pod.requested,
-    memory(sum(pod.gpus, "usedMiB")),
-    percent(sum(pod.gpus, "usedCores")),
+    perCard(pod.gpus, "usedMiB", memory),
+    perCard(pod.gpus, "usedCores", percent),
     pod.idleSeconds ? duration(pod.idleSeconds) : "",
   ];
 }
 
-/** Sum of a number over a pod's cards; null where none is reported. */
-function sum(grants, name) {
-  const known = grants.map((each) => each[name]).filter((each) => each !== null);
-  return known.length ? known.reduce((total, each) => total + each, 0) : null;
+/** A number for each of a pod's cards, as the pod asks for it: "20 %", or "0: 20 %, 1: 15 %" of several cards. */
+function perCard(grants, name, write) {
+  const cards = new Map();
+  for (const grant of grants) {
+    const before = cards.get(grant.uuid) ?? { index: grant.index, amount: null };
+    const amount = grant[name] === null ? before.amount : (before.amount ?? 0) + grant[name];
+    cards.set(grant.uuid, { ...before, amount });
+  }
+  const written = [...cards.values()].map(({ index, amount }) => (cards.size > 1 ? `${index}: ${write(amount)}` : write(amount)));
+  return written.join(", ") || write(null);
 }

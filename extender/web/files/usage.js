@@ -35,7 +35,9 @@ export function open(root) {
     const [usage, sizes] = await Promise.all([api.get("usage", { by, since: period }), api.get("rightsize", { since: period })]);
     report.replaceChildren(usageTable(by, usage));
     const wasteful = sizes.items.filter((each) => each.advice.length);
-    advice.replaceChildren(table(RIGHT_SIZE, wasteful.map(rightSize), "None: advice needs an hour of measurement of a container."));
+    const tooLittle = sizes.items.filter((each) => !each.enoughMeasured).length;
+    advice.replaceChildren(table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
+      tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
   }
   return load;
 }

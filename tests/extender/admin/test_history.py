@@ -42,6 +42,10 @@ class Asked:
         self.periods: list[tuple[int, int]] = []
         self.is_down = False
         self.failures = 0  # that come before the next answer
+        self.stored_ms = 1 << 50
+
+    def stored_until_ms(self) -> int:
+        return self.stored_ms
 
     def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008
         if self.is_down or self.failures:

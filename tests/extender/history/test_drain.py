@@ -64,7 +64,7 @@ class Pipeline:
 
     @property
     def lag(self) -> int:
-        return lag(self.recorder.state(), self.home).waiting
+        return lag(self.recorder.state(), self.home, self.now).waiting
 
 
 @pytest.fixture
@@ -193,3 +193,61 @@ def test_a_database_that_is_too_large_loses_its_oldest_days(pipeline: Pipeline) 
     left = pipeline.events()
     assert 0 < len(left) < 800
     assert left[-1].at_ms == max(event.at_ms for event in left) >= MONDAY + 3 * day
+
+
+@pytest.fixture
+def in_file(tmp_path: Path) -> Pipeline:
+    """A pipeline into an SQLite file, of which one event is stored."""
+    made = Pipeline(database.engine(database.sqlite_url(tmp_path / "history.db")), tmp_path / "home")
+    made.record(make.decision(1, MONDAY))
+    made.drain_all()
+    return made
+
+
+def removed(pipeline: Pipeline) -> Path:
+    """Remove the database, as `rm history.db*` does."""
+    (path,) = [Path(name) for name in [pipeline.engine.url.database] if name]
+    for file in path.parent.glob("history.db*"):
+        file.unlink()
+    return path
+
+
+def test_a_database_that_is_removed_is_made_anew_and_told(in_file: Pipeline) -> None:
+    """SQLite itself would go on in the file that has no name any more, and report no error."""
+    path = removed(in_file)
+    in_file.now = MONDAY + HOUR
+    in_file.restart_recorder()
+    in_file.record(make.decision(2, MONDAY + 2))
+    in_file.drain_all()
+    fresh = database.engine(database.sqlite_url(path))
+    stored = SqlReports(fresh, Prices(), lambda: in_file.now).history().entries
+    assert [entry.at_ms for entry in stored] == [MONDAY + 2]
+    assert [event.at_ms for event in in_file.events()] == [MONDAY + 2]  # connections opened before see the new file too
+    found = lag(in_file.recorder.state(), in_file.home, in_file.now)
+    assert (found.waiting, found.error, found.replaced_ms) == (0, "", MONDAY + HOUR)
+    assert Drain(
+        fresh, SpillReader(folder.spill(in_file.home)), KEPT, folder.state_file(in_file.home), time.monotonic,
+        lambda: in_file.now, lambda _: True,
+    )._state.replaced_ms == MONDAY + HOUR  # fmt: skip
+
+
+def test_a_malformed_database_is_told_with_its_time(in_file: Pipeline) -> None:
+    (path,) = [Path(name) for name in [in_file.engine.url.database] if name]
+    in_file.engine.dispose()
+    path.write_bytes(b"no database" * 4096)
+    in_file.now = MONDAY + HOUR
+    in_file.restart_recorder()
+    in_file.record(make.decision(2, MONDAY + 2))
+    in_file.drain.run()
+    in_file.now += 60_000
+    in_file.drain.run()
+    found = lag(in_file.recorder.state(), in_file.home, in_file.now)
+    assert (found.waiting, found.since_ms) == (1, MONDAY + HOUR)
+    assert "not a database" in found.error or "malformed" in found.error
+
+
+def test_a_drain_that_has_died_is_told(in_file: Pipeline) -> None:
+    state = in_file.recorder.state()
+    assert lag(state, in_file.home, in_file.now + 100_000).error == ""
+    found = lag(state, in_file.home, in_file.now + 200_000)
+    assert (found.error.startswith("the process that stores records does not run"), found.since_ms) == (True, MONDAY)

@@ -25,7 +25,7 @@ gpunodes = st.builds(gpunode, st.sampled_from(NODES), st.integers(20, 22), st.se
 
 @given(st.lists(gpunodes | st.sampled_from(NODES), max_size=12))
 def test_the_newest_gpunode_owns_a_card_and_the_nodes_that_change_are_named(changes: list[GpuNode | str]) -> None:
-    owners = CardOwners()
+    owners = CardOwners(lambda _: (True, 0.0))
     known: dict[NodeName, GpuNode] = {}
     for change in changes:
         before = owned(owners)
@@ -43,7 +43,7 @@ def test_the_newest_gpunode_owns_a_card_and_the_nodes_that_change_are_named(chan
 
 
 def owned(owners: CardOwners) -> set[tuple[str, str]]:
-    return {(node, known.uuid) for node in NODES for known in CARDS if owners.owns(node, known.uuid)}
+    return {(node, known.uuid) for node in NODES for known in CARDS if owners.owner(known.uuid) == node}
 
 
 def duplicates(

@@ -34,6 +34,7 @@ def minutes(*percents: int) -> list[int]:
 def test_advice(asked: AskedShare, percents: list[int], peak: int, expected: tuple[int | None, int | None]) -> None:
     found = right_size.right_size(asked, minutes(*percents), 1000, HOUR_MS, peak)
     assert (found.cores, found.memory_mib) == expected
+    assert found.is_enough == (len(percents) >= LEAST_MINUTES)  # else it is not known whether the request is right
 
 
 @given(

@@ -26,7 +26,7 @@ def test_the_summary_of_a_node() -> None:
         "health": "3/4",
         "cordoned": 1,
         "freeMemory": "71.75 GiB",
-        "freeCompute": "70 %",
+        "freeCompute": "0.7 of 4 cards",
         "conflicts": "",
         "cards": 4,
         "healthy": 3,
@@ -44,5 +44,5 @@ def test_a_full_card_shows_no_more_memory_than_it_has() -> None:
 
 def test_a_node_without_cards_has_a_summary_too() -> None:
     found = summary.summary_of([], is_ready=False, conflicts=["GPU-a is also on node n2"])
-    assert (found["ready"], found["health"], found["freeCompute"]) == (False, "0/0", "0 %")
+    assert (found["ready"], found["health"], found["freeCompute"]) == (False, "0/0", "0 of 0 cards")
     assert found["conflicts"] == "GPU-a is also on node n2"

@@ -36,6 +36,12 @@ def test_what_typical_pods_cannot_use_is_fragmented() -> None:
     assert found.fragmented_percent == 25
 
 
+def test_closed_cards_are_in_no_figure() -> None:
+    """A room does not tell a closed card from a full one: of two cards without room one may be closed."""
+    found = packed.of_rooms([node(8, 0), node(2, 0)], EMPTY, closed=1)
+    assert (found.cards, found.empty, round(found.allocated_percent, 1)) == (3, 1, 58.3)
+
+
 def test_where_no_pod_was_seen_nothing_is_fragmented_and_no_cards_divide_nothing() -> None:
     assert packed.of_rooms([node(2)], EMPTY).fragmented_percent == 0
     assert (Packed().allocated_percent, Packed().fragmented_percent) == (0, 0)

@@ -23,6 +23,8 @@ from vgpu.cli.cluster.readmit import readmit_command
 from vgpu.cli.cluster.session import TABLES, RestSession, pod_query, without_kind
 from vgpu.cli.failure import ANSWER_IS_NO, EXIT_CODES, NOT_FOUND, WRONG_USAGE, CommandFailed
 from vgpu.domain.asks.policy import PackingPolicy
+from vgpu.domain.cards import ownership
+from vgpu.domain.identifiers import NodeName
 from vgpu.placement.policies import DefaultPolicies
 
 PEOPLE = (Format.TABLE, Format.WIDE)
@@ -135,7 +137,7 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
 
         def show() -> str:
             if kind.plural == "gpus":
-                return describing.gpu(session.rest.get(f"/gpus/{session.gpu(name)['uuid']}"))
+                return describing.gpu(_gpu(session, name))
             if kind.plural == "nodes":
                 return describing.node(session.rest.get(f"/nodes/{name}"), session.rest.items("/gpus", {"node": name}))
             where = namespace or session.namespace
@@ -143,6 +145,13 @@ def _add_describe(app: typer.Typer, opened: Opened) -> None:
             return describing.pod(row, _right_sizes(session, where, name))
 
         typer.echo(outcome.or_fail("describe", show), nl=False)
+
+
+def _gpu(session: RestSession, name: str) -> dict[str, Any]:
+    """Return the card of a name. The REST answers a UUID with the card where it counts; a list has all reports."""
+    listed = session.gpu(name)
+    row: dict[str, Any] = listed if tables.counts_on(listed) else session.rest.get(f"/gpus/{listed['uuid']}")
+    return row
 
 
 def _refuse(why: str) -> None:
@@ -236,7 +245,12 @@ def _add_one_cordon(app: typer.Typer, opened: Opened, verb: str, help_text: str)
 
 
 def _cordon(session: RestSession, name: str, verb: str) -> dict[str, Any]:
-    row: dict[str, Any] = session.rest.post(f"/gpus/{session.gpu(name)['uuid']}/{verb}")
+    """Cordon or uncordon a card; by the name of a node on which it does not count, that is refused."""
+    found = session.gpu(name)
+    if owner := tables.counts_on(found):
+        why = f"{ownership.DUPLICATE}: {ownership.words(NodeName(owner))}"
+        raise CommandFailed(f"{name}: {why}; vgpu {verb} {found['uuid']} is about that card", WRONG_USAGE)
+    row: dict[str, Any] = session.rest.post(f"/gpus/{found['uuid']}/{verb}")
     return row
 
 
@@ -275,7 +289,8 @@ def _add_inspect(app: typer.Typer, opened: Opened) -> None:
         session = opened("inspect", chosen)
 
         def show() -> str:
-            gpus = session.rest.items("/gpus", {"node": node} if node else {})
+            listed = session.rest.items("/gpus", {"node": node} if node else {})
+            gpus = [row for row in listed if not tables.counts_on(row)]
             if node and not gpus:
                 raise CommandFailed(f"{node}: no node of this name has reported GPUs", NOT_FOUND)
             return inspecting.details(gpus) if details else inspecting.overview(gpus)

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from vgpu.cli.cluster import tables
 from vgpu.cli.cluster.output import NOTHING, Row, coloured, lines, pairs, shown
+from vgpu.domain.cards import ownership
+from vgpu.domain.identifiers import NodeName
 
 MAX_CARDS: Final = 64
 
@@ -18,7 +20,7 @@ def node(row: Row, gpus: Sequence[Row]) -> str:
             ("GPUs", f"{row['gpus']} ({row['healthyGpus']} healthy, {row['cordonedGpus']} cordoned)"),
             ("Models", ", ".join(row["models"])),
             ("Memory", _of(row)),
-            ("Free time", f"{row['freeCores']} % over all cards"),
+            ("Time", tables.time_of(row)),
             ("Pods", str(row["pods"])),
             ("Slice", f"{row['sliceMiB']} MiB"),
             ("Device plugin", row["pluginVersion"]),
@@ -39,7 +41,7 @@ def gpu(row: Row) -> str:
             ("UUID", row["uuid"]),
             ("Node", f"{row['node']}, GPU {row['index']}"),
             ("Model", tables.model_name(row)),
-            ("Status", tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")),
+            ("Status", _status(row)),
             ("Mode", row["mode"]),
             ("Memory", _of(row)),
             ("Time", f"{row['allocatedCores']} % guaranteed, {row['freeCores']} % free"),
@@ -56,6 +58,12 @@ def gpu(row: Row) -> str:
     return head + "Containers:\n" + _indented(lines(["POD", "CONTAINER", "SHARE", "USED"], cells)) + more
 
 
+def _status(row: Row) -> str:
+    if owner := tables.counts_on(row):
+        return f"{ownership.DUPLICATE}: {ownership.words(NodeName(owner))}"
+    return tables.gpu_status(row) + (f": {row['reason']}" if row["reason"] else "")
+
+
 def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
     """Describe a pod with its cards, and with what its containers have used in the last week."""
     head = pairs(
@@ -63,7 +71,7 @@ def pod(row: Row, right_sizes: Sequence[Row] = ()) -> str:
             ("Name", row["name"]),
             ("Namespace", row["namespace"]),
             ("UID", row["uid"]),
-            ("Status", row["status"]),
+            ("Status", tables.pod_status(row)),
             ("Requested", row["requested"]),
             ("Compute policy", row["computePolicy"] or "default: fixed with gpu-cores, else burst"),
             ("Priority", str(row["priority"])),
@@ -85,7 +93,7 @@ def _right_size(row: Row) -> str:
     cores = "" if row["askedCores"] is None else f"asked {row['askedCores']} %, "
     p95 = "" if row["p95Cores"] is None else f", {row['p95Cores']:.0f} % at p95"
     memory = f"; memory {tables.size(row['peakMiB'])} of {tables.size(row['askedMiB'])}"
-    advice = "".join(f"\n    {line}" for line in row["advice"])
+    advice = "".join(f"\n    {line}" for line in row["advice"] or [f"advice: {tables.advice(row)}"])
     said = f"{row['container']}: {cores}used {row['meanCores']:.0f} % on average{p95}{memory}"
     return f"  {shown(said)}{advice}\n"
 
@@ -93,7 +101,7 @@ def _right_size(row: Row) -> str:
 def explanation(found: Row, *, colour: bool) -> str:
     """Explain a pod: the sentence, what would help, and every node's and card's reason."""
     pod_row, near = found["pod"], found["nearest"]
-    status = coloured(pod_row["status"], pod_row["status"], colour=colour)
+    status = coloured(shown(tables.pod_status(pod_row)), pod_row["status"], colour=colour)
     text = f"Pod {shown(pod_row['namespace'])}/{shown(pod_row['name'])} is {status}"
     text += f" and asks for {shown(pod_row['requested'])}.\n" if pod_row["requested"] else ".\n"
     message = shown(found["message"])
@@ -132,6 +140,7 @@ def simulation(found: Row) -> str:
         ["fragmented", *(_fragmented(packed) for packed in (before, after))],
     ]
     text = f"\n{found['placed']} of {total} pods are placed\n\n" + lines(["GPUS", "BEFORE", "AFTER"], rows)
+    text += "allocated: by memory or time, whichever is more, of the GPUs that take new shares\n"
     if before["fragmentedPercent"] is not None:
         text += "fragmented: the part of what is free that the pods seen so far cannot use\n"
     return text
@@ -177,7 +186,9 @@ def _used(grant: Row) -> str:
 
 def _of(row: Row) -> str:
     amounts = {name: tables.size(row[name]) for name in ("allocatedMiB", "memoryMiB", "freeMiB")}
-    return f"{amounts['allocatedMiB']} of {amounts['memoryMiB']} allocated, {amounts['freeMiB']} free"
+    closed = row["memoryMiB"] - row["allocatedMiB"] - row["freeMiB"]
+    rest = f", {tables.size(closed)} on GPUs that are closed" if closed else ""
+    return f"{amounts['allocatedMiB']} of {amounts['memoryMiB']} allocated, {amounts['freeMiB']} free{rest}"
 
 
 def _indented(text: str) -> str:
@@ -193,6 +204,7 @@ def summary(found: dict[str, Any]) -> str:
             ("Nodes", f"{found['nodes']}, of which {found['usableNodes']} can be used"),
             ("GPUs", f"{found['gpus']}, {found['healthyGpus']} healthy, {found['cordonedGpus']} cordoned"),
             ("Memory", _of(found)),
+            ("Time", tables.time_of(found)),
             ("Pods", pods),
             ("Scheduler", found["scheduler"] or "this replica binds pods"),
         )

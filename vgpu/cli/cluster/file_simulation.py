@@ -94,5 +94,6 @@ def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:
 
 
 def _packed(views: Mapping[NodeName, NodeView], learned: DefaultPolicies) -> Packed:
-    rooms = (room.room_of(view.state, learned.models) for view in views.values() if view.blocked is None)
-    return packed.of_rooms(rooms, learned.demand)
+    usable = [view.state for view in views.values() if view.blocked is None]
+    rooms = (room.room_of(state, learned.models) for state in usable)
+    return packed.of_rooms(rooms, learned.demand, closed=sum(map(room.closed_cards, usable)))

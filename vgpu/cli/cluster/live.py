@@ -8,8 +8,9 @@ from vgpu.cli.failure import NO_ANSWER, CommandFailed
 from vgpu.pacing.back_off import BackOff
 
 Row = dict[str, Any]
+RowId = tuple[str, ...]
 KEYS: Final = {"pod": ("namespace", "name"), "gpu": ("node", "index"), "node": ("name",)}
-IDS: Final = {"pod": "uid", "gpu": "uuid", "node": "name"}
+IDS: Final = {"pod": ("uid",), "gpu": ("node", "uuid"), "node": ("name",)}  # two nodes may report one card
 RETRIES: Final = BackOff(first_s=1.0, longest_s=30.0)
 
 
@@ -40,10 +41,10 @@ def watch(
 
 def _once(rest: Rest, kind: str, read: Callable[[], list[Row]], query: dict[str, Any]) -> Iterator[list[Row]]:
     """Yield rows until the stream ends."""
-    known: dict[str, Row] = {}
+    known: dict[RowId, Row] = {}
     for event, data in rest.events("/events", {"kind": kind, **query}):
         if event in ("open", "heartbeat"):  # no event says what is used
-            known = {str(row[IDS[kind]]): row for row in read()}
+            known = {identity(kind, row): row for row in read()}
         elif event == kind:
             apply(known, kind, data)
         else:  # overflow, expired
@@ -51,11 +52,16 @@ def _once(rest: Rest, kind: str, read: Callable[[], list[Row]], query: dict[str,
         yield sorted(known.values(), key=lambda row: [row[name] for name in KEYS[kind]])
 
 
-def apply(known: dict[str, Row], kind: str, event: Row) -> None:
+def identity(kind: str, row: Row) -> RowId:
+    """Return what names a row."""
+    return tuple(str(row[name]) for name in IDS[kind])
+
+
+def apply(known: dict[RowId, Row], kind: str, event: Row) -> None:
     """Apply one event to the rows by ID. Fields that the event does not have stay as they were."""
     row = event["object"]
-    identity = str(row[IDS[kind]])
+    name = identity(kind, row)
     if event["type"] == "DELETED":
-        known.pop(identity, None)
+        known.pop(name, None)
     else:
-        known[identity] = {**known.get(identity, {}), **row}
+        known[name] = {**known.get(name, {}), **row}

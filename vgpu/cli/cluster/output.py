@@ -129,8 +129,9 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 def _coloured(line: str, row: Sequence[str], *, colour: bool) -> str:
     for cell in row:
-        if colour and cell in _COLOURS:
-            return line.replace(cell, coloured(cell, cell, colour=True), 1)
+        word = cell.partition(" (")[0]  # a status may have a reason
+        if colour and word in _COLOURS:
+            return line.replace(cell, coloured(cell, word, colour=True), 1)
     return line
 
 

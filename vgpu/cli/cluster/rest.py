@@ -7,13 +7,13 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
 import vgpu
-from vgpu.cli.cluster import server_url
+from vgpu.cli.cluster import server_url, staleness
 from vgpu.cli.failure import ANSWER_IS_NO, NO_ANSWER, NOT_ALLOWED, NOT_FOUND, WRONG_USAGE, CommandFailed
 
 TIMEOUT_S: Final = 30.0
@@ -47,10 +47,16 @@ class RestEndpoint:
 
 
 class Rest:
-    """A client. Every method raises CommandFailed."""
+    """A client. Every method raises CommandFailed.
 
-    def __init__(self, endpoint: RestEndpoint) -> None:
+    `warn` takes a line for people where an answer is old, each line once; `stale` has the lines of the last answers.
+    """
+
+    def __init__(self, endpoint: RestEndpoint, warn: Callable[[str], None] = lambda _: None) -> None:
         self.endpoint = endpoint
+        self.warn = warn
+        self.stale: dict[str, list[str]] = {}
+        self._warned: set[str] = set()
         handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
         if endpoint.tls is not None:
             handlers.append(urllib.request.HTTPSHandler(context=endpoint.tls))
@@ -117,9 +123,18 @@ class Rest:
         with self._opened(method, path, query, data, TIMEOUT_S) as response:
             read = response.read(MAX_ANSWER)
         try:
-            return json.loads(read)
+            answer = json.loads(read)
         except (ValueError, RecursionError) as error:
             raise CommandFailed(f"{self.endpoint.name}: no JSON answer; is this the admin REST?", NO_ANSWER) from error
+        self._note_staleness(path, answer)
+        return answer
+
+    def _note_staleness(self, path: str, answer: Any) -> None:
+        self.stale[path] = staleness.lines(path, answer)
+        for line in self.stale[path]:
+            if line not in self._warned:
+                self._warned.add(line)
+                self.warn(line)
 
     @contextlib.contextmanager
     def _opened(

@@ -8,13 +8,14 @@ from typing import Any
 
 import typer
 
-from vgpu.cli.cluster import endpoint
+from vgpu.cli.cluster import endpoint, tables
 from vgpu.cli.cluster.endpoint import ServerChoice
 from vgpu.cli.cluster.options import ResourceKind
 from vgpu.cli.cluster.output import Format, OutputTable, rows_text
 from vgpu.cli.cluster.rest import Rest
 from vgpu.cli.cluster.tables import GPUS, NODES, PENDING, PODS
 from vgpu.cli.failure import NOT_FOUND, CommandFailed
+from vgpu.domain import printable
 
 TABLES: Mapping[str, OutputTable] = {"gpus": GPUS, "nodes": NODES, "pods": PODS, "pending": PENDING}
 
@@ -32,7 +33,7 @@ class RestSession:
         """Find the server. Raises CommandFailed."""
         found = endpoint.find(choice, environment, home)
         is_coloured = sys.stdout.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-        return cls(Rest(found.endpoint), found.namespace, is_coloured)
+        return cls(Rest(found.endpoint, _warn), found.namespace, is_coloured)
 
     def rows(self, kind: ResourceKind, query: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the rows of a list."""
@@ -50,7 +51,10 @@ class RestSession:
         typer.echo(rows_text(rows, table, form, colour=self.colour, whole=whole), nl=False)
 
     def gpu(self, name: str) -> dict[str, Any]:
-        """Return the card named by UUID, the UUID's beginning, NODE/INDEX, or as `-o name`. Raises CommandFailed."""
+        """Return the card named by UUID, the UUID's beginning, NODE/INDEX, or as `-o name`. Raises CommandFailed.
+
+        A UUID names the card where it counts, if several nodes report it.
+        """
         name = without_kind(name)
         node, slash, index = name.rpartition("/")
         if slash:
@@ -60,11 +64,16 @@ class RestSession:
                 if row["node"] == node and str(row["index"]) == index
             ]
         else:
-            found = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
+            begun = [row for row in self.rest.items("/gpus") if row["uuid"].startswith(name)]
+            found = [row for row in begun if not tables.counts_on(row)]
         if len(found) == 1:
             return found[0]
         problem = "more than one card begins like this" if found else "no such card; give a UUID or NODE/INDEX"
         raise CommandFailed(f"{name}: {problem}", NOT_FOUND)
+
+
+def _warn(line: str) -> None:
+    typer.echo(f"warning: {printable.line(line)}", err=True)
 
 
 def without_kind(name: str) -> str:

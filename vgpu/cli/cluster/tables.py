@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from vgpu.cli.cluster.output import OutputTable, Row, TextColumn
 from vgpu.domain.asks import idle
+from vgpu.domain.cards import ownership
 
 _SHORTEST_IDLE_S: Final = 60
 
@@ -20,11 +21,38 @@ def size(mib: int) -> str:
 
 def gpu_status(row: Row) -> str:
     """Return a card's state in one word."""
+    if counts_on(row):
+        return ownership.DUPLICATE
+    if row.get("nodeReason"):
+        return str(row["nodeReason"])
     if not row["healthy"]:
         return "unhealthy"
     if row["cordoned"]:
         return "cordoned"
     return "whole" if row["heldWhole"] else "ok"
+
+
+def pod_status(row: Row) -> str:
+    """Return where a pod is in its life, with the kubelet's word for why it does not run: `Starting (ErrImagePull)`."""
+    reason = row.get("statusReason")
+    return f"{row['status']} ({reason})" if reason else str(row["status"])
+
+
+def of_cards(percent_of_one: float | None, cards: int) -> str:
+    """Write percent of one card's time, added up over cards, as cards: `2.3 of 8`; empty where it is not known."""
+    return "" if percent_of_one is None else f"{round(percent_of_one / 100, 2):g} of {cards}"
+
+
+def time_of(row: Row) -> str:
+    """Return the time of a node's or a cluster's cards: what is guaranteed, and what is free on cards that are open."""
+    guaranteed = row.get("allocatedCores")
+    first = "" if guaranteed is None else f"{of_cards(guaranteed, row['gpus'])} GPUs guaranteed, "
+    return f"{first}{of_cards(row['freeCores'], row['gpus'])} free"
+
+
+def counts_on(row: Row) -> str:
+    """Return the node that a card counts on, where that is another one that reports it too; else an empty text."""
+    return str(row.get("countsOn") or "")
 
 
 def tenants(row: Row) -> list[str]:
@@ -110,6 +138,11 @@ def _percent(head: str, field: str) -> TextColumn:
     return TextColumn(head, lambda row: percent(row[field]), is_number=True, raw=raw)
 
 
+def _cards(head: str, field: str) -> TextColumn:
+    raw = (field, f"{head.replace('-', '_')}_PERCENT")
+    return TextColumn(head, lambda row: of_cards(row[field], row["gpus"]), is_number=True, raw=raw)
+
+
 def percent(value: float | None) -> str:
     """Write a percentage without digits after the point; empty where it is not known."""
     return "" if value is None else f"{value:.0f}%"
@@ -126,8 +159,8 @@ NODES: Final = OutputTable(
         _mib("ALLOCATED", "allocatedMiB"),
         _mib("USED", "usedMiB"),
         _mib("FREE", "freeMiB"),
-        _percent("FREE-CORES", "freeCores"),
-        _percent("BUSY", "usedCores"),
+        _cards("FREE-CORES", "freeCores"),
+        _cards("BUSY", "usedCores"),
         TextColumn("PODS", lambda row: str(row["pods"]), is_number=True),
         TextColumn("MODELS", lambda row: ", ".join(row["models"]), is_wide=True),
         TextColumn("CORDONED", lambda row: str(row["cordonedGpus"]), is_wide=True, is_number=True),
@@ -166,7 +199,7 @@ PODS: Final = OutputTable(
     (
         TextColumn("NAMESPACE", lambda row: row["namespace"]),
         TextColumn("NAME", lambda row: row["name"]),
-        TextColumn("STATUS", lambda row: row["status"]),
+        TextColumn("STATUS", pod_status),
         TextColumn("REQUESTED", lambda row: row["requested"]),
         TextColumn("NODE", lambda row: row["node"]),
         TextColumn("GPUS", lambda row: cards(row["gpus"])),
@@ -252,6 +285,15 @@ _USAGE: Final = (
 )
 
 
+def advice(row: Row) -> str:
+    """Return what a container should ask for, or why nothing is advised."""
+    if row["advice"]:
+        return "; ".join(row["advice"])
+    if not row.get("enoughMeasured", True):
+        return "too little was measured"
+    return "none: it holds whole cards" if row["wholeCard"] else "as it is"
+
+
 RIGHT_SIZES: Final = OutputTable(
     "rightsize",
     (
@@ -272,7 +314,7 @@ RIGHT_SIZES: Final = OutputTable(
         ),
         _mib("MEMORY", "askedMiB"),
         _mib("PEAK", "peakMiB"),
-        TextColumn("ADVICE", lambda row: "; ".join(row["advice"]) or "as it is"),
+        TextColumn("ADVICE", advice),
     ),
     lambda row: f"{row['namespace']}/{row['owner']}/{row['container']}",
     "nothing was measured",
@@ -284,6 +326,7 @@ FINDINGS: Final = OutputTable(
         TextColumn("SEVERITY", lambda row: row["severity"]),
         TextColumn("ABOUT", lambda row: row["about"]),
         TextColumn("REASON", lambda row: row["reason"]),
+        TextColumn("SINCE", lambda row: row.get("since", "")),
         TextColumn("DETAIL", lambda row: row["detail"]),
     ),
     lambda row: f"{row['about']}/{row['reason']}",

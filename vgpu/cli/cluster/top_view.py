@@ -39,9 +39,11 @@ def run(
     is_live = samples is None and console.is_terminal
     with contextlib.suppress(KeyboardInterrupt):
         if is_live:
+            session.rest.warn = lambda _: None  # the screen has the lines
             with Live(console=console, screen=True, auto_refresh=False) as screen:
                 for rows in lists:
-                    text = session.text(kind, rows, Format.TABLE)
+                    old = [line for found in session.rest.stale.values() for line in found]
+                    text = session.text(kind, rows, Format.TABLE) + "".join(f"warning: {line}\n" for line in old)
                     screen.update(Text.from_ansi(text, no_wrap=True, overflow="crop"), refresh=True)
         for rows in islice(lists, samples):
             console.file.write(session.text(kind, rows, Format.TABLE))

@@ -35,6 +35,7 @@ class RightSize:
         peak_mib: the most memory that was in use.
         cores: percent of the card's time to ask for; None: as it is.
         memory_mib: MiB to ask for; None: as it is.
+        is_enough: whether enough minutes were measured for advice.
     """
 
     mean_cores: float
@@ -42,6 +43,7 @@ class RightSize:
     peak_mib: int
     cores: int | None = None
     memory_mib: int | None = None
+    is_enough: bool = True
 
 
 def right_size(asked: AskedShare, levels: Sequence[int], gpu_ms: int, measured_ms: int, peak_mib: int) -> RightSize:
@@ -57,7 +59,7 @@ def right_size(asked: AskedShare, levels: Sequence[int], gpu_ms: int, measured_m
     mean = FULL_CORES * gpu_ms / measured_ms if measured_ms else 0.0
     p95 = measured_use.percentile(levels, FRACTION)
     if sum(levels) < LEAST_MINUTES or p95 is None:
-        return RightSize(mean, p95, peak_mib)
+        return RightSize(mean, p95, peak_mib, is_enough=False)
     return RightSize(mean, p95, peak_mib, _cores(asked, p95), _memory(asked, peak_mib))
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from vgpu.domain import slices
-from vgpu.domain.identifiers import CardUuid, NodeName
+from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
 
 
 class CardMode(StrEnum):
@@ -42,6 +42,8 @@ class Card:
             that.
         exclusive_process: the driver lets one process use the card at a time (`nvidia-smi -c EXCLUSIVE_PROCESS`), so
             that it is given out whole only.
+        counts_on: the node on which the card counts, where that is not the node that reports it: another GPUNode
+            reports its UUID too (`ownership`). It is closed here, and part of no total.
     """
 
     uuid: CardUuid
@@ -58,6 +60,7 @@ class Card:
     held_whole: bool = False
     unified: bool = False
     exclusive_process: bool = False
+    counts_on: NodeName = NO_NODE
 
     def slices(self, slice_mib: int) -> int:
         """Return the number of slices of the card; the last, partial slice counts as one."""

@@ -7,6 +7,7 @@ from typing import Final
 from vgpu.domain import quantity
 from vgpu.domain.cards.device import Card
 from vgpu.domain.cards.share import CardState
+from vgpu.domain.quantity import FULL_CORES
 
 _MAX_CONFLICTS: Final = 512
 
@@ -15,7 +16,7 @@ def summary_of(states: Sequence[CardState], *, is_ready: bool, conflicts: Sequen
     """Return what `kubectl get gpunodes` shows of a node.
 
     Free memory and compute are those of the cards that take new containers: healthy and not cordoned. Compute is in
-    percent of one card's time.
+    cards: the time of two half cards is one.
     """
     cards = [state.card for state in states]
     models = Counter(card.model for card in cards)
@@ -26,7 +27,7 @@ def summary_of(states: Sequence[CardState], *, is_ready: bool, conflicts: Sequen
         "health": f"{healthy}/{len(cards)}",
         "cordoned": sum(card.cordoned for card in cards),
         "freeMemory": quantity.human_mib(sum(state.free_mib for state in usable)),
-        "freeCompute": f"{sum(state.free_cores for state in usable)} %",
+        "freeCompute": f"{sum(state.free_cores for state in usable) / FULL_CORES:g} of {len(cards)} cards",
         "conflicts": "; ".join(conflicts)[:_MAX_CONFLICTS],
         "cards": len(cards),
         "healthy": healthy,

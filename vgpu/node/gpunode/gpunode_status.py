@@ -18,6 +18,7 @@ REGISTERED: Final = "Registered"
 CARDS_HEALTHY: Final = "CardsHealthy"
 NO_CONFLICTS: Final = "NoConflicts"
 SETTINGS_KNOWN: Final = "SettingsKnown"
+ARBITER_RUNS: Final = "ArbiterRuns"
 _MAX_MESSAGE: Final = 512
 
 
@@ -57,7 +58,10 @@ def status_of(
 
 
 def conflicts_of(gpus: Iterable[Gpu], others: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale."""
+    """Return the cards that another GPUNode lists too: a card is in one machine only, so one of the two is stale.
+
+    Which one counts, the extender decides, because it sees the Leases of both (`vgpu.domain.cards.ownership`).
+    """
     mine = {gpu.card.uuid for gpu in gpus}
     return sorted(
         f"{card['uuid']} is also on node {node['metadata']['name']}"
@@ -97,6 +101,14 @@ def conditions_of(state: InventoryState, conflicts: Sequence[str], *, is_registe
             else "spec.cards names cards of this node only",
         ),
     )
+
+
+def arbiter_condition(is_running: bool | None) -> tuple[NodeCondition, ...]:
+    """Return the condition about the node's arbiter; none where the node has none (`is_running` is None)."""
+    if is_running is None:
+        return ()
+    message = "containers take turns" if is_running else "containers keep to their limits, without turns"
+    return (NodeCondition(ARBITER_RUNS, is_running, "Running" if is_running else "ArbiterDown", message),)
 
 
 def stamped(

@@ -31,7 +31,7 @@ class CardReading:
         gpu: the card.
         fault: why the card is unhealthy; empty where it is not.
         reading: what NVML says; None where the card does not answer.
-        held_slices: slices that containers hold.
+        held_slices: slices that containers hold; all of a card that is held whole.
         held_whole: whether a container holds the whole card.
         busy_s: seconds in which a kernel ran, since the plugin started, by NVML's samples.
         others_s: seconds of processes that no region accounts for, since the plugin started, by NVML's samples.
@@ -213,7 +213,12 @@ CAUSES: Final = ("turn", "share", "drain", "queued")
 
 CARD_ROWS: Final = (
     _card("healthy", _G, "1 while the card is given to new containers", lambda c: not c.fault),
-    _card("held_slices", _G, "Memory slices that containers hold", lambda c: c.held_slices),
+    _card(
+        "held_slices",
+        _G,
+        "Memory slices that containers hold; all slices of a card that is held whole",
+        lambda c: c.held_slices,
+    ),
     _card("held_whole", _G, "1 while a container holds the whole card", lambda c: c.held_whole),
     _read("memory_total_bytes", _G, "Memory of the card, by NVML", lambda r: r.memory_total_bytes),
     _read("memory_used_bytes", _G, "Memory in use on the card, by NVML", lambda r: r.memory_used_bytes),

@@ -64,6 +64,7 @@ class NodeSources:
         arbiter_runs: whether the arbiter runs; None where the node has none.
         is_registered: whether the kubelet takes the node's devices.
         refusals: number of containers that were refused at their start.
+        slice_mib: MiB of a memory slice.
     """
 
     cards: Callable[[], InventoryState]
@@ -75,6 +76,7 @@ class NodeSources:
     arbiter_runs: Callable[[], bool | None]
     is_registered: Callable[[], bool]
     refusals: Callable[[], int]
+    slice_mib: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class _Known:
     arbiter_runs: bool | None
     is_registered: bool
     refusals: int
+    slice_mib: int
 
 
 class MetricsReader:
@@ -226,7 +229,7 @@ class MetricsReader:
             gpu,
             cards.faults.get(uuid, ""),
             reading,
-            cards.held.slices_of(uuid),
+            gpu.card.slices(known.slice_mib) if uuid in cards.held.cards else cards.held.slices_of(uuid),
             uuid in cards.held.cards,
             self._time.card.get(uuid, 0.0),
             self._time.others.get(uuid, 0.0),
@@ -287,6 +290,7 @@ def _known(sources: NodeSources) -> _Known:
         sources.arbiter_runs(),
         sources.is_registered(),
         sources.refusals(),
+        sources.slice_mib,
     )
 
 

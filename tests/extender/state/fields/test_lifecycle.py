@@ -41,8 +41,20 @@ def test_times_and_runs() -> None:
           {"name": 7}]}}"""
     )
     ended = ContainerRun(2, 5000, None, Exit(4000, 1, "Error"))
-    runs = {ContainerName("a"): ended, ContainerName("b"): ContainerRun(0, 0)}
+    runs = {ContainerName("a"): ended, ContainerName("b"): ContainerRun(0, 0, waiting="Waiting")}
     assert lifecycle.decode(pod) == Lifecycle(1000, 2000, ("", ""), runs)
+
+
+def test_why_a_container_waits_is_the_kubelets_word() -> None:
+    pod = pod_json.decode(
+        b"""{"status": {"containerStatuses": [
+          {"name": "a", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "long"}}},
+          {"name": "b", "state": {"running": {"startedAt": "1970-01-01T00:00:05Z"}}},
+          {"name": "c", "state": {"terminated": {"finishedAt": "1970-01-01T00:00:05Z", "exitCode": 0}}},
+          {"name": "d"}]}}"""
+    )
+    runs = lifecycle.decode(pod).runs or {}
+    assert [run.waiting for run in runs.values()] == ["ImagePullBackOff", "", "", "Waiting"]
 
 
 def test_a_time_that_cannot_be_read_is_unknown() -> None:

@@ -26,7 +26,7 @@ def gpu(number: int, allocated: int, cores: int, pods: list[dict[str, Any]], **m
         "uuid": UUIDS[number], "node": f"node-{number // 2 + 1}", "index": number % 2, "model": "NVIDIA H100 80GB HBM3",
         "memoryMiB": 81538, "allocatedMiB": allocated, "freeMiB": (81538 - allocated) if usable else 0,
         "allocatedCores": cores, "freeCores": 100 - cores if usable else 0, "shares": len(pods), "heldWhole": False,
-        "healthy": True, "reason": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
+        "healthy": True, "reason": "", "countsOn": "", "cordoned": False, "mode": "shared", "numaNode": 0, "nvlinkPeers": [],
         "podCount": len(pods), "pods": pods, "usedMiB": allocated // 2 if pods else None,
         "usedCores": cores // 2 if pods else None,
     }  # fmt: skip
@@ -37,7 +37,7 @@ def node(number: int, **more: Any) -> dict[str, Any]:
     row = {
         "name": f"node-{number}", "usable": True, "reason": "", "gpus": 2, "healthyGpus": 2, "cordonedGpus": 0,
         "models": ["NVIDIA H100 80GB HBM3"], "memoryMiB": 163076, "allocatedMiB": 16384, "freeMiB": 146692,
-        "freeCores": 140, "pods": 1, "sliceMiB": 256, "pluginVersion": "0.1.0",
+        "allocatedCores": 60, "freeCores": 140, "pods": 1, "sliceMiB": 256, "pluginVersion": "0.1.0",
         "usedMiB": 8192, "usedCores": 30,
     }  # fmt: skip
     return {**row, **more}
@@ -45,9 +45,9 @@ def node(number: int, **more: Any) -> dict[str, Any]:
 
 def pod(name: str, status: str, **more: Any) -> dict[str, Any]:
     row = {
-        "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "node": "", "requested": "8 GiB, 30 %",
+        "namespace": "default", "name": name, "uid": f"{name}-uid", "status": status, "statusReason": "", "node": "", "requested": "8 GiB, 30 %",
         "memoryMiB": 8192, "cores": 30, "gpuCount": 1, "computePolicy": "", "priority": 0, "gpus": [], "problems": [],
-        "idleSeconds": None,
+        "idleSeconds": None, "staleSince": "",
     }  # fmt: skip
     return {**row, **more}
 
@@ -111,7 +111,7 @@ LANDINGS = [
 ]  # fmt: skip
 SUMMARY = {
     "version": "0.1.0", "nodes": 2, "usableNodes": 1, "gpus": 4, "healthyGpus": 3, "cordonedGpus": 1, "memoryMiB": 326152,
-    "allocatedMiB": 97922, "freeMiB": 130560, "freeCores": 140,
+    "allocatedMiB": 97922, "freeMiB": 130560, "allocatedCores": 160, "freeCores": 140,
     "pods": {"Pending": 1, "Starting": 0, "Running": 2, "Terminating": 0, "Ended": 0}, "scheduler": "",
     "findings": [
         {"severity": "error", "about": "node-2", "reason": "PluginAway", "detail": "the node's device plugin is not running"},
@@ -147,12 +147,12 @@ RIGHT_SIZES = {
     "items": [
         {"namespace": "default", "owner": "Deployment/train", "container": "main", "pods": 3,
          "measuredSeconds": 604800.0, "wholeCard": False, "askedCores": 60, "meanCores": 11.4, "p95Cores": 22.3,
-         "unusedGpuSeconds": 293933.0, "askedMiB": 16384, "peakMiB": 5120, "adviceCores": 30, "adviceMiB": 5888,
+         "unusedGpuSeconds": 293933.0, "askedMiB": 16384, "peakMiB": 5120, "enoughMeasured": True, "adviceCores": 30, "adviceMiB": 5888,
          "advice": ["ask for less time: vgpu.io/gpu-cores: 30 (asked 60 %, used 22 % at p95)",
                     "ask for less memory: vgpu.io/gpu-mem: 5888 (asked 16384, peak 5120)"]},
         {"namespace": "team", "owner": "Job/short", "container": "main", "pods": 1, "measuredSeconds": 20.0,
          "wholeCard": False, "askedCores": None, "meanCores": 50.0, "p95Cores": None, "unusedGpuSeconds": 0.0, "askedMiB": 1024, "peakMiB": 512,
-         "adviceCores": None, "adviceMiB": None, "advice": []},
+         "enoughMeasured": False, "adviceCores": None, "adviceMiB": None, "advice": []},
     ],
 }  # fmt: skip
 
@@ -162,7 +162,10 @@ ALL: dict[str, tuple[int, Any]] = {
     f"GET {V1}/gpus/{UUIDS[0]}": (200, {**GPUS[0], "podCount": 2}),
     f"GET {V1}/nodes": page(node(1), node(2, usable=False, reason="PluginAway", healthyGpus=1, cordonedGpus=1)),
     f"GET {V1}/nodes/node-1": (200, node(1)),
-    f"GET {V1}/pods": page(TRAIN, WHOLE, pod("waits", "Pending"), HOSTILE),
+    f"GET {V1}/pods": page(
+        TRAIN, WHOLE, pod("waits", "Pending"), HOSTILE,
+        pod("pulls", "Starting", statusReason="ImagePullBackOff", node="node-2"),
+    ),
     f"GET {V1}/pods/default/train": (200, TRAIN),
     f"GET {V1}/pods/default/waits/explain": (200, EXPLANATION),
     f"GET {V1}/pending": page(WAITS),

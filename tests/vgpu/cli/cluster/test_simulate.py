@@ -138,3 +138,22 @@ def test_a_pod_that_asks_for_no_gpu_or_cannot_be_read_is_refused_by_name(tmp_pat
 def test_a_simulation_needs_manifests_or_a_cluster() -> None:
     code, output = run("simulate", "--server", "http://127.0.0.1:1")
     assert (code, "-f: give a file" in output) == (2, True)
+
+
+def test_a_card_that_two_nodes_of_a_file_report_is_given_out_once(tmp_path: Path) -> None:
+    """The node counts whose kubelet offers devices: the other one's plugin is gone."""
+    old, new = node("old"), node("new")
+    old[1]["metadata"]["creationTimestamp"] = "2026-11-02T00:00:00Z"
+    new[1]["metadata"]["creationTimestamp"] = "2026-11-01T00:00:00Z"
+    for number, card in enumerate(new[1]["status"]["cards"]):
+        card["uuid"] = old[1]["status"]["cards"][number]["uuid"]
+    waiting = [pod(f"w{number}", 2048) for number in range(3)]
+
+    def placed() -> list[str]:
+        file = written(tmp_path, [*old, *new, *waiting])
+        found = json.loads(run("simulate", "--cluster", str(file), "-o", "json")[1])
+        return [row["node"] for row in found["pods"]]
+
+    assert placed() == ["old", "old", ""]
+    old[0]["status"]["allocatable"] |= dict.fromkeys((names.SLICE, names.CARD), "0")
+    assert placed() == ["new", "new", ""]

@@ -49,4 +49,14 @@ def test_free_memory_and_compute_are_those_of_usable_cards(inventory: Inventory)
     inventory.set_cores({"GPU-1": 30, "GPU-0": 100})
     summary = gpunode_status.status_of(inventory.state, 256, "0.1.0", (), is_registered=False)["summary"]
     assert (summary["ready"], summary["health"], summary["cordoned"]) == (False, "2/3", 1)
-    assert (summary["freeMemory"], summary["freeCompute"]) == ("79 GiB", "70 %")
+    assert (summary["freeMemory"], summary["freeCompute"]) == ("79 GiB", "0.7 of 3 cards")
+
+
+def test_the_arbiter_is_a_condition_where_the_node_has_one() -> None:
+    assert gpunode_status.arbiter_condition(None) == ()
+    said = [
+        (found.kind, found.is_true, found.reason)
+        for is_running in (True, False)
+        for found in gpunode_status.arbiter_condition(is_running)
+    ]
+    assert said == [("ArbiterRuns", True, "Running"), ("ArbiterRuns", False, "ArbiterDown")]

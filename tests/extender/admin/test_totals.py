@@ -1,0 +1,238 @@
+"""Every total that the product shows of a cluster, beside its sum by hand.
+
+Six cards of 2,048 MiB (8 slices) on three nodes:
+
+| card | state | pods: MiB, percent |
+|---|---|---|
+| n1/0 | held whole | whole: 2048, 100 |
+| n1/1 | open | a: 512, 30; b: 256, none; pull: 256, none, its image cannot be pulled |
+| n2/0 | cordoned | c: 1024, 50 |
+| n2/1 | unhealthy | d: 512, 20 |
+| n3/0, n3/1 | open | two: 768 and 40 on each |
+
+`big` asks for 2,048 MiB and waits. `a` uses 400 MiB and 25 %, `two` 700 MiB and 15 % of each card.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import extender.web
+from tests.extender.admin.conftest import Admin
+from tests.extender.conftest import PODS, gpu_node
+from tests.extender.test_metrics import text as extender_metrics
+from tests.vgpu.cli.cluster.conftest import Server, run, server
+from vgpu.domain import names
+from vgpu.domain.cards import measured_use, summary
+from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.identifiers import CardUuid, ContainerName, NodeName
+
+__all__ = ["server"]  # a fixture
+
+BOUND: Mapping[str, tuple[str, str, dict[str, Any]]] = {  # by pod: node, cards, request
+    "whole": ("n1", "GPU-n1-0", {"gpu": 1}),
+    "a": ("n1", "GPU-n1-1", {"gpu_mem": 512, "gpu_cores": 30}),
+    "b": ("n1", "GPU-n1-1", {"gpu_mem": 256}),
+    "pull": ("n1", "GPU-n1-1", {"gpu_mem": 256}),
+    "c": ("n2", "GPU-n2-0", {"gpu_mem": 1024, "gpu_cores": 50}),
+    "d": ("n2", "GPU-n2-1", {"gpu_mem": 512, "gpu_cores": 20}),
+    "two": ("n3", "GPU-n3-0,GPU-n3-1", {"gpu": 2, "gpu_mem": 1536, "gpu_cores": 80}),
+}
+USED = {"a": (400, 25), "two": (700, 15)}
+
+DASHBOARD_TEXT = Path(__file__).parents[1] / "web" / "dashboard_text.mjs"
+MEMORY = 6 * 2048
+ALLOCATED = 2048 + (512 + 256 + 256) + 1024 + 512 + 2 * 768
+FREE = (2048 - 1024) + 2 * (2048 - 768)  # of n1/1, n3/0 and n3/1, which take new containers
+GUARANTEED = 100 + 30 + 50 + 20 + 2 * 40
+FREE_TIME = (100 - 30) + 2 * (100 - 40)
+CLOSED = (2048 - 1024) + (2048 - 512)  # free on n2/0 and n2/1, and not to be had
+
+
+@pytest.fixture
+async def cluster(admin: Admin) -> Admin:
+    for name, (node, cards, amounts) in BOUND.items():
+        metadata = {"name": name, "annotations": {names.USE_GPU_UUID: cards}}
+        pod = await admin.world.create_pod(metadata=metadata, **amounts)
+        assert await admin.world.bind(pod, node) == ""
+        await admin.world.until_bound_is_watched(pod)
+        waits = {"waiting": {"reason": "ImagePullBackOff"}}
+        state = waits if name == "pull" else {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+        status = {
+            "phase": "Pending" if name == "pull" else "Running",
+            "containerStatuses": [{"name": "main", "state": state}],
+        }
+        await admin.world.client.patch(f"{PODS}/{name}/status", {"status": status})
+    await admin.world.create_pod(metadata={"name": "big"}, gpu_mem=2048)
+    for node in ("n1", "n3"):
+        await admin.world.client.patch(f"{names.GPUNODES_PATH}/{node}/status", {"status": {"usage": used(admin, node)}})
+    await admin.world.client.patch(
+        f"{names.GPUNODES_PATH}/n2", {"spec": {"cards": [{"uuid": "GPU-n2-0", "cordoned": True}]}}
+    )
+    reported = gpu_node("n2")["status"]["cards"]
+    reported[1] |= {"healthy": False, "reason": "XID 79"}
+    await admin.world.client.patch(f"{names.GPUNODES_PATH}/n2/status", {"status": {"cards": reported}})
+    known = admin.world.cluster
+    await admin.world.until(lambda: [c.card.healthy for c in known.states.of(NodeName("n2")).cards] == [True, False])
+    await admin.world.until(lambda: known.objects.gpunodes[NodeName("n3")].usage)
+    await admin.world.until(lambda: all(pod.lifecycle.runs for pod in known.objects.pods.values() if pod.node))
+    await admin.fresh()
+    return admin
+
+
+def used(admin: Admin, node: str) -> list[dict[str, Any]]:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    uids = {pod.name: uid for uid, pod in admin.world.cluster.objects.pods.items()}
+    return [
+        measured_use.as_json(
+            MeasuredUse(
+                uids[name],
+                ContainerName("main"),
+                CardUuid(uuid),
+                now_ms - 60_000,
+                now_ms,
+                0,
+                percent=percent,
+                used_mib=mib,
+            )
+        )
+        for name, (mib, percent) in USED.items()
+        if BOUND[name][0] == node
+        for uuid in BOUND[name][1].split(",")
+    ]
+
+
+Total = tuple[str, str, object, object]  # what, where, value, by hand
+
+
+async def totals(admin: Admin, server: Server, folder: Path) -> Iterator[Total]:
+    answers = {path: await admin.get(path) for path in ("/summary", "/nodes", "/gpus", "/pods")}
+    simulated = await admin.post("/simulate", {"pods": [{"pod": MANIFEST}]})
+    server.answers |= {f"GET /api/v1{path}": (200, answer) for path, answer in answers.items()}
+    return iter(
+        [
+            *of_rest(answers),
+            ("allocated, in %", "POST /simulate before", simulated["before"]["allocatedPercent"],
+             100 - 100 * (0 + 500 + 600 + 600) / 4000),
+            ("cards that take new shares", "POST /simulate before", simulated["before"]["gpus"], 4),
+            *of_commands(server),
+            *of_metrics(admin),
+            *of_gpunodes(admin),
+            *of_dashboard(answers["/summary"], folder),
+        ]
+    )  # fmt: skip
+
+
+MANIFEST = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"vgpu.io/gpu-mem": 256}}}]}}
+
+
+def of_rest(answers: Mapping[str, Any]) -> Iterator[Total]:
+    found, nodes, gpus = answers["/summary"], answers["/nodes"]["items"], answers["/gpus"]["items"]
+    for name, by_hand in {
+        "memoryMiB": MEMORY, "allocatedMiB": ALLOCATED, "freeMiB": FREE, "allocatedCores": GUARANTEED,
+        "freeCores": FREE_TIME,
+    }.items():  # fmt: skip
+        yield name, "GET /summary", found[name], by_hand
+        yield name, "GET /nodes, added up", sum(row[name] for row in nodes), by_hand
+        yield name, "GET /gpus, added up", sum(row[name] for row in gpus), by_hand
+    for name, by_hand in {"gpus": 6, "healthyGpus": 5, "cordonedGpus": 1}.items():
+        yield name, "GET /summary", found[name], by_hand
+        yield name, "GET /nodes, added up", sum(row[name] for row in nodes), by_hand
+    yield "nodes, usable", "GET /summary", (found["nodes"], found["usableNodes"]), (3, 3)
+    yield "pods by status", "GET /summary", {k: v for k, v in found["pods"].items() if v}, {
+        "Pending": 1, "Starting": 1, "Running": 6,
+    }  # fmt: skip
+    yield "pods", "GET /nodes, added up", sum(row["pods"] for row in nodes), 7
+    yield "podCount", "GET /gpus, added up", sum(row["podCount"] for row in gpus), 8  # `two` is on two
+    yield "shares", "GET /gpus, added up", sum(row["shares"] for row in gpus), 7
+    for where, rows in (("GET /nodes, added up", nodes), ("GET /gpus, added up", gpus)):
+        yield "usedMiB", where, sum(row["usedMiB"] or 0 for row in rows), 400 + 2 * 700
+        yield "usedCores", where, sum(row["usedCores"] or 0 for row in rows), 25 + 2 * 15
+    grants = [grant for row in answers["/pods"]["items"] for grant in row["gpus"]]
+    yield "memoryMiB of grants", "GET /pods, added up", sum(grant["memoryMiB"] for grant in grants), ALLOCATED
+    yield "cores of grants", "GET /pods, added up", sum(grant["cores"] for grant in grants), GUARANTEED
+
+
+def of_commands(server: Server) -> Iterator[Total]:
+    said = dict(line.split(":", 1) for line in run("doctor", "--server", server.url)[1].splitlines() if ":" in line)
+    shown = {name: " ".join(text.split()) for name, text in said.items()}
+    memory = "6Gi of 12Gi allocated, 3.5Gi free, 2.5Gi on GPUs that are closed"
+    yield "memory", "vgpu doctor", shown["Memory"], memory
+    yield "closed memory", "vgpu doctor", MEMORY - ALLOCATED - FREE, CLOSED
+    yield "time", "vgpu doctor", shown["Time"], "2.8 of 6 GPUs guaranteed, 1.9 of 6 free"
+    yield "GPUs", "vgpu doctor", shown["GPUs"], "6, 5 healthy, 1 cordoned"
+    yield "pods", "vgpu doctor", shown["Pods"], "1 Pending, 1 Starting, 6 Running"
+    rows = [line.split() for line in run("get", "nodes", "--server", server.url)[1].splitlines()[1:]]
+    free, busy = (sum(float(row[at]) for row in rows if row[at] != "-") for at in (8, 11))
+    yield "FREE-CORES", "vgpu get nodes, added up", round(free, 2), FREE_TIME / 100
+    yield "BUSY", "vgpu get nodes, added up", round(busy, 2), 0.55
+    yield "memory", "vgpu inspect", run("inspect", "--server", server.url)[1].splitlines()[-1], "6/12 (50%)"
+    listed = {line.split()[1]: line for line in run("get", "pods", "-A", "--server", server.url)[1].splitlines()}
+    yield "status of pull", "vgpu get pods", "Starting (ImagePullBackOff)" in listed["pull"], True
+    yield "used of two, per card", "vgpu get pods", "0: 700Mi 15%, 1: 700Mi 15%" in listed["two"], True
+
+
+def of_metrics(admin: Admin) -> Iterator[Total]:
+    lines = dict(
+        line.rsplit(" ", 1) for line in extender_metrics(admin.world).splitlines() if line[:1] not in ("", "#")
+    )
+    for kind, by_hand in {"pods": 8, "nodes": 3, "gpunodes": 3}.items():
+        value = float(lines[f'vgpu_extender_objects{{kind="{kind}"}}'])
+        yield f"objects, {kind}", "extender's metrics", value, by_hand
+    yield "reservations", "extender's metrics", float(lines["vgpu_extender_reservations"]), 0
+
+
+def of_gpunodes(admin: Admin) -> Iterator[Total]:
+    """The columns of `kubectl get gpunodes`, from what a device plugin knows: what the kubelet says is held."""
+    by_hand = {
+        "n1": ("1 GiB", "0.7 of 2 cards", "3 GiB"),
+        "n2": ("0 MiB", "0 of 2 cards", "1.5 GiB"),
+        "n3": ("2.5 GiB", "1.2 of 2 cards", "1.5 GiB"),
+    }
+    for node, expected in by_hand.items():
+        states = [
+            replace(state, card=replace(
+                state.card, held_slices=0 if state.usage.wholes else state.usage.slices,
+                held_whole=state.usage.wholes > 0,
+            ))
+            for state in admin.world.cluster.states.of(NodeName(node)).cards
+        ]  # fmt: skip
+        shown = summary.summary_of(states, is_ready=True)
+        yield f"{node}: free, free time, held", "kubectl get gpunodes", (
+            shown["freeMemory"], shown["freeCompute"], shown["held"],
+        ), expected  # fmt: skip
+
+
+def of_dashboard(found: Mapping[str, Any], folder: Path) -> Iterator[Total]:
+    """The tiles above the cards, where Node.js is installed to run the page's own script."""
+    node = shutil.which("node")
+    if node is None:
+        return
+    files = shutil.copytree(Path(extender.web.__file__).parent / "files", folder / "web")
+    (files / "package.json").write_text('{"type": "module"}')
+    made = subprocess.run(
+        [node, DASHBOARD_TEXT, files], input=json.dumps(found), capture_output=True, text=True, timeout=120, check=True
+    )
+    yield "all tiles", "dashboard", made.stdout.splitlines(), [
+        "Nodes usable 3 of 3",
+        "Cards healthy 5 of 6",
+        "Memory allocated 6 GiB of 12 GiB",
+        "Time guaranteed 2.8 of 6 cards",
+        "Pods 6 running, 1 starting, 1 waiting",
+    ]  # fmt: skip
+
+
+async def test_every_total_is_the_sum_by_hand(cluster: Admin, server: Server, tmp_path: Path) -> None:
+    assert MEMORY == ALLOCATED + FREE + CLOSED
+    rows = list(await totals(cluster, server, tmp_path))
+    for what, where, value, by_hand in rows:
+        print(f"| {what} | {where} | {value} | {by_hand} |")  # noqa: T201 - the table, for people: pytest -s
+    assert [row for row in rows if row[2] != row[3]] == []
+    assert len(rows) > 40
