@@ -71,6 +71,7 @@ def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:
         dict.fromkeys(request_text.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request)
     )
     text = f"each pod {needs}; the free cards take {progress.placed} of the {found.needs} pods that are not bound"
+    text += f", so room for {found.needs - progress.placed} more is missing" if found.needs > progress.placed else ""
     held = f"; {progress.held}" if progress.held else ""
     return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"
 

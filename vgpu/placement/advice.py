@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vgpu.domain import names, quantity
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.node_rules import NodeRuleRefusal, NodeRules
 from vgpu.domain.asks.policy import CardSelector, PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.device import Card, CardMode
@@ -47,6 +49,30 @@ def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy
     rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _for_several_processes, _registered)
     found = (rule(request, views, policy, pause) for rule in rules)
     return (*(advice for advice in found if advice is not None), *_split(request, views))
+
+
+def of_rules(
+    request: PodRequest, refused: Sequence[NodeView], policy: PackingPolicy, host: HostRequest, rules: NodeRules
+) -> tuple[Advice, ...]:
+    """Return what would open the nodes that a pod's rules refuse: one piece for each reason, where the pod has room."""
+    found: dict[Reason, Advice] = {}
+    for view in refused[:MAX_TRIED]:
+        why = rules.refusal(view.name, view.marks)
+        is_new = why is not None and why.reason not in found
+        if why is not None and is_new and isinstance(view.place(request, policy, host), Assignment):
+            found[why.reason] = _opened(view, why, rules)
+    return tuple(found.values())
+
+
+def _opened(view: NodeView, why: NodeRuleRefusal, rules: NodeRules) -> Advice:
+    match why.reason:
+        case Reason.NODE_UNSCHEDULABLE:
+            return Advice("uncordon-node", f"kubectl uncordon {view.name}", view.name, by="administrator")
+        case Reason.NODE_TAINTED:
+            return Advice("tolerate-taints", f"tolerate the taints of {view.name} ({why.detail})", view.name)
+    left = replace(rules, selector=(), terms=None).refusal(view.name, view.marks)
+    more = f", and tolerate its taints ({left.detail})" if left and left.reason is Reason.NODE_TAINTED else ""
+    return Advice("accept-other-nodes", f"let nodeSelector and node affinity include {view.name}{more}", view.name)
 
 
 def allows(card: Card, asked: ContainerRequest) -> bool:

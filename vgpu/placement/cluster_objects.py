@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vgpu.domain import names, quantity
-from vgpu.domain.asks import host_request, request
+from vgpu.domain.asks import host_request, node_rules, request
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import card_status
@@ -94,6 +94,7 @@ class _ObjectReader:
         self._gpunodes: dict[NodeName, Node] = {}
         self._allocatable: dict[NodeName, dict[str, int]] = {}
         self._hosts: dict[NodeName, HostRequest] = {}
+        self._marks: dict[NodeName, node_rules.NodeMarks] = {}
         self._taken = defaultdict[NodeName, HostRequest](lambda: NOTHING)
         self._held = defaultdict[NodeName, list[tuple[PodRequest, Assignment]]](list)
         self._waiting: list[Waiting] = []
@@ -134,6 +135,7 @@ class _ObjectReader:
         }
         self._allocatable[name] = amounts
         self._hosts[name] = host_request.of_node(allocatable)
+        self._marks[name] = node_rules.of_node(obj)
 
     def _gpunode(self, obj: Json) -> None:
         node = card_status.node(obj)
@@ -153,7 +155,7 @@ class _ObjectReader:
         if parsed.request is not None and not parsed.problems:
             namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
             gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
-            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
+            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang, node_rules.of_pod(spec)))
 
     def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
         if any(container.memory_percentage is not None for container in wanted.request.containers):
@@ -178,8 +180,9 @@ class _ObjectReader:
             devices.update(asked.devices(node.slice_mib))
         state = NodeState.of(node, usage.on_node(node, self._held[node.name]), dict(devices))
         return NodeView(
-            node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable
-        )
+            node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable,
+            self._marks.get(node.name, node_rules.NO_MARKS),
+        )  # fmt: skip
 
     def _blocked(self, node: Node, slice_mib: int) -> Reason | None:
         if not node.cards:

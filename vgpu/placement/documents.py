@@ -53,7 +53,7 @@ def landing(found: Landing, views: Views) -> JsonObject:
     return {
         "node": found.node,
         "gpus": _grants(found.node, found.assignment, views),
-        "reasons": counts(found.counts),
+        "reasons": [] if found.node else counts(found.counts),
         "nearest": _nearest(found.nearest, views),
         "gang": {"name": found.gang.name, "size": found.gang.size, "fit": found.gang.fit} if found.gang else None,
     }

@@ -2,15 +2,17 @@
 
 The pods of a gang are placed together, or none of them is (`simulated_gangs`).
 
-CPU and memory of the nodes count as kube-scheduler counts them; its other rules (taints, node selectors, affinity of
-nodes) are not looked at.
+CPU and memory of the nodes, taints, node selectors and node affinity count as kube-scheduler counts them; its other
+rules (volumes, ports, affinity to pods, spreading) are not looked at.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
@@ -18,7 +20,7 @@ from vgpu.domain.identifiers import NO_NODE, NodeName
 from vgpu.placement import explain, rank, room, simulated_gangs
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import MemberPlace
+from vgpu.placement.gang_attempt import Member, MemberPlace
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
@@ -27,22 +29,27 @@ from vgpu.placement.snapshot import NodeView
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pod asks for: of cards, and of its node's CPU and memory; and its gang."""
+    """What a pod asks for: of cards, and of its node's CPU and memory; its gang; and which nodes it may be on."""
 
     request: PodRequest
     host: HostRequest = NOTHING
     gang: Ganged | None = None
+    rules: NodeRules = node_rules.ANY_NODE
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit."""
+    """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit.
+
+    `fitting` counts the nodes that can take a pod that is judged by itself.
+    """
 
     node: NodeName = NO_NODE
     assignment: Assignment | None = None
     counts: Mapping[Reason, int] = field(default_factory=dict)
     nearest: NearestFit | None = None
     gang: GangLanding | None = None
+    fitting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +138,13 @@ class _PlainTrial:
             self.fleet[landing.node] = self.fleet[landing.node].with_pod(pod.request, landing.assignment, pod.host)
 
     def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
-        amounts = [(pod.request, pod.host) for pod in pods]
-        return simulated_gangs.plan(group, amounts, self.fleet.values(), self._defaults, self._pause)
+        members = [member_of(position, pods[position], self.fleet.values()) for position in group.first]
+        return simulated_gangs.plan(group, members, self.fleet.values(), self._defaults, self._pause)
+
+
+def member_of(position: int, pod: Wanted, views: Iterable[NodeView]) -> Member:
+    """Return a pod of a gang as the plan takes it."""
+    return simulated_gangs.member(position, pod.request, pod.host, pod.rules, views)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +176,10 @@ class _JudgedKind:
             else:
                 counts[outcome] = counts.get(outcome, 0) + 1
         if not fitting:
-            usable = (view.for_pod(self._pod.host) for view in fleet.values())
+            usable = (view.for_pod(self._pod.host, self._pod.rules) for view in fleet.values())
             return Landing(counts=counts, nearest=explain.nearest(self._pod.request, usable))
         best = rank.first({name: fit.cost for name, fit in fitting.items()}, self._tolerance)
-        return Landing(best, fitting[best].assignment)
+        return Landing(best, fitting[best].assignment, counts, fitting=len(fitting))
 
     def _on(self, view: NodeView, pause: Callable[[], None]) -> _NodeFit | Reason:
         known = self._seen.get(view.name)
@@ -177,6 +189,9 @@ class _JudgedKind:
         return known[1]
 
     def _judge(self, view: NodeView) -> _NodeFit | Reason:
+        refused = self._pod.rules.refusal(view.name, view.marks)
+        if refused is not None:
+            return refused.reason
         placed = view.place(self._pod.request, self._gpu_policy, self._pod.host)
         if not isinstance(placed, Assignment):
             return placed.reason

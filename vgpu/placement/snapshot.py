@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.node_rules import NodeMarks, NodeRules
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
@@ -24,12 +26,14 @@ class NodeView:
         state: its cards with what is taken of them; without cards where no device plugin reported any.
         blocked: why the node cannot be used whatever is free on it; None where it can.
         allocatable: devices that the kubelet would allocate in total, by resource.
+        marks: its labels and taints, by which a pod's rules may refuse it.
     """
 
     name: NodeName
     state: NodeState
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    marks: NodeMarks = node_rules.NO_MARKS
 
     def place(
         self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING
@@ -50,8 +54,11 @@ class NodeView:
         lacking = self._lacks(host)
         return NodeRefusal(lacking) if lacking else placement
 
-    def for_pod(self, host: HostRequest) -> "NodeView":
-        """Return the node; blocked where it has not the CPU or host memory free that a pod requests."""
+    def for_pod(self, host: HostRequest, rules: NodeRules = node_rules.ANY_NODE) -> "NodeView":
+        """Return the node; blocked where a pod's rules refuse it, or where it lacks CPU or host memory for the pod."""
+        refused = rules.refusal(self.name, self.marks)
+        if refused is not None:
+            return replace(self, blocked=refused.reason)
         lacking = None if self.blocked else self._lacks(host)
         return replace(self, blocked=lacking) if lacking else self
 

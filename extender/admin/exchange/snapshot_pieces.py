@@ -24,7 +24,8 @@ PER_LOOK: Final = 500  # objects compared
 
 def is_same_view(one: NodeView, other: NodeView) -> bool:
     """Whether two views of a node are equal: the cluster makes another state whenever a node changes."""
-    return one.state is other.state and one.blocked is other.blocked and one.allocatable == other.allocatable
+    is_alike = one.state is other.state and one.blocked is other.blocked and one.marks is other.marks
+    return is_alike and one.allocatable == other.allocatable
 
 
 _SAME: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

@@ -15,6 +15,7 @@ from extender.state.cluster import Cluster
 from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
@@ -196,6 +197,7 @@ class Snapshots:
         usable = self._cluster.states.usable(name)
         kubelet = self._cluster.objects.nodes.get(name)
         allocatable = kubelet.allocatable if kubelet is not None else {}
+        marks = kubelet.marks if kubelet is not None else node_rules.NO_MARKS
         if isinstance(usable, NodeState):
-            return NodeView(name, usable, None, allocatable)
-        return NodeView(name, self._cluster.states.of(name), usable, allocatable)
+            return NodeView(name, usable, None, allocatable, marks)
+        return NodeView(name, self._cluster.states.of(name), usable, allocatable, marks)

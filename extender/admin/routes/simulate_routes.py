@@ -22,7 +22,8 @@ from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, object_names
-from vgpu.domain.asks import translate
+from vgpu.domain.asks import node_rules, translate
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace
 from vgpu.placement import documents
@@ -44,6 +45,7 @@ class PodsToPlace:
     name: str
     pod: WatchedPod
     request: PodRequest
+    rules: NodeRules
     count: int
 
 
@@ -68,7 +70,7 @@ async def simulate(
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
     beside = await context.requests([entry.pod for entry in entries])
     wanted = [
-        Wanted(now or entry.request, entry.pod.host, _gang(entry.pod))
+        Wanted(now or entry.request, entry.pod.host, _gang(entry.pod), entry.rules)
         for entry, now in zip(entries, beside, strict=True)
     ]
     counted = [pod for entry, pod in zip(entries, wanted, strict=True) for _ in range(entry.count)]
@@ -113,7 +115,7 @@ def _pod(
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     asking = structs.replace(PodReader().decoded(named.pod), uid="", namespace=namespace)
-    return PodsToPlace(namespace, name, asking, named.asked, count)
+    return PodsToPlace(namespace, name, asking, named.asked, node_rules.of_pod(manifest.get("spec") or {}), count)
 
 
 def _gang(pod: WatchedPod) -> Ganged | None:

@@ -44,9 +44,9 @@ class FleetSimulation:
         """Return where the pods of a gang would be placed together."""
         kinds = dict.fromkeys(pods[position] for position in group.first)
         best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
-        amounts = [(pod.request, pod.host) for pod in pods]
-        views = (self._fleet.views[name] for name in best)
-        return simulated_gangs.plan(group, amounts, views, self._defaults, pause)
+        views = [self._fleet.views[name] for name in best]
+        members = [simulate.member_of(position, pods[position], views) for position in group.first]
+        return simulated_gangs.plan(group, members, views, self._defaults, pause)
 
     def _best(self, pod: Wanted, count: int) -> list[NodeName]:
         """Return the nodes that are best for a pod, as many as can be best for one of its equals; see `gang`."""
@@ -75,12 +75,15 @@ class FleetSimulation:
         node = choice.best(judged, policy, self._question(pod))
         placed = self._place(pod, node)
         assert isinstance(placed, Assignment)  # noqa: S101 - the index gives the answers of the exact rule
-        return Landing(node, placed)
+        return Landing(node, placed, judged.counts, fitting=len(judged.fitting))
 
     def _judged(self, pod: Wanted, choice: NodeChoice) -> JudgedNodes:
         uuids = pod.request.options.selector.named_uuids
         asks = [ask.of(pod.request, chooser, self._fleet.slice_mib) for chooser in pod.request.choosers]
-        return choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
+        exact = self._fleet.nodes_with(uuids)
+        return choice.judge(
+            asks, pod.host, exact, self._fleet.refused_by(pod.rules), lambda name: self._reason(pod, name)
+        )
 
     def _question(self, pod: Wanted) -> Question:
         return self._defaults.question(pod.request, self._fleet.slice_mib, pod.host)
@@ -93,8 +96,8 @@ class FleetSimulation:
         if not selector.named_uuids and selector.beside is None:
             asked = ask.of(pod.request, largest, self._fleet.slice_mib)
             own = replace(asked, cores=pod.request.counted_cores(largest), card_mib=largest.memory_mib)
-            named = [*choice.nearest(own, pod.host), *choice.wide()]
-        return explain.nearest(pod.request, (views[name].for_pod(pod.host) for name in named))
+            named = [*choice.nearest(own, pod.host, self._fleet.refused_by(pod.rules)), *choice.wide()]
+        return explain.nearest(pod.request, (views[name].for_pod(pod.host, pod.rules) for name in named))
 
     def _reason(self, pod: Wanted, node: NodeName) -> Reason | None:
         placed = self._place(pod, node)

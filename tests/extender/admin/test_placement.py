@@ -104,7 +104,7 @@ async def test_an_explanation_shows_a_part_of_the_nodes(admin: Admin) -> None:
     await admin.fresh()
     found = await admin.get(f"/pods/default/{pod['metadata']['name']}/explain", nodes=1)
     assert (found["fits"], found["nodesThatFit"], len(found["nodes"]), found["nodesLeftOut"]) == (True, 3, 1, 2)
-    assert found["message"].endswith("a node has room now, and the scheduler tries again soon")
+    assert found["message"].endswith("a node has room now, and the scheduler has not tried the pod yet")
 
 
 async def test_a_simulation_lands_where_the_verbs_would_place_and_changes_nothing(admin: Admin) -> None:
@@ -284,7 +284,7 @@ async def test_the_pods_of_a_gang_say_what_the_gang_waits_for(admin: Admin) -> N
     found = await admin.get(path)
     assert found["message"] == (
         "gang train of 3 pods: each pod needs 2 GiB on 2 cards; the free cards take 2 of the 3 pods that are not "
-        "bound; none starts before all can"
+        "bound, so room for 1 more is missing; none starts before all can"
     )
     assert len(found["nodes"]) == 3
     waiting = (await admin.get("/pending", fields="name,message"))["items"]

@@ -8,7 +8,7 @@ from typing import Final
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
-from vgpu.domain.asks import aliases, gang, host_request, translate
+from vgpu.domain.asks import aliases, gang, host_request, node_rules, translate
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
@@ -74,7 +74,7 @@ def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
     name = pod["metadata"].get("name") or "pod"
     try:
         found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB, cluster.slice_mib)
-        host = host_request.of_pod(pod["spec"])
+        host, rules = host_request.of_pod(pod["spec"]), node_rules.of_pod(pod["spec"])
     except UNREADABLE as error:
         raise CommandFailed(f"-f: pod {name} cannot be read: {error}", WRONG_USAGE) from error
     if found.asked is None:
@@ -82,7 +82,7 @@ def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
         raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
     namespace, named = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE, gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None
-    return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * min(entry["count"], MAX_PODS + 1)
+    return [Waiting(namespace, name, Wanted(found.asked, host, ganged, rules))] * min(entry["count"], MAX_PODS + 1)
 
 
 def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:
