@@ -3,7 +3,7 @@
 Leases are not looked at. A node that lacks CPU or host memory is refused, as kube-scheduler refuses it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -78,10 +78,18 @@ class NodeChoice:
         """Return the node that the policy prefers of those that fit; there must be one."""
         return self._index.name(self._ranking.best(judged.fitting, policy, question))
 
+    def fitting(self, judged: JudgedNodes) -> list[NodeName]:
+        """Return the nodes that fit."""
+        return [self._index.name(place) for place in judged.fitting.tolist()]
+
+    def only(self, judged: JudgedNodes, names: Collection[NodeName]) -> JudgedNodes:
+        """Return a judgement in which no other nodes fit than these."""
+        is_named = np.array([self._index.name(place) in names for place in judged.fitting.tolist()], np.bool_)
+        return JudgedNodes(judged.fitting[is_named], judged.counts)
+
     def ordered(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> list[NodeName]:
         """Return the nodes that fit, those that the policy prefers first."""
-        named = [self._index.name(place) for place in judged.fitting.tolist()]
-        return self._ranking.ordered(named, policy, question)
+        return self._ranking.ordered(self.fitting(judged), policy, question)
 
     def nearest(self, ask: ContainerAsk, host: HostRequest, barred: Mapping[NodeName, Reason]) -> list[NodeName]:
         """Return the nodes that lack the least for a container, all equally little, without those in `wide`.

@@ -25,9 +25,11 @@ from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
+from vgpu.placement.neighbours import CardTenant
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
+from vgpu.placement.simulated_neighbours import SimulatedIdentity, Tenants
 from vgpu.placement.snapshot import NodeView
 
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)
@@ -53,6 +55,7 @@ class ClusterObjects:
         seen: what the pods ask for, for policies that learn.
         skipped: the objects that cannot be read, each with the reason.
         slice_mib: MiB of a memory slice on most nodes; 0 without cards.
+        tenants: the pods that hold cards, by namespace.
     """
 
     views: Mapping[NodeName, NodeView]
@@ -60,6 +63,7 @@ class ClusterObjects:
     seen: tuple[Wanted, ...]
     skipped: tuple[str, ...]
     slice_mib: int
+    tenants: Tenants
 
     def learned(self, defaults: DefaultPolicies) -> DefaultPolicies:
         """Return the policies with what they learn from the pods."""
@@ -97,6 +101,7 @@ class _ObjectReader:
         self._marks: dict[NodeName, node_rules.NodeMarks] = {}
         self._taken = defaultdict[NodeName, HostRequest](lambda: NOTHING)
         self._held = defaultdict[NodeName, list[tuple[PodRequest, Assignment]]](list)
+        self._tenants = defaultdict[Namespace, list[CardTenant]](list)
         self._waiting: list[Waiting] = []
         self._seen: list[Wanted] = []
         self._bound = Counter[str]()
@@ -120,7 +125,7 @@ class _ObjectReader:
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
         views = {name: self._view(node, slice_mib) for name, node in self._gpunodes.items()}
         waiting = tuple(replace(pod, wanted=self._unstarted(pod.wanted)) for pod in self._waiting)
-        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib)
+        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib, self._tenants)
 
     def _unstarted(self, wanted: Wanted) -> Wanted:
         """Return a waiting pod; without its gang where pods of the gang are bound: it has started."""
@@ -152,10 +157,13 @@ class _ObjectReader:
         parsed = request.parse(obj)
         if node:
             self._taken[node] += host
-        if parsed.request is not None and not parsed.problems:
+        if parsed.problems:
+            self._skipped.append(f"Pod {metadata['name']}: {parsed.problems[0]}")
+        elif parsed.request is not None:
             namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
             gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
-            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang, node_rules.of_pod(spec)))
+            seen = identity(metadata, gang.name if gang else _owner(metadata))
+            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang, node_rules.of_pod(spec), seen))
 
     def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
         if any(container.memory_percentage is not None for container in wanted.request.containers):
@@ -170,6 +178,9 @@ class _ObjectReader:
         held = assignment_trust.judge(parsed, (metadata.get("annotations") or {}).get(names.ASSIGNMENT, ""))
         if isinstance(held, Assignment):
             self._held[node].append((wanted.request, held))
+            if wanted.identity is not None:
+                repelled, labels = wanted.request.options.anti_affinity, dict(wanted.identity.labels)
+                self._tenants[wanted.identity.namespace].append(CardTenant(labels, repelled, held))
         else:
             self._skipped.append(f"Pod {metadata['name']}: {held.detail}")
 
@@ -197,6 +208,21 @@ class _ObjectReader:
             return UNKNOWN_HOST
         free = allocatable - self._taken[name]
         return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))
+
+
+def identity(metadata: Json, job: str) -> SimulatedIdentity:
+    """Return what other pods see of a pod; labels that are no text are left out."""
+    labels = metadata.get("labels") or {}
+    texts = tuple(sorted((key, value) for key, value in labels.items() if isinstance(value, str)))
+    return SimulatedIdentity(metadata.get("namespace") or DEFAULT_NAMESPACE, texts, job)
+
+
+def _owner(metadata: Json) -> str:
+    """Return what names a pod's controller in its namespace; empty where it has none."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{metadata.get('namespace') or DEFAULT_NAMESPACE}/{owner.get('kind')}/{owner.get('name')}"
+    return ""
 
 
 def _check_types(node: Node) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from vgpu.domain import names
 from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.node_rules import NodeMarks, NodeRules
@@ -34,6 +35,11 @@ class NodeView:
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
     marks: NodeMarks = node_rules.NO_MARKS
+
+    @property
+    def rack(self) -> str:
+        """The rack in which the node is; empty where no label says it."""
+        return self.marks.labels.get(names.RACK, "")
 
     def place(
         self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING

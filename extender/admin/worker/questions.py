@@ -15,6 +15,7 @@ from vgpu.placement import documents, explain
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Landing, Wanted
+from vgpu.placement.simulated_neighbours import Tenants
 
 Pause = Callable[[], None]
 
@@ -75,16 +76,20 @@ def _held_back(landing: Landing, elsewhere: Reason | None) -> Landing:
 
 @dataclass(frozen=True, slots=True)
 class Simulate:
-    """Where pods would be placed, one after the other, and how well the cluster is packed before and after."""
+    """Where pods would be placed, one after the other, and how well the cluster is packed before and after.
+
+    `tenants` are the pods on cards, of the namespaces of these pods.
+    """
 
     pods: Sequence[Wanted]
     defaults: DefaultPolicies
+    tenants: Tenants = field(default_factory=dict)
 
     def answer(self, fleet: Fleet, pause: Pause) -> JsonObject:
         """Simulate, and take everything back."""
         with fleet.tried():
             before = self._packed(fleet)
-            landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause)
+            landed = FleetSimulation(fleet, self.defaults).land(self.pods, pause, self.tenants)
             landings = [documents.landing(landing, fleet.views) for landing in landed]
             return {"pods": landings, "before": before, "after": self._packed(fleet)}
 
