@@ -129,6 +129,23 @@ async def test_a_gangs_member_never_fits_while_its_gang_cannot_start(admin: Admi
     assert {reason["reason"] for row in waiting for reason in row["reasons"]} == {"GangInsufficientCards"}
 
 
+async def test_a_gang_of_high_priority_says_that_it_evicts_nothing(admin: Admin) -> None:
+    gang = {names.GANG: "train", names.GANG_SIZE: "13"}
+    for priority, policy, says_so in (
+        (1000, "PreemptLowerPriority", True),
+        (1000, "Never", False),
+        (0, "Never", False),
+    ):
+        spec = {"priority": priority, "preemptionPolicy": policy}
+        pods = [await create(admin, annotations=gang, spec=spec) for _ in range(13)]
+        await admin.world.filter(await admin.world.read({"metadata": {"name": pods[0]}}))
+        found = await explained(admin, pods[0])
+        assert ("a gang evicts no pod, also not one of lower priority" in found["message"]) == says_so
+        for name in pods:
+            await admin.world.client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+        await admin.world.until(lambda: not admin.world.cluster.objects.pods)
+
+
 async def test_a_gang_on_tainted_nodes_names_the_taint(admin: Admin) -> None:
     await taint_all(admin)
     gang = {names.GANG: "train", names.GANG_SIZE: "2"}
