@@ -46,7 +46,7 @@ def requested_on(pods: Iterable[JsonObject], node: str) -> dict[str, int]:
 
 def refusal(node: JsonObject, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
     """Return why a node is ruled out by what it offers, in kube-scheduler's words; empty where it is not."""
-    offered = node["status"].get("allocatable") or {}
+    offered = (node.get("status") or {}).get("allocatable") or {}
     for name, amount in wanted.items():
         free = (quantity.whole_number(offered.get(name, 0)) or 0) - already.get(name, 0)
         if name not in ignored and amount > free:
