@@ -5,6 +5,8 @@ not watch GPUNodes and Leases. So when a node can take more than before (its car
 its device plugin is back), the pods that now fit on it are touched: this program changes a condition in the pod's
 status, and kube-scheduler tries the pod again because the pod has changed.
 
+A pod that is not admitted, has scheduling gates, or may not be on the node by its own rules is left alone.
+
 Two races need care. A pod may be refused just before a node can take it, and the watch shows only afterwards that the
 pod waits: so each pod that begins to wait is also tried on the nodes that changed in the last seconds. And
 kube-scheduler may see a Node that offers more before this program sees it, so that the pod is refused once more: so
@@ -149,7 +151,9 @@ class Waker:
         asked, self._asked = self._asked, {}
         for uid, why in asked.items():
             pod = self._cluster.objects.pods.get(uid)
-            if pod is not None and not pod.node and not await self._touch(pod, "GangCanBePlaced", why):
+            if pod is None or pod.node or not self._may_start(pod):
+                continue
+            if not await self._touch(pod, "GangCanBePlaced", why):
                 self.wake(uid, why)
         return not self._asked
 
@@ -172,6 +176,8 @@ class Waker:
             request = self._cluster.neighbours.request(pod)
             if not isinstance(state, NodeState) or request is None or request in refused or pod.uid in touched:
                 continue
+            if not self._may_start(pod) or self._is_ruled_out(pod, node):
+                continue
             taken = preempt.usage_if_placed(request, state, self._defaults.gpu_policy_for(request.options))
             if taken is None:
                 refused.add(request)
@@ -179,6 +185,15 @@ class Waker:
                 state = preempt.with_usage(state, taken)
                 found.append(pod)
         return found
+
+    def _may_start(self, pod: WatchedPod) -> bool:
+        """Whether kube-scheduler would try the pod, and filter would judge it: it is admitted, not gated, and stays."""
+        is_held = pod.scheduling.is_gated or pod.scheduling.is_terminating or pod.is_terminal
+        return not is_held and pod.is_admitted(self._cluster.slice_mib)
+
+    def _is_ruled_out(self, pod: WatchedPod, name: NodeName) -> bool:
+        node = self._cluster.objects.nodes.get(name)
+        return node is not None and pod.rules.refusal(name, node.marks) is not None
 
     def _by_priority(self, waiting: Collection[PodUid]) -> Iterator[WatchedPod]:
         pods = self._cluster.objects.pods

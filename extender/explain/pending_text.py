@@ -8,7 +8,7 @@ from extender.index.answer import IndexAnswer
 from extender.state.cluster import Cluster
 from extender.state.objects import WatchedPod
 from vgpu.domain import quantity
-from vgpu.domain.asks import request_text
+from vgpu.domain.asks import request_text, scheduler_words
 from vgpu.domain.cards import reasons as reasoning
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import CardState
@@ -25,19 +25,22 @@ def why_pending(
     """Return the reason code and the message for a pod that no node can take.
 
     `reasons` counts the nodes by reason; `details` are the refusals of `MAX_NODES` of them, or of all. Of these, the
-    nodes with the reason that is returned come first in the message.
+    nodes with the reason that is returned come first in the message. Of what kube-scheduler refuses by itself, its own
+    words come first.
     """
     if pod.parsed.problems:
         return "InvalidRequest", "; ".join(map(str, pod.parsed.problems))
     code = reasoning.ordered(reasons)[0][0]
     request = pod.parsed.request
-    parts = [request_text.needs(request)] if request else []
+    parts = scheduler_words.quoted(pod.scheduler_message) if code in reasoning.FOREIGN else []
+    parts += [request_text.needs(request)] if request else []
+    before = len(parts)
     for node in sorted(details, key=lambda name: (details[name].reason is not code, name)):
         part = f"{node}: {', '.join(_node(node, details[node], cluster))}"
         if len("; ".join([*parts, part])) > MAX_LENGTH:
             break
         parts.append(part)
-    if len(parts) - bool(request) < sum(reasons.values()):
+    if len(parts) - before < sum(reasons.values()):
         parts.append("and more nodes")
     return str(code), "; ".join(parts)
 

@@ -22,12 +22,14 @@ from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
 from extender.verbs.verdict import FilterVerdict
 from vgpu.domain.asks.request import Parsed, PodRequest
-from vgpu.domain.identifiers import PodUid
+from vgpu.domain.cards.reasons import Reason
+from vgpu.domain.identifiers import NodeName, PodUid
+from vgpu.placement.choose import NodeRefusal
 
 SLICE_S: Final = 0.005
 AGAIN_S: Final = 600.0
 
-_Key = tuple[Parsed, bool, PodRequest | None, GangKey | None]  # equal pods get equal verdicts
+_Key = tuple[Parsed, bool, PodRequest | None, GangKey | None, bytes, str]  # equal pods get equal verdicts
 
 
 class UnschedulablePods:
@@ -67,7 +69,8 @@ class UnschedulablePods:
         """Queue a pod for an explanation where kube-scheduler found no node for it."""
         if _is_waiting(pod):
             request, gang = self._cluster.neighbours.request(pod), gang_members.key_of(pod)
-            key = pod.parsed, pod.is_admitted(self._cluster.slice_mib), request, gang
+            is_admitted, said = pod.is_admitted(self._cluster.slice_mib), pod.scheduler_message
+            key = pod.parsed, is_admitted, request, gang, pod.rules_json, said if _names_rules(said) else ""
             self._queue.setdefault(key, set()).add(pod.uid)
             self._is_queued.set()
 
@@ -120,11 +123,12 @@ class UnschedulablePods:
     async def _why(self, pod: WatchedPod) -> tuple[str, str] | None:
         """Return the reason and the message for a pod that no node can take; None where a node can."""
         key = gang_members.key_of(pod)
-        if key is not None and not pod.parsed.problems and (waits := self._gangs.why(key)):
+        waits = self._gangs.why(key) if key is not None and not pod.parsed.problems else None
+        if waits and waits[0] is not Reason.GANG_WAITS:
             return waits
         verdict = await self._verdict(pod)
         if not verdict.refused or verdict.fitting:
-            return None
+            return waits
         return pending_text.why_pending(pod, verdict.reasons, verdict.refused, self._cluster)
 
     async def _verdict(self, pod: WatchedPod) -> FilterVerdict:
@@ -132,17 +136,28 @@ class UnschedulablePods:
         verdict = FilterVerdict()
         placement_on = self._filter.placement(pod)
         for name in list(self._cluster.objects.gpunodes):
-            verdict.add(name, placement_on(name))
+            verdict.add(name, self._refused_by_rules(pod, name) or placement_on(name))
             if verdict.fitting:
                 break
             await self._rest()
         return verdict
+
+    def _refused_by_rules(self, pod: WatchedPod, name: NodeName) -> NodeRefusal | None:
+        """Return the refusal of a node that kube-scheduler refuses for its labels or taints, else None."""
+        node = self._cluster.objects.nodes.get(name)
+        refused = pod.rules.refusal(name, node.marks) if node is not None else None
+        return NodeRefusal(refused.reason) if refused is not None else None
 
     async def _rest(self) -> None:
         """Give the event loop back where a slice of time is over."""
         if self._clock() - self._slice_began >= SLICE_S:
             await self._sleep(SLICE_S)
             self._slice_began = self._clock()
+
+
+def _names_rules(said: str) -> bool:
+    """Whether kube-scheduler's words are quoted: they differ from one attempt to the next where cards are full."""
+    return "taint" in said or "affinity" in said or "unschedul" in said
 
 
 def _is_waiting(pod: WatchedPod) -> bool:

@@ -71,8 +71,15 @@ def _going_on(found: WatchedGang, progress: GangProgress) -> tuple[Reason, str]:
         dict.fromkeys(request_text.needs(pod.parsed.request) for pod in found.waiting if pod.parsed.request)
     )
     text = f"each pod {needs}; the free cards take {progress.placed} of the {found.needs} pods that are not bound"
+    text += f", so room for {found.needs - progress.placed} more is missing" if found.needs > progress.placed else ""
     held = f"; {progress.held}" if progress.held else ""
-    return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{held}"
+    return Reason.GANG_INSUFFICIENT_CARDS, f"{title(found)}: {text}; none starts before all can{_priority(found)}{held}"
+
+
+def _priority(found: WatchedGang) -> str:
+    """Say that a gang evicts nothing, of a gang whose pods would evict others if they were single pods."""
+    may_preempt = any(pod.scheduling.priority > 0 and pod.scheduling.may_preempt for pod in found.waiting)
+    return "; a gang evicts no pod, also not one of lower priority" if may_preempt else ""
 
 
 def _incomplete(found: WatchedGang) -> str:

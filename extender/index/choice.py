@@ -3,7 +3,7 @@
 Leases are not looked at. A node that lacks CPU or host memory is refused, as kube-scheduler refuses it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,34 +54,50 @@ class NodeChoice:
         asks: Sequence[ContainerAsk],
         host: HostRequest,
         exact: Iterable[NodeName],
+        barred: Mapping[NodeName, Reason],
         place: Callable[[NodeName], Reason | None],
     ) -> JudgedNodes:
         """Judge a pod on every node.
 
         `asks` are those of its containers that choose cards, in the kubelet's order. `place` judges the nodes that
-        arrays do not decide, and those in `exact`: it returns a refusal, or None where the pod fits.
+        arrays do not decide, and those in `exact`: it returns a refusal, or None where the pod fits. `barred` are the
+        nodes that the pod's rules refuse: kube-scheduler asks for no card there.
         """
         places = self._places
         codes = self._judge.codes(asks, exact, ())[places]
         lacking = self._lacking(host)
         codes = np.where((codes == FITS) & (lacking != FITS), lacking, codes)
+        by_rules = self._barred(barred)
+        codes = np.where(by_rules != FITS, by_rules, codes)
         for position in np.flatnonzero(codes == UNDECIDED).tolist():
-            reason = place(self._index.name(places[position]))
-            codes[position] = CODES[reason] if reason else FITS
+            refused = place(self._index.name(places[position]))
+            codes[position] = CODES[refused] if refused else FITS
         return JudgedNodes(places[codes == FITS], _counts(codes))
 
     def best(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> NodeName:
         """Return the node that the policy prefers of those that fit; there must be one."""
         return self._index.name(self._ranking.best(judged.fitting, policy, question))
 
+    def fitting(self, judged: JudgedNodes) -> list[NodeName]:
+        """Return the nodes that fit."""
+        return [self._index.name(place) for place in judged.fitting.tolist()]
+
+    def only(self, judged: JudgedNodes, names: Collection[NodeName]) -> JudgedNodes:
+        """Return a judgement in which no other nodes fit than these."""
+        is_named = np.array([self._index.name(place) in names for place in judged.fitting.tolist()], np.bool_)
+        return JudgedNodes(judged.fitting[is_named], judged.counts)
+
     def ordered(self, judged: JudgedNodes, policy: PackingPolicy, question: Question) -> list[NodeName]:
         """Return the nodes that fit, those that the policy prefers first."""
-        named = [self._index.name(place) for place in judged.fitting.tolist()]
-        return self._ranking.ordered(named, policy, question)
+        return self._ranking.ordered(self.fitting(judged), policy, question)
 
-    def nearest(self, ask: ContainerAsk, host: HostRequest) -> list[NodeName]:
-        """Return the nodes that lack the least for a container, all equally little, without those in `wide`."""
+    def nearest(self, ask: ContainerAsk, host: HostRequest, barred: Mapping[NodeName, Reason]) -> list[NodeName]:
+        """Return the nodes that lack the least for a container, all equally little, without those in `wide`.
+
+        `barred` are left out too.
+        """
         is_open = (self._index.blocked[self._places] == FITS) & (self._lacking(host) == FITS)
+        is_open &= self._barred(barred) == FITS
         return nearest.nearest(self._index, ask, self._places[is_open])
 
     def wide(self) -> list[NodeName]:
@@ -96,6 +112,14 @@ class NodeChoice:
         rooms = [self._index.room(places), *(room.room_of(state, models) for state in wide)]
         closed = self._index.closed(places) + sum(map(room.closed_cards, wide))
         return packed.of_rooms(rooms, demand, lambda numbers: int(np.sum(numbers)), closed=closed)
+
+    def _barred(self, barred: Mapping[NodeName, Reason]) -> Codes:
+        """Return for each node the code by which it is barred, or FITS."""
+        codes = np.full(len(self._places), FITS, np.uint8)
+        for position, place in enumerate(self._places.tolist() if barred else ()):
+            if reason := barred.get(self._index.name(place)):
+                codes[position] = CODES[reason]
+        return codes
 
     def _lacking(self, host: HostRequest) -> Codes:
         """Return for each node the code of what the host lacks, or FITS."""

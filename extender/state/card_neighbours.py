@@ -1,18 +1,14 @@
-"""Affinity between pods on one card: which cards a pod must be on, or off, for the pods that are there (ADR 72).
+"""The pods that hold cards, by namespace, for affinity between pods on one card (ADR 72)."""
 
-Pods of other namespaces are never looked at. Anti-affinity counts in both directions: a pod that is on a card keeps
-others off it.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 
 from extender.state import bound_usage
 from extender.state.objects import WatchedPod
-from vgpu.domain.asks.policy import Labels
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.grants.assignment import Assignment
-from vgpu.domain.identifiers import CardUuid, Namespace, PodUid
+from vgpu.domain.identifiers import Namespace, PodUid
+from vgpu.placement import neighbours
+from vgpu.placement.neighbours import CardTenant
 
 Holder = tuple[WatchedPod, Assignment]
 
@@ -22,7 +18,7 @@ class CardNeighbours:
 
     def __init__(self, binding: Callable[[], Iterable[Holder]]) -> None:
         self._binding = binding
-        self._holders: dict[Namespace, dict[PodUid, Holder]] = {}
+        self._holders: dict[Namespace, dict[PodUid, CardTenant]] = {}
         self._repelling: dict[Namespace, dict[PodUid, None]] = {}
         self._namespaces: dict[PodUid, Namespace] = {}
 
@@ -34,7 +30,7 @@ class CardNeighbours:
         if held is None:
             return
         self._namespaces[pod.uid] = pod.namespace
-        self._holders.setdefault(pod.namespace, {})[pod.uid] = pod, held[1]
+        self._holders.setdefault(pod.namespace, {})[pod.uid] = tenant(pod, held[1])
         if held[0].options.anti_affinity:
             self._repelling.setdefault(pod.namespace, {})[pod.uid] = None
 
@@ -54,76 +50,39 @@ class CardNeighbours:
         near = self._near(pod)
         if not (options.affinity or options.anti_affinity or self._repels(pod, near)):
             return request
-        others = self._others(pod, near)
-        beside, apart = _beside(pod, options.affinity, others), _apart(pod, options.anti_affinity, others)
-        selector = replace(options.selector, beside=beside, apart=apart)
-        return replace(request, options=replace(options, selector=selector))
+        return neighbours.required(request, pod.scheduling.labels, self._others(pod, near))
 
     def preferred(self, pod: WatchedPod, request: PodRequest) -> PodRequest | None:
         """Return what `request` returned, with the cards that the pod prefers too; None where it prefers none now."""
-        options, selector = request.options, request.options.selector
-        if not options.prefers_neighbours:
+        if not request.options.prefers_neighbours:
             return None
-        others = self._others(pod, self._near(pod))
-        beside = _beside(pod, options.preferred_affinity, others) or None  # no such pod yet: no preference
-        apart = selector.apart | _apart(pod, options.preferred_anti_affinity, others)
-        if beside is None and apart == selector.apart:
-            return None
-        if beside is not None and selector.beside is not None:
-            beside &= selector.beside
-        narrowed = replace(selector, beside=selector.beside if beside is None else beside, apart=apart)
-        return replace(request, options=replace(options, selector=narrowed))
+        return neighbours.preferred(request, pod.scheduling.labels, self._others(pod, self._near(pod)))
 
-    def _others(self, pod: WatchedPod, near: Sequence[Holder]) -> list[Holder]:
+    def _others(self, pod: WatchedPod, near: Sequence[CardTenant]) -> list[CardTenant]:
         """Return the other pods of the namespace that hold cards, with those that are being bound."""
         return [*(holder for uid, holder in self._holders.get(pod.namespace, {}).items() if uid != pod.uid), *near]
 
-    def _repels(self, pod: WatchedPod, near: Sequence[Holder]) -> bool:
+    def _repels(self, pod: WatchedPod, near: Sequence[CardTenant]) -> bool:
         """Whether any pod of the namespace keeps others off its cards."""
-        return bool(self._repelling.get(pod.namespace)) or any(_anti_affinity(other) for other, _ in near)
+        return bool(self._repelling.get(pod.namespace)) or any(other.anti_affinity for other in near)
 
-    def _near(self, pod: WatchedPod) -> list[Holder]:
+    def _near(self, pod: WatchedPod) -> list[CardTenant]:
         """Return the other pods of the namespace that are being bound."""
         return [
-            (other, held)
+            tenant(other, held)
             for other, held in self._binding()
             if other.namespace == pod.namespace and other.uid != pod.uid
         ]
 
 
-def _beside(pod: WatchedPod, affinity: Labels, others: Iterable[Holder]) -> frozenset[CardUuid] | None:
-    """Return the cards with pods that a pod must be beside; None where it may be anywhere.
-
-    The first one of pods that must be beside each other may be anywhere, as with kube-scheduler's affinity.
-    """
-    if not affinity:
-        return None
-    found = frozenset(uuid for other, held in others if _matches(affinity, other) for uuid in held.gpus())
-    return None if not found and _matches(affinity, pod) else found
-
-
-def _apart(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> frozenset[CardUuid]:
-    return frozenset(_kept_off(pod, anti_affinity, others))
-
-
-def _kept_off(pod: WatchedPod, anti_affinity: Labels, others: Iterable[Holder]) -> Iterator[CardUuid]:
-    for other, held in others:
-        if _matches(anti_affinity, other) or _matches(_anti_affinity(other), pod):
-            yield from held.gpus()
-
-
-def _anti_affinity(pod: WatchedPod) -> Labels:
-    return pod.parsed.request.options.anti_affinity if pod.parsed.request else frozenset()
-
-
-def _matches(wanted: Labels, pod: WatchedPod) -> bool:
-    """Whether a pod has all of the labels; without labels none is meant."""
-    labels: Mapping[str, str] = pod.scheduling.labels
-    return bool(wanted) and all(labels.get(key) == value for key, value in wanted)
+def tenant(pod: WatchedPod, held: Assignment) -> CardTenant:
+    """Return a pod that holds cards, as affinity looks at it."""
+    repelled = pod.parsed.request.options.anti_affinity if pod.parsed.request else frozenset()
+    return CardTenant(pod.scheduling.labels, repelled, held)
 
 
 def _pop(
-    by_namespace: dict[Namespace, dict[PodUid, Holder]] | dict[Namespace, dict[PodUid, None]],
+    by_namespace: dict[Namespace, dict[PodUid, CardTenant]] | dict[Namespace, dict[PodUid, None]],
     namespace: Namespace,
     uid: PodUid,
 ) -> None:

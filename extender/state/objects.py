@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extender.state.fields import container_use, lifecycle, node_problems, refused, scheduling
+from extender.state.fields import container_use, lifecycle, node_problems, pod_rules, refused, scheduling
 from extender.state.fields.equal_pods import SharedRequest
 from extender.state.fields.lifecycle import Lifecycle
 from extender.state.fields.node_problems import NodeProblem
@@ -16,8 +16,9 @@ from extender.state.fields.refused import RefusedPod
 from extender.state.fields.scheduling import Scheduling
 from extender.state.host_usage import HostPod
 from vgpu.domain import names, quantity
-from vgpu.domain.asks import host_request, idle
+from vgpu.domain.asks import host_request, idle, node_rules, scheduler_words
 from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.node_rules import NodeMarks, NodeRules
 from vgpu.domain.asks.request import Parsed
 from vgpu.domain.cards import card_status
 from vgpu.domain.cards.device import Node
@@ -50,6 +51,8 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
         has_started: whether the kubelet has admitted the pod, so that it held devices.
         idle_setting: what the pod says about the time in which it uses none of its cards.
         is_warned: whether the pod was warned that it does not.
+        scheduler_message: what kube-scheduler wrote when it found no node for the pod; empty where it has not.
+        rules_json: the fields of the pod's spec from which `rules` are read; empty for a pod that is bound.
     """
 
     uid: PodUid
@@ -67,6 +70,18 @@ class WatchedPod(msgspec.Struct, frozen=True, gc=False):  # it refers to no othe
     lifecycle: Lifecycle = lifecycle.UNKNOWN
     idle_setting: idle.Setting = idle.NOTHING_SET
     is_warned: bool = False
+    scheduler_message: str = ""
+    rules_json: bytes = b""
+
+    @property
+    def rules(self) -> NodeRules:
+        """Which nodes the pod may be on."""
+        return pod_rules.read(self.rules_json)
+
+    @property
+    def unknown_refusals(self) -> list[str]:
+        """What kube-scheduler said of this pod that no object here explains, such as conflicts of volumes."""
+        return scheduler_words.unknown(self.scheduler_message, rules_known=self.rules.is_known)
 
     @property
     def parsed(self) -> Parsed:
@@ -109,12 +124,14 @@ class KubeNode:
         allocatable: slices and cards.
         host: CPU and memory.
         rack: in which the node is; empty where no label says it.
+        marks: its labels and taints, which kube-scheduler looks at.
     """
 
     name: NodeName
     allocatable: Mapping[str, int]
     host: HostRequest = host_request.NOTHING
     rack: str = ""
+    marks: NodeMarks = node_rules.NO_MARKS
 
     @property
     def offers_nothing(self) -> bool:
@@ -187,8 +204,9 @@ def node(raw: bytes) -> KubeNode:
     obj: JsonObject = msgspec.json.decode(raw)
     allocatable = (obj.get("status") or {}).get("allocatable") or {}
     amounts = {name: quantity.whole_number(allocatable.get(name, 0)) or 0 for name in names.KUBELET_RESOURCES}
-    rack = (obj["metadata"].get("labels") or {}).get(names.RACK, "")
-    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable), str(rack))
+    marks = node_rules.of_node(obj)
+    rack = marks.labels.get(names.RACK, "")
+    return KubeNode(obj["metadata"]["name"], amounts, host_request.of_node(allocatable), rack, marks)
 
 
 def gpunode(raw: bytes) -> GpuNode:

@@ -11,13 +11,13 @@ import msgspec
 from msgspec import structs
 
 from extender.state import objects
-from extender.state.fields import lifecycle, scheduling
+from extender.state.fields import lifecycle, pod_rules, scheduling
 from extender.state.fields.equal_pods import EqualPods
 from extender.state.host_usage import HostPod
 from extender.state.objects import WatchedPod
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names
-from vgpu.domain.asks import host_request, idle
+from vgpu.domain.asks import host_request, idle, scheduler_words
 from vgpu.domain.asks.request import Parsed
 from vgpu.domain.grants.assignment_trust import Distrust, DistrustReason
 from vgpu.domain.identifiers import NO_NODE
@@ -65,22 +65,25 @@ class PodReader:
         annotations = metadata.get("annotations") or {}
         status = obj.get("status") or {}
         asked = self._equal.read(obj)
-        is_unschedulable, is_warned = _conditions(status.get("conditions") or ())
+        message, is_warned = _conditions(status.get("conditions") or ())
+        node = (obj.get("spec") or {}).get("nodeName") or NO_NODE
         return WatchedPod(
             uid=metadata.get("uid", ""),
             namespace=metadata.get("namespace", ""),
             name=metadata.get("name", ""),
-            node=(obj.get("spec") or {}).get("nodeName") or NO_NODE,
+            node=node,
             is_terminal=status.get("phase") in _TERMINAL,
             asked=asked,
             assignment=self._equal.assignment(asked, annotations.get(names.ASSIGNMENT, "")),
-            is_unschedulable=is_unschedulable,
+            is_unschedulable=message is not None,
             scheduling=scheduling.decode(obj),
             version=objects.version(metadata.get("resourceVersion", "")),
             has_started=bool(status.get("containerStatuses") or status.get("initContainerStatuses")),
             lifecycle=lifecycle.decode(obj),
             idle_setting=idle.read(annotations)[0],
             is_warned=is_warned,
+            scheduler_message="" if node else message or "",
+            rules_json=b"" if node else pod_rules.kept(obj.get("spec") or {}),
         )
 
     def _unreadable(self, data: bytes, why: str) -> WatchedPod:
@@ -103,10 +106,11 @@ def host_pod(data: bytes) -> HostPod | None:
         return None
 
 
-def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[bool, bool]:
-    """Return whether kube-scheduler found no node for a pod, and whether the pod was warned that it is idle."""
-    is_unschedulable = is_warned = False
+def _conditions(conditions: Iterable[Mapping[str, Any]]) -> tuple[str | None, bool]:
+    """Return what kube-scheduler said when it found no node, else None; and whether the pod was warned as idle."""
+    message, is_warned = None, False
     for condition in conditions:
-        is_unschedulable |= condition.get("reason") == "Unschedulable"
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            message = (condition.get("message") or "")[: scheduler_words.MAX_LENGTH]
         is_warned |= condition.get("type") == names.IDLE_CONDITION and condition.get("status") == "True"
-    return is_unschedulable, is_warned
+    return message, is_warned

@@ -18,8 +18,11 @@ class CardPart:
 
 
 def holding(memory_mib: int, slice_mib: int) -> int:
-    """Return the number of slices that hold this many MiB; a partial slice counts as one."""
-    return -(-memory_mib // slice_mib)
+    """Return the number of slices that hold this many MiB; a partial slice counts as one.
+
+    It is 0 where a slice has no size: a GPUNode that was just created has no status, and offers nothing.
+    """
+    return -(-memory_mib // slice_mib) if slice_mib else 0
 
 
 def percent_of(card_mib: int, percent: int, slice_mib: int) -> CardPart | None:

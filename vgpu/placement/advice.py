@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vgpu.domain import names, quantity
+from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.node_rules import NodeRuleRefusal, NodeRules
 from vgpu.domain.asks.policy import CardSelector, PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards.device import Card, CardMode
@@ -19,6 +21,7 @@ from vgpu.domain.identifiers import NO_NODE, CardUuid, NodeName
 from vgpu.placement.snapshot import NodeView
 
 MAX_TRIED: Final = 50  # nodes for each rule
+MAX_CARDS: Final = 16  # over which the advice is to spread a container
 
 Pause = Callable[[], None]
 
@@ -44,9 +47,36 @@ class Advice:
 
 def advise(request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause) -> tuple[Advice, ...]:
     """Return what would help, changes of the request first."""
-    rules = (_smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _for_several_processes, _registered)
+    rules = (
+        _smaller, _less_time, _other_cards, _uncordoned, _repaired, _shared, _for_several_processes, _registered,
+        _several_cards,
+    )  # fmt: skip
     found = (rule(request, views, policy, pause) for rule in rules)
-    return (*(advice for advice in found if advice is not None), *_split(request, views))
+    return tuple(advice for advice in found if advice is not None)
+
+
+def of_rules(
+    request: PodRequest, refused: Sequence[NodeView], policy: PackingPolicy, host: HostRequest, rules: NodeRules
+) -> tuple[Advice, ...]:
+    """Return what would open the nodes that a pod's rules refuse: one piece for each reason, where the pod has room."""
+    found: dict[Reason, Advice] = {}
+    for view in refused[:MAX_TRIED]:
+        why = rules.refusal(view.name, view.marks)
+        is_new = why is not None and why.reason not in found
+        if why is not None and is_new and isinstance(view.place(request, policy, host), Assignment):
+            found[why.reason] = _opened(view, why, rules)
+    return tuple(found.values())
+
+
+def _opened(view: NodeView, why: NodeRuleRefusal, rules: NodeRules) -> Advice:
+    match why.reason:
+        case Reason.NODE_UNSCHEDULABLE:
+            return Advice("uncordon-node", f"kubectl uncordon {view.name}", view.name, by="administrator")
+        case Reason.NODE_TAINTED:
+            return Advice("tolerate-taints", f"tolerate the taints of {view.name} ({why.detail})", view.name)
+    left = replace(rules, selector=(), terms=None).refusal(view.name, view.marks)
+    more = f", and tolerate its taints ({left.detail})" if left and left.reason is Reason.NODE_TAINTED else ""
+    return Advice("accept-other-nodes", f"let nodeSelector and node affinity include {view.name}{more}", view.name)
 
 
 def allows(card: Card, asked: ContainerRequest) -> bool:
@@ -139,13 +169,32 @@ def _registered(request: PodRequest, views: Sequence[NodeView], policy: PackingP
     return None
 
 
-def _split(request: PodRequest, views: Sequence[NodeView]) -> Iterator[Advice]:
-    """Say what the largest card has, where a container asks for more than any card has."""
-    cards = [card.card.memory_mib for view in views for card in view.state.cards]
-    most = max((c.memory_mib for c in request.containers), default=0)
-    if cards and most > max(cards):
-        size = quantity.human_mib(max(cards))
-        yield Advice("use-several-cards", f"the largest card has {size}; spread the memory over cards by {names.GPU}")
+def _several_cards(
+    request: PodRequest, views: Sequence[NodeView], policy: PackingPolicy, pause: Pause
+) -> Advice | None:
+    """Find the fewest cards over which a container that asks for more than any card has can be spread."""
+    (asked, *more), cards = request.containers, [card.card.memory_mib for view in views for card in view.state.cards]
+    if more or asked.whole or asked.memory_mib <= max(cards, default=asked.memory_mib):
+        return None
+    widest = max(len(view.state.cards) for view in views)
+    for gpus in range(asked.gpus + 1, min(widest, MAX_CARDS) + 1):
+        spread = _spread(asked, gpus)
+        for view in _tried(views, pause) if spread else ():
+            if spread and isinstance(view.place(_with(request, spread), policy), Assignment):
+                amounts = f"{names.GPU}: {gpus}, {names.GPU_MEM}: {spread.memory_mib * gpus}"
+                size = quantity.human_mib(max(cards))
+                text = f"the largest card has {size}; spread the memory over cards ({amounts})"
+                return Advice("use-several-cards", text, view.name)
+    return None
+
+
+def _spread(asked: ContainerRequest, gpus: int) -> ContainerRequest | None:
+    """Return a request on more cards with equal sums; None where its time does not divide evenly."""
+    cores = (asked.cores or 0) * asked.gpus
+    if cores % gpus:
+        return None
+    memory_mib = -(-asked.memory_mib * asked.gpus // gpus)
+    return replace(asked, gpus=gpus, memory_mib=memory_mib, cores=cores // gpus if asked.cores else asked.cores)
 
 
 def _with_cards_changed(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from vgpu.domain import names, quantity
-from vgpu.domain.asks import host_request, request
+from vgpu.domain.asks import host_request, node_rules, request
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import card_status, ownership
@@ -26,9 +26,11 @@ from vgpu.placement import room
 from vgpu.placement.costs import fragmentation
 from vgpu.placement.demand import Demand, TypicalPods
 from vgpu.placement.models import Models
+from vgpu.placement.neighbours import CardTenant
 from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
+from vgpu.placement.simulated_neighbours import SimulatedIdentity, Tenants
 from vgpu.placement.snapshot import NodeView
 
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError, RecursionError, OverflowError)
@@ -54,6 +56,7 @@ class ClusterObjects:
         seen: what the pods ask for, for policies that learn.
         skipped: the objects that cannot be read, each with the reason.
         slice_mib: MiB of a memory slice on most nodes; 0 without cards.
+        tenants: the pods that hold cards, by namespace.
     """
 
     views: Mapping[NodeName, NodeView]
@@ -61,6 +64,7 @@ class ClusterObjects:
     seen: tuple[Wanted, ...]
     skipped: tuple[str, ...]
     slice_mib: int
+    tenants: Tenants
 
     def learned(self, defaults: DefaultPolicies) -> DefaultPolicies:
         """Return the policies with what they learn from the pods."""
@@ -96,8 +100,10 @@ class _ObjectReader:
         self._created: dict[NodeName, str] = {}
         self._allocatable: dict[NodeName, dict[str, int]] = {}
         self._hosts: dict[NodeName, HostRequest] = {}
+        self._marks: dict[NodeName, node_rules.NodeMarks] = {}
         self._taken = defaultdict[NodeName, HostRequest](lambda: NOTHING)
         self._held = defaultdict[NodeName, list[tuple[PodRequest, Assignment]]](list)
+        self._tenants = defaultdict[Namespace, list[CardTenant]](list)
         self._waiting: list[Waiting] = []
         self._seen: list[Wanted] = []
         self._bound = Counter[str]()
@@ -121,7 +127,7 @@ class _ObjectReader:
         slice_mib = sizes.most_common(1)[0][0] if sizes else 0
         views = {node.name: self._view(node, slice_mib) for node in self._owned()}
         waiting = tuple(replace(pod, wanted=self._unstarted(pod.wanted)) for pod in self._waiting)
-        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib)
+        return ClusterObjects(views, waiting, tuple(self._seen), tuple(self._skipped), slice_mib, self._tenants)
 
     def _owned(self) -> Iterator[Node]:
         """Yield the nodes; a card that several report is closed on all but the one on which it counts."""
@@ -155,6 +161,7 @@ class _ObjectReader:
         }
         self._allocatable[name] = amounts
         self._hosts[name] = host_request.of_node(allocatable)
+        self._marks[name] = node_rules.of_node(obj)
 
     def _gpunode(self, obj: Json) -> None:
         node = card_status.node(obj)
@@ -172,10 +179,13 @@ class _ObjectReader:
         parsed = request.parse(obj)
         if node:
             self._taken[node] += host
-        if parsed.request is not None and not parsed.problems:
+        if parsed.problems:
+            self._skipped.append(f"Pod {metadata['name']}: {parsed.problems[0]}")
+        elif parsed.request is not None:
             namespace = metadata.get("namespace") or DEFAULT_NAMESPACE
             gang = Ganged(f"{namespace}/{parsed.gang.name}", parsed.gang.size) if parsed.gang else None
-            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang))
+            seen = identity(metadata, gang.name if gang else _owner(metadata))
+            self._asking(metadata, node, parsed, Wanted(parsed.request, host, gang, node_rules.of_pod(spec), seen))
 
     def _asking(self, metadata: Json, node: NodeName, parsed: request.Parsed, wanted: Wanted) -> None:
         if any(container.memory_percentage is not None for container in wanted.request.containers):
@@ -190,6 +200,9 @@ class _ObjectReader:
         held = assignment_trust.judge(parsed, (metadata.get("annotations") or {}).get(names.ASSIGNMENT, ""))
         if isinstance(held, Assignment):
             self._held[node].append((wanted.request, held))
+            if wanted.identity is not None:
+                repelled, labels = wanted.request.options.anti_affinity, dict(wanted.identity.labels)
+                self._tenants[wanted.identity.namespace].append(CardTenant(labels, repelled, held))
         else:
             self._skipped.append(f"Pod {metadata['name']}: {held.detail}")
 
@@ -200,8 +213,9 @@ class _ObjectReader:
             devices.update(asked.devices(node.slice_mib))
         state = NodeState.of(node, usage.on_node(node, self._held[node.name]), dict(devices))
         return NodeView(
-            node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable
-        )
+            node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable,
+            self._marks.get(node.name, node_rules.NO_MARKS),
+        )  # fmt: skip
 
     def _blocked(self, node: Node, slice_mib: int) -> Reason | None:
         if not node.cards:
@@ -216,6 +230,21 @@ class _ObjectReader:
             return UNKNOWN_HOST
         free = allocatable - self._taken[name]
         return HostRoom(max(0, free.cpu_milli), max(0, free.memory_mib))
+
+
+def identity(metadata: Json, job: str) -> SimulatedIdentity:
+    """Return what other pods see of a pod; labels that are no text are left out."""
+    labels = metadata.get("labels") or {}
+    texts = tuple(sorted((key, value) for key, value in labels.items() if isinstance(value, str)))
+    return SimulatedIdentity(metadata.get("namespace") or DEFAULT_NAMESPACE, texts, job)
+
+
+def _owner(metadata: Json) -> str:
+    """Return what names a pod's controller in its namespace; empty where it has none."""
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{metadata.get('namespace') or DEFAULT_NAMESPACE}/{owner.get('kind')}/{owner.get('name')}"
+    return ""
 
 
 def _check_types(node: Node) -> None:

@@ -1,6 +1,6 @@
 """Explanations and simulations as JSON documents, which the admin REST answers and the command line prints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from vgpu.domain.asks import request_text
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
@@ -53,10 +53,18 @@ def landing(found: Landing, views: Views) -> JsonObject:
     return {
         "node": found.node,
         "gpus": _grants(found.node, found.assignment, views),
-        "reasons": counts(found.counts),
+        "reasons": [] if found.node else counts(found.counts),
         "nearest": _nearest(found.nearest, views),
         "gang": {"name": found.gang.name, "size": found.gang.size, "fit": found.gang.fit} if found.gang else None,
     }
+
+
+def unplaceable(namespace: str, name: str, number: int, problems: Sequence[str]) -> JsonObject:
+    """Write a pod of a simulation whose manifest is wrong."""
+    return {
+        "namespace": namespace, "name": name, "number": number, "requested": "", "node": "", "gpus": [],
+        "reasons": counts({Reason.INVALID_REQUEST: 1}), "nearest": None, "gang": None, "problems": list(problems),
+    }  # fmt: skip
 
 
 def asked(request: PodRequest) -> str:

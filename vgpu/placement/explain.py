@@ -5,10 +5,12 @@ fit is the node whose lacking cards lack the least.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vgpu.domain import quantity
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.node_rules import NodeRuleRefusal, NodeRules
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import ContainerRequest, PodRequest
 from vgpu.domain.cards import reasons
@@ -81,26 +83,32 @@ def explain(
     policy: PackingPolicy,
     *,
     host: HostRequest = NOTHING,
+    rules: NodeRules = node_rules.ANY_NODE,
     overrides: Mapping[NodeName, NodeRefusal] | None = None,
+    elsewhere: NodeRuleRefusal | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Explanation:
     """Explain one request on all nodes.
 
-    `host` is what the pod requests of a node's CPU and memory. `overrides` are refusals that do not follow from the
-    views, by node: cards reserved for other pods. `pause` is called after each node; it may raise to end the work.
+    `host` is what the pod requests of a node's CPU and memory, `rules` which nodes it may be on. `overrides` are
+    refusals that do not follow from the views, by node: cards reserved for other pods. `elsewhere` is why the pod does
+    not start although it has room by itself: its gang has not, or kube-scheduler refuses it for something that no view
+    shows. `pause` is called after each node; it may raise to end the work.
     """
     seen, verdicts = list(views), []
     for view in seen:
-        placement = view.place(request, policy, host)
-        if isinstance(placement, Assignment) and overrides and view.name in overrides:
-            placement = overrides[view.name]
-        verdicts.append(_verdict(view, request, placement))
+        verdict = _by_rules(view, rules) or _by_cards(view, request, policy, host, overrides or {})
+        verdicts.append(verdict if verdict.assignment is None or elsewhere is None else _held_back(verdict, elsewhere))
         pause()
     verdicts.sort(key=lambda verdict: (verdict.assignment is None, verdict.node))
     if any(verdict.assignment is not None for verdict in verdicts):
         return Explanation(tuple(verdicts), _counts(verdicts))
-    possible = [view.for_pod(host) for view in seen]
-    helpful = advice.advise(request, possible, policy, pause)
+    if elsewhere is not None and any(verdict.reason is elsewhere.reason for verdict in verdicts):
+        return Explanation(tuple(verdicts), _counts(verdicts))
+    possible = [view.for_pod(host, rules) for view in seen]
+    refused = [view for view in seen if rules.refusal(view.name, view.marks) is not None]
+    by_rules = advice.of_rules(request, refused, policy, host, rules)
+    helpful = (*by_rules, *advice.advise(request, possible, policy, pause))
     return Explanation(tuple(verdicts), _counts(verdicts), nearest(request, possible), helpful)
 
 
@@ -170,6 +178,32 @@ def _lack_text(lack: _Lack, asked: ContainerRequest) -> str:
     if lack.cores:
         parts.append(f"{lack.cores} % of compute ({lack.card.free_cores} % free)")
     return f"card {lack.card.card.index} lacks {' and '.join(parts)}"
+
+
+def _by_rules(view: NodeView, rules: NodeRules) -> NodeVerdict | None:
+    """Return the verdict on a node that the pod may not be on: kube-scheduler looks at no card of it."""
+    refused = rules.refusal(view.name, view.marks)
+    if refused is None:
+        return None
+    detail = f"{reasons.WORDS[refused.reason]}; {refused.detail}"
+    return NodeVerdict(view.name, refused.reason, detail, None, tuple(_card(card, None) for card in view.state.cards))
+
+
+def _by_cards(
+    view: NodeView,
+    request: PodRequest,
+    policy: PackingPolicy,
+    host: HostRequest,
+    overrides: Mapping[NodeName, NodeRefusal],
+) -> NodeVerdict:
+    placement = view.place(request, policy, host)
+    if isinstance(placement, Assignment):
+        placement = overrides.get(view.name, placement)
+    return _verdict(view, request, placement)
+
+
+def _held_back(verdict: NodeVerdict, elsewhere: NodeRuleRefusal) -> NodeVerdict:
+    return replace(verdict, assignment=None, reason=elsewhere.reason, detail=elsewhere.detail)
 
 
 def _verdict(view: NodeView, request: PodRequest, placement: Assignment | NodeRefusal) -> NodeVerdict:

@@ -2,47 +2,70 @@
 
 The pods of a gang are placed together, or none of them is (`simulated_gangs`).
 
-CPU and memory of the nodes count as kube-scheduler counts them; its other rules (taints, node selectors, affinity of
-nodes) are not looked at.
+CPU and memory of the nodes, taints, node selectors and node affinity count as kube-scheduler counts them; its other
+rules (volumes, ports, affinity to pods, spreading) are not looked at.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NO_NODE, NodeName
-from vgpu.placement import explain, rank, room, simulated_gangs
+from vgpu.placement import explain, rank, room, simulated_gangs, simulated_neighbours
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
-from vgpu.placement.gang_attempt import MemberPlace
+from vgpu.placement.gang_attempt import Member, MemberPlace
 from vgpu.placement.policies import POLICIES, DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulated_gangs import Ganged, GangLanding, Together
+from vgpu.placement.simulated_neighbours import Neighbourhood, SimulatedIdentity, Tenants
 from vgpu.placement.snapshot import NodeView
+
+NO_TENANTS: Final[Tenants] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a pod asks for: of cards, and of its node's CPU and memory; and its gang."""
+    """A pod to place.
+
+    Attributes:
+        request: what it asks of cards; where it was looked at beside other pods, with the cards that affinity allows.
+        host: what it requests of its node's CPU and memory.
+        gang: with which it starts.
+        rules: which nodes it may be on.
+        identity: by which other pods see it; None for a pod that sees no other and is seen by none.
+        preferred: as `request`, with the cards that it prefers; None where it prefers none.
+        used_racks: where the other pods of its job are.
+    """
 
     request: PodRequest
     host: HostRequest = NOTHING
     gang: Ganged | None = None
+    rules: NodeRules = node_rules.ANY_NODE
+    identity: SimulatedIdentity | None = None
+    preferred: PodRequest | None = None
+    used_racks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit."""
+    """Where one pod would be placed, or how many nodes refuse it by which reason, with the nearest fit.
+
+    `fitting` counts the nodes that can take a pod that is judged by itself.
+    """
 
     node: NodeName = NO_NODE
     assignment: Assignment | None = None
     counts: Mapping[Reason, int] = field(default_factory=dict)
     nearest: NearestFit | None = None
     gang: GangLanding | None = None
+    fitting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +81,15 @@ def simulate(
     views: Iterable[NodeView],
     defaults: DefaultPolicies,
     pause: Callable[[], None] = lambda: None,
+    tenants: Tenants = NO_TENANTS,
 ) -> SimulationOutcome:
     """Place pods in their order, each beside those before it; `pause` is called between nodes, and may raise.
 
-    Equal pods cost one look at each node, and one more at the node that the last of them took.
+    Equal pods cost one look at each node, and one more at the node that the last of them took. `tenants` are the pods
+    on cards, which affinity looks at.
     """
     trial = _PlainTrial({view.name: view for view in views}, defaults, pause)
-    return SimulationOutcome(land(list(pods), trial), trial.fleet)
+    return SimulationOutcome(land(list(pods), trial, Neighbourhood(tenants, trial.rack_of)), trial.fleet)
 
 
 class SimulationTrial(Protocol):
@@ -80,30 +105,50 @@ class SimulationTrial(Protocol):
         """Return where the pods of a gang would be placed together; `pods` are all pods of the simulation."""
 
 
-def land(pods: Sequence[Wanted], trial: SimulationTrial) -> list[Landing]:
+def land(pods: Sequence[Wanted], trial: SimulationTrial, around: Neighbourhood) -> list[Landing]:
     """Return where each pod is placed beside those before it."""
     found: dict[int, Landing] = {}
     for group in simulated_gangs.together([pod.gang for pod in pods]):
-        found.update(_landed(group, pods, trial))
+        found.update(_landed(group, pods, trial, around))
     return [found[position] for position in range(len(pods))]
 
 
-def _landed(group: Together, pods: Sequence[Wanted], trial: SimulationTrial) -> Iterator[tuple[int, Landing]]:
-    places = trial.plan(group, pods) if group.gang else None
+def _landed(
+    group: Together, pods: Sequence[Wanted], trial: SimulationTrial, around: Neighbourhood
+) -> Iterator[tuple[int, Landing]]:
+    places = trial.plan(group, _beside(group, pods, around)) if group.gang else None
     if isinstance(places, Shortfall):
-        missed = _missed(group, places.placed, trial.judge(pods[group.first[0]]))
+        missed = _missed(group, places.placed, trial.judge(_seen(pods[group.first[0]], around)))
         yield from ((position, missed) for position in (*group.first, *group.more))
         return
     alone = group.more if places is not None else group.first
     for position, place in zip(group.first, places or (), strict=False):
         landing = Landing(place.node, place.assignment, gang=group.landing(group.size))
-        trial.put(pods[position], landing)
+        _put(pods[position], landing, trial, around)
         yield position, landing
     for position in alone:
-        landing = trial.judge(pods[position])
-        if landing.assignment is not None:
-            trial.put(pods[position], landing)
+        landing = trial.judge(_seen(pods[position], around))
+        _put(pods[position], landing, trial, around)
         yield position, landing
+
+
+def _beside(group: Together, pods: Sequence[Wanted], around: Neighbourhood) -> list[Wanted]:
+    """Return the pods of the simulation; those that start together as they are beside the pods that are there."""
+    first = set(group.first)
+    return [_seen(pod, around) if position in first else pod for position, pod in enumerate(pods)]
+
+
+def _seen(pod: Wanted, around: Neighbourhood) -> Wanted:
+    if pod.identity is None:
+        return pod
+    seen = around.seen(pod.request, pod.identity)
+    return replace(pod, request=seen.request, preferred=seen.preferred, used_racks=seen.used_racks)
+
+
+def _put(pod: Wanted, landing: Landing, trial: SimulationTrial, around: Neighbourhood) -> None:
+    if landing.assignment is not None:
+        trial.put(pod, landing)
+        around.put(pod.request, pod.identity, landing.node, landing.assignment)
 
 
 def _missed(group: Together, fit: int, alone: Landing) -> Landing:
@@ -123,16 +168,39 @@ class _PlainTrial:
         self._pause = pause
         self._known: dict[Wanted, _JudgedKind] = {}
 
+    def rack_of(self, name: NodeName) -> str:
+        return self.fleet[name].rack
+
     def judge(self, pod: Wanted) -> Landing:
-        return self._known.setdefault(pod, _JudgedKind(pod, self._defaults)).land(self.fleet, self._pause)
+        judged = self._judged(pod)
+        if not judged.fitting:
+            usable = (view.for_pod(pod.host, pod.rules) for view in self.fleet.values())
+            return Landing(counts=judged.counts, nearest=explain.nearest(pod.request, usable))
+        options = pod.request.options
+        best = set(simulated_neighbours.best_racks(options.rack_policy, pod.used_racks, judged.fitting, self.rack_of))
+        fits = {name: fit for name, fit in judged.fitting.items() if name in best}
+        if pod.preferred is not None:
+            liked = self._judged(replace(pod, request=pod.preferred)).fitting
+            fits = {name: liked[name] for name in fits if name in liked} or fits
+        tolerance = POLICIES[self._defaults.node_policy_for(options)].tolerance(self._defaults.demand.weights)
+        node = rank.first({name: fit.cost for name, fit in fits.items()}, tolerance)
+        return Landing(node, fits[node].assignment, judged.counts, fitting=len(judged.fitting))
+
+    def _judged(self, pod: Wanted) -> "_JudgedFleet":
+        return self._known.setdefault(pod, _JudgedKind(pod, self._defaults)).judge(self.fleet, self._pause)
 
     def put(self, pod: Wanted, landing: Landing) -> None:
         if landing.assignment is not None:
             self.fleet[landing.node] = self.fleet[landing.node].with_pod(pod.request, landing.assignment, pod.host)
 
     def plan(self, group: Together, pods: Sequence[Wanted]) -> list[MemberPlace] | Shortfall:
-        amounts = [(pod.request, pod.host) for pod in pods]
-        return simulated_gangs.plan(group, amounts, self.fleet.values(), self._defaults, self._pause)
+        members = [member_of(position, pods[position], self.fleet.values()) for position in group.first]
+        return simulated_gangs.plan(group, members, self.fleet.values(), self._defaults, self._pause)
+
+
+def member_of(position: int, pod: Wanted, views: Iterable[NodeView]) -> Member:
+    """Return a pod of a gang as the plan takes it."""
+    return simulated_gangs.member(position, pod.request, pod.host, pod.rules, views)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +211,12 @@ class _NodeFit:
     cost: int
 
 
+@dataclass(frozen=True, slots=True)
+class _JudgedFleet:
+    fitting: Mapping[NodeName, _NodeFit]
+    counts: Mapping[Reason, int]
+
+
 class _JudgedKind:
     """One kind of pod on each node, each judgement valid for the very view that it was computed from."""
 
@@ -151,10 +225,9 @@ class _JudgedKind:
         self._defaults = defaults
         self._gpu_policy = defaults.gpu_policy_for(pod.request.options)
         self._policy = POLICIES[defaults.node_policy_for(pod.request.options)]
-        self._tolerance = self._policy.tolerance(defaults.demand.weights)
         self._seen: dict[NodeName, tuple[NodeView, _NodeFit | Reason]] = {}
 
-    def land(self, fleet: Mapping[NodeName, NodeView], pause: Callable[[], None]) -> Landing:
+    def judge(self, fleet: Mapping[NodeName, NodeView], pause: Callable[[], None]) -> _JudgedFleet:
         fitting: dict[NodeName, _NodeFit] = {}
         counts: dict[Reason, int] = {}
         for view in fleet.values():
@@ -163,11 +236,7 @@ class _JudgedKind:
                 fitting[view.name] = outcome
             else:
                 counts[outcome] = counts.get(outcome, 0) + 1
-        if not fitting:
-            usable = (view.for_pod(self._pod.host) for view in fleet.values())
-            return Landing(counts=counts, nearest=explain.nearest(self._pod.request, usable))
-        best = rank.first({name: fit.cost for name, fit in fitting.items()}, self._tolerance)
-        return Landing(best, fitting[best].assignment)
+        return _JudgedFleet(fitting, counts)
 
     def _on(self, view: NodeView, pause: Callable[[], None]) -> _NodeFit | Reason:
         known = self._seen.get(view.name)
@@ -177,6 +246,9 @@ class _JudgedKind:
         return known[1]
 
     def _judge(self, view: NodeView) -> _NodeFit | Reason:
+        refused = self._pod.rules.refusal(view.name, view.marks)
+        if refused is not None:
+            return refused.reason
         placed = view.place(self._pod.request, self._gpu_policy, self._pod.host)
         if not isinstance(placed, Assignment):
             return placed.reason

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vgpu.domain.asks.host_request import HostRequest
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.identifiers import PodUid
 from vgpu.placement import gang
@@ -79,16 +80,23 @@ def together(gangs: Sequence[Ganged | None]) -> Iterator[Together]:
             yield Together(ganged, size, tuple(members[:size]), tuple(members[size:]))
 
 
+def member(
+    position: int, request: PodRequest, host: HostRequest, rules: NodeRules, views: Iterable[NodeView]
+) -> Member:
+    """Return the pod at a position of the simulation, with the nodes that its rules refuse."""
+    avoided = frozenset(view.name for view in views if rules.refusal(view.name, view.marks) is not None)
+    return Member(PodUid(str(position)), request, host, avoided=avoided)
+
+
 def plan(
     group: Together,
-    pods: Sequence[tuple[PodRequest, HostRequest]],
+    members: Sequence[Member],
     views: Iterable[NodeView],
     defaults: DefaultPolicies,
     pause: Callable[[], None],
 ) -> list[MemberPlace] | Shortfall:
-    """Return a place for each of the pods that start together; `pods` are all pods of the simulation."""
+    """Return a place for each of the pods that start together."""
     if not group.is_complete:
         return Shortfall(0)
-    members = [Member(PodUid(str(position)), *pods[position]) for position in group.first]
     found = gang.plan(members, views, defaults, pause)
     return found if isinstance(found, Shortfall) else [found[member.uid] for member in members]

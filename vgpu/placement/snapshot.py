@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from vgpu.domain import names
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.host_request import NOTHING, HostRequest
+from vgpu.domain.asks.node_rules import NodeMarks, NodeRules
 from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
@@ -25,6 +28,7 @@ class NodeView:
         blocked: why the node cannot be used whatever is free on it; None where it can.
         allocatable: devices that the kubelet would allocate in total, by resource.
         silent_since: when the device plugin was last heard of, as RFC 3339; empty while it lives, or where unknown.
+        marks: its labels and taints, by which a pod's rules may refuse it.
     """
 
     name: NodeName
@@ -32,6 +36,12 @@ class NodeView:
     blocked: Reason | None = None
     allocatable: Mapping[str, int] = field(default_factory=dict)
     silent_since: str = ""
+    marks: NodeMarks = node_rules.NO_MARKS
+
+    @property
+    def rack(self) -> str:
+        """The rack in which the node is; empty where no label says it."""
+        return self.marks.labels.get(names.RACK, "")
 
     def place(
         self, request: PodRequest, policy: PackingPolicy, host: HostRequest = NOTHING
@@ -52,8 +62,11 @@ class NodeView:
         lacking = self._lacks(host)
         return NodeRefusal(lacking) if lacking else placement
 
-    def for_pod(self, host: HostRequest) -> "NodeView":
-        """Return the node; blocked where it has not the CPU or host memory free that a pod requests."""
+    def for_pod(self, host: HostRequest, rules: NodeRules = node_rules.ANY_NODE) -> "NodeView":
+        """Return the node; blocked where a pod's rules refuse it, or where it lacks CPU or host memory for the pod."""
+        refused = rules.refusal(self.name, self.marks)
+        if refused is not None:
+            return replace(self, blocked=refused.reason)
         lacking = None if self.blocked else self._lacks(host)
         return replace(self, blocked=lacking) if lacking else self
 

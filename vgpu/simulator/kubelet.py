@@ -5,7 +5,7 @@ The kubelet registers the Node, runs the pods that are bound to the node, ends t
 guard: a pod without an assignment does not start, and a pod that does not fit beside the others fails.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from vgpu.adapters.kubernetes import timestamps
@@ -47,12 +47,29 @@ class Kubelet:
             await self._cluster.store.wait(PODS.name, version, ROUND_S)
 
     async def round(self) -> None:
-        """Advance every pod of the node by one step, and publish what the pods hold."""
+        """Advance every pod of the node by one step, and publish what the pods hold.
+
+        Where the Node has been deleted, its GPUNode and its pods go too, as the garbage collectors of a cluster remove
+        them. A Node of this name that a client creates is taken over.
+        """
+        node = self._cluster.find(Target(resources.NODES, name=self._node.name))
+        if node is None:
+            await self._leave()
+            return
         for pod in self._bound():
             await self._sync(pod)
         running = self._running()
-        await self.plugin.publish(card_usage.used(self._node, running), measured.entries(running, self._cluster.now()))
-        await self.plugin.renew()
+        used, entries = card_usage.used(self._node, running), measured.entries(running, self._cluster.now())
+        try:
+            await self.plugin.publish(node["metadata"]["uid"], used, entries)
+            await self.plugin.renew()
+        except KubernetesError:
+            return  # one of the objects was deleted or changed meanwhile: the next round sees it
+
+    async def _leave(self) -> None:
+        await self.plugin.leave()
+        for pod in self._bound():
+            await self._forget(pod)
 
     def _bound(self) -> list[JsonObject]:
         every = self._cluster.store.objects(PODS.name)
@@ -99,7 +116,7 @@ class Kubelet:
 
 def started(pod: JsonObject, refusal: str, now: datetime) -> JsonObject:
     """Return the status of a pod that the node starts (no refusal), cannot start yet, or fails."""
-    status = {**pod["status"], "startTime": pod["status"].get("startTime", timestamps.seconds(now))}
+    status = {**pod["status"], "startTime": pod["status"].get("startTime") or timestamps.seconds(now)}
     if refusal == UNFIT:
         return {
             **status,
@@ -115,11 +132,20 @@ def started(pod: JsonObject, refusal: str, now: datetime) -> JsonObject:
 
 
 def has_finished(pod: JsonObject, now: datetime) -> bool:
-    """Whether a pod has run for the time of its annotation; without the annotation it never finishes."""
-    seconds = (pod["metadata"].get("annotations") or {}).get(RUNS_FOR)
-    if seconds is None:
+    """Whether a pod has run for the time of its annotation; without a number in it it never finishes."""
+    seconds = _seconds((pod["metadata"].get("annotations") or {}).get(RUNS_FOR, ""))
+    started_at = pod["status"].get("startTime")
+    if seconds is None or not started_at:
         return False
-    return now - datetime.fromisoformat(pod["status"]["startTime"]) >= timedelta(seconds=float(seconds))
+    return (now - datetime.fromisoformat(started_at)).total_seconds() >= seconds
+
+
+def _seconds(text: str) -> float | None:
+    """Read the annotation, which users write; None where it is missing or no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _containers(pod: JsonObject, state: JsonObject) -> JsonObject:

@@ -27,7 +27,8 @@ def entries(pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
 
 def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
     held = card_usage.granted(pod)
-    started_ms = int(datetime.fromisoformat(pod["status"]["startTime"]).timestamp() * 1000)
+    started = pod["status"].get("startTime")
+    started_ms = int(datetime.fromisoformat(started).timestamp() * 1000) if started else until_ms
     from_ms = max(started_ms, until_ms // _HOUR_MS * _HOUR_MS)
     if held is None or until_ms <= from_ms:
         return

@@ -1,14 +1,22 @@
-"""kube-scheduler's NodeResourcesFit, for extended resources: which nodes have as much as a pod requests."""
+"""kube-scheduler's own filters: taints, labels, and NodeResourcesFit for extended resources."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from vgpu.domain import quantity
-from vgpu.domain.asks import request
+from vgpu.domain.asks import node_rules, request
 from vgpu.domain.asks.request import ContainerKind
+from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api.pods import TERMINAL
+
+_RULES: Final = {
+    Reason.NODE_UNSCHEDULABLE: "node(s) were unschedulable",
+    Reason.NODE_AFFINITY_MISMATCH: "node(s) didn't match Pod's node affinity/selector",
+    Reason.NODE_TAINTED: "node(s) had untolerated taint(s)",
+}
 
 
 def requested(pod: JsonObject) -> dict[str, int]:
@@ -37,15 +45,20 @@ def requested_on(pods: Iterable[JsonObject], node: str) -> dict[str, int]:
 
 
 def refusal(node: JsonObject, wanted: Mapping[str, int], already: Mapping[str, int], ignored: AbstractSet[str]) -> str:
-    """Return why a node is ruled out, in kube-scheduler's words; empty where it is not."""
-    if node["spec"].get("unschedulable"):
-        return "node(s) were unschedulable"
-    offered = node["status"].get("allocatable") or {}
+    """Return why a node is ruled out by what it offers, in kube-scheduler's words; empty where it is not."""
+    offered = (node.get("status") or {}).get("allocatable") or {}
     for name, amount in wanted.items():
         free = (quantity.whole_number(offered.get(name, 0)) or 0) - already.get(name, 0)
         if name not in ignored and amount > free:
             return f"Insufficient {name}"
     return ""
+
+
+def rule_refusal(node: JsonObject, pod: JsonObject) -> str:
+    """Return why a pod's rules for nodes rule a node out, in kube-scheduler's words; empty where they do not."""
+    rules = node_rules.of_pod(pod["spec"])
+    refused = rules.refusal(node["metadata"]["name"], node_rules.of_node(node))
+    return _RULES[refused.reason] if refused is not None else ""
 
 
 def failure_message(refusals: Mapping[str, str]) -> str:

@@ -1,8 +1,8 @@
 """A simple scheduling loop: places the pending pods of one schedulerName, one after the other.
 
-The loop filters nodes by extended resources, asks the extender to filter and prioritize, then binds. A pod that fits on
-no node gets the condition and the Event that kube-scheduler would write, and is tried again later. Binding runs beside
-the loop; a pod counts as placed while it is being bound.
+The loop filters nodes by labels, taints and extended resources, asks the extender to filter and prioritize, then
+binds. A pod that fits on no node gets the condition and the Event that kube-scheduler would write, and is tried again
+later. Binding runs beside the loop; a pod counts as placed while it is being bound.
 """
 
 import asyncio
@@ -81,6 +81,7 @@ class Scheduler:
         return (
             pod["spec"]["schedulerName"] == self._profile.name
             and not pod["spec"].get("nodeName")
+            and not pod["spec"].get("schedulingGates")
             and "deletionTimestamp" not in pod["metadata"]
             and pod["metadata"]["uid"] not in self._assumed
         )
@@ -112,7 +113,7 @@ class Scheduler:
         return await extender.best(pod, fitting) if extender is not None and len(fitting) > 1 else fitting[0]
 
     def _filter(self, pod: JsonObject) -> dict[str, str]:
-        """Return why each node is ruled out by extended resources; empty for the nodes that are not."""
+        """Return why each node is ruled out by labels, taints or extended resources; empty where it is not."""
         wanted, placed = (
             resource_fit.requested(pod),
             [self._as_assumed(p) for p in self._cluster.store.objects(PODS.name)],
@@ -121,7 +122,8 @@ class Scheduler:
         for node in self._cluster.store.objects(resources.NODES.name):
             name = node["metadata"]["name"]
             taken = resource_fit.requested_on(placed, name)
-            refusals[name] = resource_fit.refusal(node, wanted, taken, self._profile.ignored)
+            by_rules = resource_fit.rule_refusal(node, pod)
+            refusals[name] = by_rules or resource_fit.refusal(node, wanted, taken, self._profile.ignored)
         return refusals
 
     def _as_assumed(self, pod: JsonObject) -> JsonObject:

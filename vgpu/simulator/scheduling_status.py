@@ -28,7 +28,7 @@ def last_reason(pod: JsonObject) -> str:
     """Return the scheduler's last message about why a pod has no node; empty where there is none."""
     conditions = pod["status"].get("conditions") or ()
     found = next((c for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"), None)
-    return str(found.get("message", "")) if found else ""
+    return str(found.get("message") or "") if found else ""
 
 
 def _event(cluster: InMemoryCluster, pod: JsonObject, why: str, component: str) -> JsonObject:

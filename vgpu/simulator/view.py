@@ -81,7 +81,7 @@ def _pod(pod: JsonObject, nodes: Mapping[NodeName, Node], details: Mapping[str, 
     note = (
         details.get(pod["metadata"]["uid"]) or scheduling_status.last_reason(pod)
         if waits
-        else pod["status"].get("message", "")
+        else pod["status"].get("message") or ""
     )
     return PodLine(_name(pod), describe_request(pod), phase, _where(pod, nodes), note)
 
@@ -111,8 +111,12 @@ def _cards(node: Node, pods: Iterable[JsonObject]) -> Iterator[CardLine]:
 
 def _details(store: Store) -> dict[str, str]:
     """Return the extender's last message about each pod, by UID: unlike the scheduler's it names every card."""
-    events = (event for event in store.objects(EVENTS.name) if event["source"]["component"] == "vgpu-extender")
-    return {event["involvedObject"]["uid"]: event["message"] for event in events}
+    found: dict[str, str] = {}
+    for event in store.objects(EVENTS.name):
+        uid = (event.get("involvedObject") or {}).get("uid")
+        if uid and (event.get("source") or {}).get("component") == "vgpu-extender":
+            found[uid] = event.get("message") or ""
+    return found
 
 
 def _name(pod: JsonObject) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Final
 from extender.admin.exchange.snapshots import ClusterSnapshot, WaitingGangs
 from extender.state import gang_members
 from extender.state.objects import WatchedPod
-from vgpu.domain.asks import request_text
+from vgpu.domain.asks import request_text, scheduler_words
+from vgpu.domain.asks.node_rules import NodeRuleRefusal
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards import reasons
 from vgpu.domain.cards.reasons import Reason
@@ -16,6 +17,7 @@ from vgpu.domain.quantity import FULL_CORES
 
 MAX_HELPING: Final = 5
 MAX_REASONS: Final = 3
+ADVICE_UNGATE: Final = "wait for what has set the gates, such as Kueue, or ask there why it has not ended them"
 ADVICE_FIX_MANIFEST: Final = "correct the fields named in the message, and create the pod again"
 ADVICE_CREATE_AGAIN: Final = (
     "the webhook has not changed this pod, because it did not answer when the pod was created; delete the pod, and "
@@ -40,10 +42,36 @@ def known_cause(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
         return {"message": place, "reasons": [], "nearest": None, "advice": [], "fits": True}
     if pod.is_terminal:
         return {"message": "the pod has ended", "reasons": [], "nearest": None, "advice": [], "fits": False}
+    return _not_tried(pod, snapshot)
+
+
+def _not_tried(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row | None:
+    """Return the explanation of a waiting pod that no attempt can place."""
     if not pod.is_admitted(snapshot.slice_mib):
         return _cause(Reason.NOT_ADMITTED, ADVICE_CREATE_AGAIN, "delete the pod, and create it again", snapshot)
+    if pod.scheduling.is_gated:
+        return _cause(Reason.SCHEDULING_GATED, reasons.WORDS[Reason.SCHEDULING_GATED], ADVICE_UNGATE, snapshot)
     if not snapshot.views:
         return _cause(Reason.NO_INVENTORY, "no node has reported GPUs", "label a node with GPUs", snapshot)
+    return None
+
+
+def cause(pod: WatchedPod, gang: tuple[Reason, str] | None, snapshot: ClusterSnapshot) -> Row | None:
+    """Return the explanation of a pod, or of a member of a gang, for which no node need be asked; else None."""
+    known = known_cause(pod, snapshot)
+    if known is not None or gang is None or gang[0] is Reason.GANG_INSUFFICIENT_CARDS:
+        return known
+    if gang[0] is Reason.GANG_WAITS and pod.scheduler_message:
+        return None  # the scheduler has tried the pod: the nodes say why it was not placed
+    return _cause(*gang, GANG_ADVICE.get(gang[0], ADVICE_WAIT), snapshot)
+
+
+def elsewhere(pod: WatchedPod, gang: tuple[Reason, str] | None) -> NodeRuleRefusal | None:
+    """Return why a pod does not start where it has room: kube-scheduler's words, or its gang; else None."""
+    if said := pod.unknown_refusals:
+        return NodeRuleRefusal(Reason.SCHEDULER_REFUSED, f"kube-scheduler: {', '.join(said)}")
+    if gang is not None:
+        return NodeRuleRefusal(gang[0], "there is room for this pod, and not for its gang, which starts as a whole")
     return None
 
 
@@ -53,14 +81,8 @@ def gang_of(pod: WatchedPod, waiting: WaitingGangs) -> tuple[Reason, str] | None
     return waiting.get(key) if key is not None else None
 
 
-def gang_cause(gang: tuple[Reason, str] | None, snapshot: ClusterSnapshot) -> Row | None:
-    """Return the explanation of a member of a gang, where no node need be asked."""
-    if gang is None or gang[0] is Reason.GANG_INSUFFICIENT_CARDS:
-        return None
-    return _cause(*gang, GANG_ADVICE.get(gang[0], ADVICE_WAIT), snapshot)
-
-
 def why_waiting(
+    pod: WatchedPod,
     request: PodRequest,
     counts: Iterable[Row],
     nearest: Row | None,
@@ -70,15 +92,17 @@ def why_waiting(
 ) -> str:
     """Return the sentence for a pod that waits: what it needs, the first reasons, and the nearest fit.
 
-    `gang` is why its gang waits.
+    kube-scheduler's own words come first where they name something else than cards. `gang` is why its gang waits.
     """
+    listed = list(counts)
+    is_foreign = any(count["reason"] in reasons.FOREIGN for count in listed)
+    said = scheduler_words.quoted(pod.scheduler_message) if is_foreign else []
     needs = request_text.needs(request)
-    if gang is not None:
-        return gang[1]
     if fits:
-        return f"{needs}; a node has room now, and the scheduler tries again soon"
-    listed = [_counted(count) for count in counts]
-    parts = [needs, *listed[:MAX_REASONS]]
+        soon = "the scheduler tries again soon" if pod.scheduler_message else "the scheduler has not tried the pod yet"
+        return f"{needs}; a node has room now, and {soon}"
+    texts = [_counted(count) for count in listed[:MAX_REASONS]]
+    parts = [*said, gang[1], *(texts if is_foreign else ())] if gang is not None else [*said, needs, *texts]
     if nearest is not None:
         parts.append(f"nearest fit {nearest['node']}: {nearest['detail']}")
     return "; ".join(parts)

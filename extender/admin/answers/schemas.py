@@ -291,6 +291,8 @@ class ExplanationSchema(AnswerSchema):
     )  # fmt: skip
 
 
+MAX_SIMULATED: Final = 1_000  # pods in one simulation
+
 POD_SCHEMA: Final[JsonDict] = {
     "properties": {
         "metadata": {
@@ -321,7 +323,7 @@ class SimulatedEntrySchema(BaseModel):
             }
         ],
     )
-    count: int = Field(1, ge=1, le=1000, description="how many pods of this manifest")
+    count: int = Field(1, ge=1, le=MAX_SIMULATED, description="how many pods of this manifest")
 
 
 class SimulateBodySchema(BaseModel):
@@ -329,7 +331,7 @@ class SimulateBodySchema(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    pods: list[SimulatedEntrySchema] = Field(min_length=1, max_length=256)
+    pods: list[SimulatedEntrySchema] = Field(min_length=1, max_length=MAX_SIMULATED)
 
 
 class GangLandingSchema(AnswerSchema):
@@ -352,6 +354,7 @@ class LandingSchema(AnswerSchema):
     reasons: list[ReasonCountSchema]
     nearest: NearestSchema | None
     gang: GangLandingSchema | None = Field(description="null for a pod that starts by itself")
+    problems: list[str] = Field(description="what is wrong in the manifest; such a pod is placed nowhere")
 
 
 class PackedSchema(AnswerSchema):

@@ -24,8 +24,8 @@ PER_LOOK: Final = 500  # objects compared
 
 def is_same_view(one: NodeView, other: NodeView) -> bool:
     """Whether two views of a node are equal: the cluster makes another state whenever a node changes."""
-    same = one.state is other.state and one.blocked is other.blocked
-    return same and one.allocatable == other.allocatable and one.silent_since == other.silent_since
+    is_alike = one.state is other.state and one.blocked is other.blocked and one.marks is other.marks
+    return is_alike and one.allocatable == other.allocatable and one.silent_since == other.silent_since
 
 
 _SAME: Final[Mapping[str, Callable[[Any, Any], bool]]] = {

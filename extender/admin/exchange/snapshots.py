@@ -18,6 +18,7 @@ from extender.state.gang_members import GangKey
 from extender.state.objects import GpuNode, WatchedPod
 from extender.verbs.filter import Filter
 from vgpu.domain import names
+from vgpu.domain.asks import node_rules
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.cards.share import NodeState
@@ -213,7 +214,8 @@ class Snapshots:
         usable = self._cluster.states.usable(name)
         kubelet = self._cluster.objects.nodes.get(name)
         allocatable = kubelet.allocatable if kubelet is not None else {}
+        marks = kubelet.marks if kubelet is not None else node_rules.NO_MARKS
         silent_since = self._cluster.leases.silent_since(names.node_lease(name))
         if isinstance(usable, NodeState):
-            return NodeView(name, usable, None, allocatable, silent_since)
-        return NodeView(name, self._cluster.states.of(name), usable, allocatable, silent_since)
+            return NodeView(name, usable, None, allocatable, silent_since, marks)
+        return NodeView(name, self._cluster.states.of(name), usable, allocatable, silent_since, marks)

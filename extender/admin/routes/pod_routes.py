@@ -92,18 +92,20 @@ async def explain_pod(
     """Explain why a pod waits: every node's and card's reason, the nearest fit, and what would help."""
     snapshot, pod = await _pod(context, caller, namespace, name)
     gang = pending_explanations.gang_of(pod, await context.why_gangs_wait(gang_members.keys_of([pod])))
-    known = pending_explanations.known_cause(pod, snapshot) or pending_explanations.gang_cause(gang, snapshot)
+    known = pending_explanations.cause(pod, gang, snapshot)
     (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
         shown = {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)}
         return answer(request, {**shown, "staleSince": snapshot.stale_since})
-    question = Explain(Wanted(request_, pod.host), snapshot.policies, query.nodes, await context.reserved(pod))
+    wanted, reserved = Wanted(request_, pod.host, rules=pod.rules), await context.reserved(pod)
+    elsewhere = pending_explanations.elsewhere(pod, gang)
+    question = Explain(wanted, snapshot.policies, query.nodes, reserved, elsewhere)
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
     sees = await visibility.namespaces(context.access, caller, _tenant_namespaces([found], snapshot))
     found["nearest"] = pending_explanations.with_helping_pods(found["nearest"], snapshot, sees)
     found["message"] = pending_explanations.why_waiting(
-        request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
+        pod, request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
     shown = {**found, **waits, "pod": rows.pod_row(pod, snapshot)}
     return answer(request, {**shown, "staleSince": snapshot.stale_since})
@@ -146,19 +148,23 @@ async def _reasons(
     gangs = await context.why_gangs_wait(gang_members.keys_of(pods))
     for pod in pods:
         gang = pending_explanations.gang_of(pod, gangs)
-        known = pending_explanations.known_cause(pod, snapshot) or pending_explanations.gang_cause(gang, snapshot)
+        known = pending_explanations.cause(pod, gang, snapshot)
         if known is not None:
             found[pod.uid] = {key: known[key] for key in ("message", "reasons", "nearest")}
         elif pod.parsed.request is not None:
             asked.append((pod, pod.parsed.request))
     if asked:
         beside = await context.requests([pod for pod, _ in asked])
-        wanted = [Wanted(now or request, pod.host) for (pod, request), now in zip(asked, beside, strict=True)]
-        question = Reasons(wanted, snapshot.policies)
+        wanted = [
+            Wanted(now or request, pod.host, rules=pod.rules) for (pod, request), now in zip(asked, beside, strict=True)
+        ]
+        held_back = [pending_explanations.elsewhere(pod, pending_explanations.gang_of(pod, gangs)) for pod, _ in asked]
+        question = Reasons(wanted, snapshot.policies, [why.reason if why else None for why in held_back])
         answers = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
         for (pod, request), landing in zip(asked, answers, strict=True):
             near = pending_explanations.with_helping_pods(landing["nearest"], snapshot, sees)
             message = pending_explanations.why_waiting(
+                pod,
                 request,
                 landing["reasons"],
                 near,

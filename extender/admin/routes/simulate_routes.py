@@ -1,6 +1,6 @@
 """`POST /simulate`: where pods would be placed that do not exist yet. Nothing is changed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -18,22 +18,27 @@ from extender.admin.routes.context import Called, Context, Using
 from extender.admin.security import visibility
 from extender.admin.security.access import AccessRequest
 from extender.admin.worker.questions import Simulate
+from extender.state import card_neighbours
 from extender.state.objects import WatchedPod
 from extender.state.pod_reader import PodReader
 from vgpu.adapters.kubernetes import pod_json
 from vgpu.domain import names, object_names
-from vgpu.domain.asks import translate
+from vgpu.domain.asks import node_rules, translate
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import PodRequest
+from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace
 from vgpu.placement import documents
+from vgpu.placement.neighbours import CardTenant
 from vgpu.placement.simulate import Wanted
 from vgpu.placement.simulated_gangs import Ganged
+from vgpu.placement.simulated_neighbours import SimulatedIdentity
 
 router = APIRouter(tags=["placement"])
 
 CREATE_PODS: Final = AccessRequest("create", "pods")
+MAX_NAME: Final = 253  # characters of a name that is answered
 SIMULATE: Final = AccessRequest("create", "simulations", names.DOMAIN)  # no resource of the API server
-MAX_PODS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,17 @@ class PodsToPlace:
     name: str
     pod: WatchedPod
     request: PodRequest
+    rules: NodeRules
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnplaceableEntry:
+    """Pods that cannot be placed, since their manifest is wrong: each field with the reason."""
+
+    namespace: str
+    name: str
+    problems: tuple[FieldError, ...]
     count: int
 
 
@@ -55,43 +71,85 @@ async def simulate(
     """Say where these pods would be placed, one after the other, changing nothing.
 
     The pods of a gang are placed together, or none of them is. Pods of the gang that exist already are not counted.
+    Pods whose manifest is wrong are named in the answer, and the others are placed.
 
     Needs the right to create pods, or simulations.vgpu.io, in their namespaces. Foreign resource names are translated
     as at admission.
     """
-    if sum(entry.count for entry in body.pods) > MAX_PODS:
-        raise bad_field("pods", f"more than {MAX_PODS} pods in all; simulate fewer")
+    if sum(entry.count for entry in body.pods) > schemas.MAX_SIMULATED:
+        raise bad_field("pods", f"more than {schemas.MAX_SIMULATED} pods in all; simulate fewer")
     snapshot = await context.snapshot()
-    entries = list(_read(body, context, snapshot))
+    read = _read(body, context, snapshot)
+    entries = [entry for entry in read if isinstance(entry, PodsToPlace)]
     for namespace in sorted({entry.namespace for entry in entries}):
         if not await context.access.may(caller, replace(SIMULATE, namespace=namespace)):
             await visibility.require(context.access, caller, replace(CREATE_PODS, namespace=namespace))
-    beside = await context.requests([entry.pod for entry in entries])
-    wanted = [
-        Wanted(now or entry.request, entry.pod.host, _gang(entry.pod))
-        for entry, now in zip(entries, beside, strict=True)
-    ]
+    wanted = [_wanted(entry, index) for index, entry in enumerate(entries)]
     counted = [pod for entry, pod in zip(entries, wanted, strict=True) for _ in range(entry.count)]
-    question = Simulate(counted, snapshot.policies)
+    question = Simulate(counted, snapshot.policies, _tenants({entry.namespace for entry in entries}, snapshot))
     found = msgspec.json.decode(await context.placement.ask(snapshot, question, caller.name))
-    named = [_named(entry, number) for entry in entries for number in range(1, entry.count + 1)]
-    landings = [{**name, **landing} for name, landing in zip(named, found["pods"], strict=True)]
+    landings = list(_rows(read, iter(found["pods"])))
     placed = sum(bool(row["node"]) for row in landings)
     body_ = {"placed": placed, "notPlaced": len(landings) - placed, **found, "pods": landings}
     return answer(request, {**body_, "staleSince": snapshot.stale_since})
 
 
-def _read(body: schemas.SimulateBodySchema, context: Context, snapshot: ClusterSnapshot) -> Iterator[PodsToPlace]:
-    """Read the manifests. Raises AdminProblem that names every field that is wrong."""
-    errors: list[FieldError] = []
+def _read(
+    body: schemas.SimulateBodySchema, context: Context, snapshot: ClusterSnapshot
+) -> list[PodsToPlace | UnplaceableEntry]:
+    """Read the manifests. Raises AdminProblem that names every field that is wrong where no manifest can be read."""
+    found: list[PodsToPlace | UnplaceableEntry] = []
     for index, entry in enumerate(body.pods):
         read = _pod(entry.pod, entry.count, context, snapshot)
         if isinstance(read, PodsToPlace):
-            yield read
-        else:
-            errors += [FieldError(f"pods[{index}].pod.{field}", why) for field, why in read]
-    if errors:
+            found.append(read)
+            continue
+        problems = tuple(FieldError(f"pods[{index}].pod.{field}", why) for field, why in read)
+        namespace = _text(entry.pod, "namespace") or DEFAULT_NAMESPACE
+        found.append(UnplaceableEntry(namespace, _text(entry.pod, "name") or "pod", problems, entry.count))
+    errors = [problem for entry in found if isinstance(entry, UnplaceableEntry) for problem in entry.problems]
+    if not any(isinstance(entry, PodsToPlace) for entry in found):
         raise AdminProblem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{errors[0].field}: {errors[0].detail}", errors)
+    return found
+
+
+def _text(manifest: Mapping[str, Any], name: str) -> str:
+    """Return a field of a manifest's metadata; empty where it is missing or no text."""
+    metadata = manifest.get("metadata")
+    value = metadata.get(name) if isinstance(metadata, Mapping) else None
+    return value[:MAX_NAME] if isinstance(value, str) else ""
+
+
+def _rows(
+    entries: Iterable[PodsToPlace | UnplaceableEntry], landings: Iterator[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each pod; `landings` has those of the pods that could be placed."""
+    for entry in entries:
+        for number in range(1, entry.count + 1):
+            if isinstance(entry, PodsToPlace):
+                yield {**_named(entry, number), **next(landings), "problems": []}
+            else:
+                yield documents.unplaceable(
+                    entry.namespace, entry.name, number, [f"{why.field}: {why.detail}" for why in entry.problems]
+                )
+
+
+def _wanted(entry: PodsToPlace, index: int) -> Wanted:
+    gang = _gang(entry.pod)
+    job = gang.name if gang else f"#{index}" if entry.count > 1 else ""
+    labels = tuple(sorted(entry.pod.scheduling.labels.items()))
+    identity = SimulatedIdentity(entry.namespace, labels, job)
+    return Wanted(entry.request, entry.pod.host, gang, entry.rules, identity)
+
+
+def _tenants(namespaces: Collection[Namespace], snapshot: ClusterSnapshot) -> dict[Namespace, list[CardTenant]]:
+    """Return the pods of these namespaces that hold cards."""
+    found: dict[Namespace, list[CardTenant]] = {}
+    for pod in snapshot.pods.values():
+        is_there = pod.namespace in namespaces and pod.node and not pod.is_terminal
+        if is_there and isinstance(pod.assignment, Assignment):
+            found.setdefault(pod.namespace, []).append(card_neighbours.tenant(pod, pod.assignment))
+    return found
 
 
 def _pod(
@@ -114,7 +172,7 @@ def _pod(
     if named.asked is None:
         return [("spec.containers", "no container asks for a GPU")]
     asking = structs.replace(PodReader().decoded(named.pod), uid="", namespace=namespace)
-    return PodsToPlace(namespace, name, asking, named.asked, count)
+    return PodsToPlace(namespace, name, asking, named.asked, node_rules.of_pod(manifest.get("spec") or {}), count)
 
 
 def _gang(pod: WatchedPod) -> Ganged | None:

@@ -1,17 +1,22 @@
 """The nodes that the process knows, as views, and as an index that is written when a question needs it."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from extender.index.choice import NodeChoice
 from extender.index.nodes import NodeIndex
 from extender.index.row import IndexRow
 from vgpu.domain import names
+from vgpu.domain.asks.node_rules import NodeRules
+from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.placement.models import Models
 from vgpu.placement.snapshot import NodeView
+
+MAX_RULES: Final = 64  # kinds of pods, by which nodes they may be on
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Fleet:
         self._index = NodeIndex(self._models)
         self._old: dict[NodeName, None] = {}
         self._choice: NodeChoice | None = None
+        self._refused: dict[NodeRules, dict[NodeName, Reason]] = {}  # as long as no node's labels or taints change
 
     @property
     def slice_mib(self) -> int:
@@ -50,11 +56,25 @@ class Fleet:
         for name in update.gone:
             self.views.pop(name, None)
             self._old[name] = None
+        if update.gone:
+            self._refused.clear()
 
     def put(self, view: NodeView) -> None:
         """Take a view that is new or changed."""
+        known = self.views.get(view.name)
+        if known is None or known.marks != view.marks:
+            self._refused.clear()
         self.views[view.name] = view
         self._old[view.name] = None
+
+    def refused_by(self, rules: NodeRules) -> Mapping[NodeName, Reason]:
+        """Return the nodes on which a pod with these rules may not be, whatever is free there."""
+        if rules not in self._refused:
+            if len(self._refused) >= MAX_RULES:
+                self._refused.clear()
+            judged = ((view.name, rules.refusal(view.name, view.marks)) for view in self.views.values())
+            self._refused[rules] = {name: refused.reason for name, refused in judged if refused is not None}
+        return self._refused[rules]
 
     def choice(self, models: Models) -> NodeChoice:
         """Return the choice among all nodes, with the cards' models numbered as in `models`, up to date."""

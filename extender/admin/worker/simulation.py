@@ -10,7 +10,7 @@ from vgpu.domain.asks.policy import PackingPolicy
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName
-from vgpu.placement import explain, simulate, simulated_gangs
+from vgpu.placement import explain, simulate, simulated_gangs, simulated_neighbours
 from vgpu.placement.choose import NodeRefusal
 from vgpu.placement.explain import NearestFit
 from vgpu.placement.gang import Shortfall
@@ -19,6 +19,7 @@ from vgpu.placement.policies import DefaultPolicies
 from vgpu.placement.question import Question
 from vgpu.placement.simulate import Landing, Wanted
 from vgpu.placement.simulated_gangs import Together
+from vgpu.placement.simulated_neighbours import Neighbourhood, Tenants
 
 
 class FleetSimulation:
@@ -29,9 +30,17 @@ class FleetSimulation:
         self._defaults = defaults
         self._refused: dict[Wanted, Landing] = {}  # as long as nothing changes
 
-    def land(self, pods: Sequence[Wanted], pause: Callable[[], None]) -> list[Landing]:
-        """Return where each pod is placed beside those before it; `pause` is called before each, and may raise."""
-        return simulate.land(pods, _PacedTrial(self, pause))
+    def land(
+        self, pods: Sequence[Wanted], pause: Callable[[], None], tenants: Tenants = simulate.NO_TENANTS
+    ) -> list[Landing]:
+        """Return where each pod is placed beside those before it; `pause` is called before each, and may raise.
+
+        `tenants` are the pods on cards, which affinity looks at.
+        """
+        return simulate.land(pods, _PacedTrial(self, pause), Neighbourhood(tenants, self._rack_of))
+
+    def _rack_of(self, name: NodeName) -> str:
+        return self._fleet.views[name].rack
 
     def put(self, pod: Wanted, landing: Landing) -> None:
         """Place a pod."""
@@ -44,9 +53,9 @@ class FleetSimulation:
         """Return where the pods of a gang would be placed together."""
         kinds = dict.fromkeys(pods[position] for position in group.first)
         best = dict.fromkeys(name for pod in kinds for name in self._best(pod, group.size))
-        amounts = [(pod.request, pod.host) for pod in pods]
-        views = (self._fleet.views[name] for name in best)
-        return simulated_gangs.plan(group, amounts, views, self._defaults, pause)
+        views = [self._fleet.views[name] for name in best]
+        members = [simulate.member_of(position, pods[position], views) for position in group.first]
+        return simulated_gangs.plan(group, members, views, self._defaults, pause)
 
     def _best(self, pod: Wanted, count: int) -> list[NodeName]:
         """Return the nodes that are best for a pod, as many as can be best for one of its equals; see `gang`."""
@@ -72,15 +81,32 @@ class FleetSimulation:
         if not len(judged.fitting):
             return Landing(counts=judged.counts, nearest=self._nearest(pod, choice))
         policy = self._defaults.node_policy_for(pod.request.options)
-        node = choice.best(judged, policy, self._question(pod))
-        placed = self._place(pod, node)
+        taken, best = self._preferred(pod, judged, choice)
+        node = choice.best(best, policy, self._question(taken))
+        placed = self._place(taken, node)
         assert isinstance(placed, Assignment)  # noqa: S101 - the index gives the answers of the exact rule
-        return Landing(node, placed)
+        return Landing(node, placed, judged.counts, fitting=len(judged.fitting))
+
+    def _preferred(self, pod: Wanted, judged: JudgedNodes, choice: NodeChoice) -> tuple[Wanted, JudgedNodes]:
+        """Return the nodes that the pod prefers by racks and by pods on cards, with what it asks for there."""
+        policy = pod.request.options.rack_policy
+        if policy is not None and pod.used_racks:
+            named = simulated_neighbours.best_racks(policy, pod.used_racks, choice.fitting(judged), self._rack_of)
+            judged = choice.only(judged, set(named))
+        if pod.preferred is not None:
+            liking = replace(pod, request=pod.preferred)
+            liked = choice.only(self._judged(liking, choice), set(choice.fitting(judged)))
+            if len(liked.fitting):
+                return liking, liked
+        return pod, judged
 
     def _judged(self, pod: Wanted, choice: NodeChoice) -> JudgedNodes:
         uuids = pod.request.options.selector.named_uuids
         asks = [ask.of(pod.request, chooser, self._fleet.slice_mib) for chooser in pod.request.choosers]
-        return choice.judge(asks, pod.host, self._fleet.nodes_with(uuids), lambda name: self._reason(pod, name))
+        exact = self._fleet.nodes_with(uuids)
+        return choice.judge(
+            asks, pod.host, exact, self._fleet.refused_by(pod.rules), lambda name: self._reason(pod, name)
+        )
 
     def _question(self, pod: Wanted) -> Question:
         return self._defaults.question(pod.request, self._fleet.slice_mib, pod.host)
@@ -93,8 +119,8 @@ class FleetSimulation:
         if not selector.named_uuids and selector.beside is None:
             asked = ask.of(pod.request, largest, self._fleet.slice_mib)
             own = replace(asked, cores=pod.request.counted_cores(largest), card_mib=largest.memory_mib)
-            named = [*choice.nearest(own, pod.host), *choice.wide()]
-        return explain.nearest(pod.request, (views[name].for_pod(pod.host) for name in named))
+            named = [*choice.nearest(own, pod.host, self._fleet.refused_by(pod.rules)), *choice.wide()]
+        return explain.nearest(pod.request, (views[name].for_pod(pod.host, pod.rules) for name in named))
 
     def _reason(self, pod: Wanted, node: NodeName) -> Reason | None:
         placed = self._place(pod, node)

@@ -61,6 +61,10 @@ function waiting(found) {
 }
 
 function verdict(node) {
-  const cards = node.cards.map((card) => element("li", {}, `card ${card.index}: ${card.detail || "fits"} (${memory(card.freeMiB)}, ${percent(card.freeCores)} free)`));
+  const isJudged = node.fits || node.cards.some((card) => card.reason);  // else something refuses the node as a whole
+  const cards = node.cards.map((card) => {
+    const why = card.detail || (isJudged ? "fits" : "");
+    return element("li", {}, `card ${card.index}: ${why} (${memory(card.freeMiB)}, ${percent(card.freeCores)} free)`);
+  });
   return [node.node, node.fits ? badge("fits", "good") : [badge(node.reason, "warning"), ` ${node.detail}`], element("ul", {}, cards)];
 }

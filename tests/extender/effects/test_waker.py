@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from extender.effects import recent_nodes, waker
+from tests import strategies
 from tests.extender.conftest import PODS, World, gpu_node
 from vgpu.adapters.kubernetes import lease
 from vgpu.domain import names
@@ -187,3 +188,39 @@ async def test_ten_thousand_waiting_pods_hold_up_no_verb_and_cost_few_writes(wor
     await woken(world)
     measuring.cancel()
     assert latest < 0.25
+
+
+async def test_a_pod_that_may_not_be_on_the_node_is_left_alone(world: World) -> None:
+    """Such pods were touched again and again: 64 attempts were seen of a pod tied to another node."""
+    await cordon(world, cordoned=True)
+    field = {"key": "metadata.name", "operator": "In", "values": ["n2"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    tied = await created(world, affinity=affinity)
+    free = await created(world)
+    for pod in (tied, free):
+        await refuse(world, pod)
+    await cordon(world, cordoned=False)
+    assert await woken(world) == {free["metadata"]["name"]}
+
+
+async def test_pods_that_are_not_admitted_or_gated_are_left_alone(world: World) -> None:
+    await cordon(world, cordoned=True)
+    gated = await created(world, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    unmutated = await world.create_pod(admitted=False, gpu_mem=1024)
+    for pod in (gated, unmutated):
+        await refuse(world, pod)
+        world.seen.waker.wake(pod["metadata"]["uid"], "its gang can be placed")
+    await cordon(world, cordoned=False)
+    assert await woken(world) == set()
+
+
+async def created(world: World, **spec: object) -> JsonObject:
+    """Create an admitted pod with more in its spec."""
+    obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=1024)))
+    obj["metadata"] = {"name": f"pod-{next(world.numbers)}", "namespace": "default"}
+    del obj["spec"]["nodeName"]
+    obj["spec"] |= spec
+    made: JsonObject = json.loads(await world.client.post(PODS, obj))
+    await world.until(lambda: made["metadata"]["uid"] in world.cluster.objects.pods)
+    return made

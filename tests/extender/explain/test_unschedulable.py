@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -20,6 +21,7 @@ from tests import strategies
 from tests.extender.conftest import Clock
 from tests.extender.gangs import gangs
 from vgpu.domain import names
+from vgpu.domain.asks import node_rules
 from vgpu.domain.cards.device import Node
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import NodeName
@@ -211,3 +213,22 @@ def test_the_cache_of_placements_forgets_requests_and_nodes(monkeypatch: pytest.
         site.add_node(f"n{n:02}", n)
         node_filter.node(pod, NodeName(f"n{n:02}"))
     assert max(verdict.most_grants for verdict in cached.values()) <= NODES + 1
+
+
+async def test_a_taint_is_said_in_the_event_after_the_schedulers_words() -> None:
+    """Every card is full too, but kube-scheduler never looks at cards of a node whose taint is not tolerated."""
+    site = Site()
+    marks = node_rules.of_node({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})
+    for node in list(site.cluster.objects.nodes.values()):
+        site.cluster.updates.upsert_nodes(replace(node, marks=marks))
+    said = "0/40 nodes are available: 40 node(s) had untolerated taint(s). preemption: 0/40 nodes are available."
+    obj = strategies.admit(strategies.pod(strategies.container(gpu_mem=256), uid="u1"))
+    pod = structs.replace(PodReader().decoded(obj), is_unschedulable=True, scheduler_message=said)
+    site.cluster.updates.upsert_pod(pod)
+    site.pods.add(pod)
+    await site.run()
+    (message,) = site.messages.by_uid["u1"]
+    assert message.startswith(
+        "kube-scheduler: 0/40 nodes are available: 40 node(s) had untolerated taint(s); needs 256 MiB on 1 card; "
+        "n00: NodeTainted: the node has a taint that the pod does not tolerate"
+    )

@@ -47,6 +47,20 @@ def report(held: int, version: int) -> GpuNode:
     return GpuNode(Node(NODE, 256, cards), "i", "2026-01-01T00:00:00Z", version)
 
 
+def test_a_gpunode_that_is_created_again_beside_running_pods_has_no_status_yet() -> None:
+    """Such a GPUNode says no size of slices: the extender ended with ZeroDivisionError, at each start again."""
+    cluster = Cluster(256, Clock())
+    cluster.updates.upsert_gpunodes(report(0, 1))
+    cluster.updates.upsert_pod(running("u1", 1, 2))
+    assert cluster.states.of(NODE).cards[0].taken_slices == 1
+    cluster.updates.delete_gpunodes(NODE)
+    cluster.updates.upsert_gpunodes(GpuNode(Node(NODE, 0, ()), "j", "2026-01-01T00:00:00Z", 4))
+    assert cluster.states.of(NODE).cards == ()
+    cluster.rows.write()
+    cluster.updates.upsert_gpunodes(GpuNode(report(0, 5).node, "j", "2026-01-01T00:00:00Z", 5))
+    assert cluster.states.of(NODE).cards[0].taken_slices == 1
+
+
 @pytest.mark.parametrize(
     "order", [permutation for permutation in itertools.permutations([OLD, NEW, START, END]) if in_order(permutation)]
 )

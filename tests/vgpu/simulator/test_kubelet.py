@@ -185,3 +185,56 @@ async def test_an_init_container_uses_nothing_beside_the_container_after_it(worl
     await world.kubelet.round()
     (uses,) = container_use.decode(world.cluster.get(Target(resources.GPUNODES, name=NODE.name))["status"]).values()
     assert [use.container for use in uses] == ["main"]
+
+
+async def test_a_deleted_gpunode_is_made_again(world: NodeWorld) -> None:
+    """The publishing of a GPUNode that was gone ended the whole simulator."""
+    gpunode = Target(resources.GPUNODES, name=NODE.name)
+    await world.cluster.delete(gpunode, {})
+    await world.kubelet.round()
+    assert len(world.cluster.get(gpunode)["status"]["cards"]) == 2
+
+
+async def test_a_deleted_node_goes_with_its_cards_and_pods_and_may_come_back(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024))
+    await world.kubelet.round()
+    node, gpunode = (Target(resource, name=NODE.name) for resource in (resources.NODES, resources.GPUNODES))
+    lease = Target(resources.LEASES, names.NAMESPACE, names.node_lease(NODE.name))
+    old = world.cluster.get(node)["metadata"]["uid"]
+    await world.cluster.delete(node, {})
+    for _ in range(2):
+        await world.kubelet.round()
+    assert [world.cluster.find(target) for target in (gpunode, pod)] == [None, None]
+    assert world.cluster.get(lease)["spec"]["holderIdentity"] == ""
+    await world.cluster.create(Target(resources.NODES), {"metadata": {"name": NODE.name}})
+    world.clock.now += timedelta(seconds=1)
+    await world.kubelet.round()
+    (owner,) = world.cluster.get(gpunode)["metadata"]["ownerReferences"]
+    assert owner["uid"] == world.cluster.get(node)["metadata"]["uid"] != old
+    assert (world.allocatable(names.SLICE), world.card(0)["heldSlices"]) == ("640", 0)
+    assert world.cluster.get(lease)["spec"]["holderIdentity"] == NODE.name
+    assert world.cluster.get(node)["status"]["conditions"][0]["type"] == "Ready"
+
+
+async def test_a_node_that_is_replaced_between_two_rounds_gets_a_gpunode_of_its_own(world: NodeWorld) -> None:
+    node, gpunode = (Target(resource, name=NODE.name) for resource in (resources.NODES, resources.GPUNODES))
+    await world.cluster.delete(node, {})
+    made = await world.cluster.create(Target(resources.NODES), {"metadata": {"name": NODE.name}})
+    await world.kubelet.round()
+    assert world.cluster.get(gpunode)["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("seconds", ["", "abc", "nan", "inf", "1e300", "-1"])
+async def test_any_text_may_stand_in_the_annotation(world: NodeWorld, seconds: str) -> None:
+    await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024), **{RUNS_FOR.replace("/", "__"): seconds})
+    for _ in range(3):
+        await world.kubelet.round()
+        world.clock.now += timedelta(seconds=60)
+
+
+async def test_a_status_that_another_client_writes_ends_no_round(world: NodeWorld) -> None:
+    pod = await world.put("a", {names.GPU_MEM: 1024}, Grant(FIRST, 1024), **{RUNS_FOR.replace("/", "__"): "1"})
+    for status in ({"phase": "Running"}, {}, {"phase": "Running", "startTime": None}, {"phase": "odd"}):
+        await world.cluster.update(Target(PODS, pod.namespace, pod.name, "status"), {"status": status})
+        await world.kubelet.round()
+        world.clock.now += timedelta(seconds=60)

@@ -60,6 +60,26 @@ def test_pods_are_admitted_placed_and_run_until_sigterm(run: Run) -> None:
     assert not any(map(is_alive, parts.values()))
 
 
+def test_deleted_nodes_and_hostile_objects_do_not_end_the_run(run: Run) -> None:
+    """The case of issue 42: `kubectl delete node node-1` ended the simulator, and a deep pod was answered by 500."""
+    run.until("notebook-a", "Running")
+    run.http.delete("/api/v1/nodes/node-1").raise_for_status()
+    run.http.delete("/apis/vgpu.io/v1alpha1/gpunodes/node-2").raise_for_status()
+    run.admin_has("nodes", lambda answer: [node["name"] for node in answer["items"]] == ["node-2"])
+    deep = b'{"metadata":{"name":"deep","x":' + b'{"a":' * 1200 + b"1" + b"}" * 1201 + b"}"
+    answer = run.http.post(
+        "/api/v1/namespaces/default/pods", content=deep, headers={"Content-Type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["kind"]) == (400, "Status")
+    assert run.create("odd", {"simulator/runs-for-seconds": "soon"}, gpu_mem=256).status_code == 201
+    run.http.post("/api/v1/nodes", json={"metadata": {"name": "plain"}}).raise_for_status()
+    run.http.post("/api/v1/namespaces/default/events", json={"metadata": {"name": "e"}}).raise_for_status()
+    run.until("odd", "Running")
+    run.http.post("/api/v1/nodes", json={"metadata": {"name": "node-1"}}).raise_for_status()
+    run.admin_has("nodes", lambda answer: [node["usable"] for node in answer["items"]] == [True, True])
+    assert run.process.poll() is None
+
+
 def test_make_says_what_the_first_run_waits_for() -> None:
     """Without -q pip prints a line for each package."""
     command = ["make", "--dry-run", "-W", "requirements/run.lock", "run"]

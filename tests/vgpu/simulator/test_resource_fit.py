@@ -41,7 +41,13 @@ def test_a_node_is_refused_when_too_little_is_left() -> None:
     assert resource_fit.refusal(full, wanted, {"vgpu.io/slice": 17991}, frozenset()) == "Insufficient vgpu.io/slice"
     assert resource_fit.refusal(node(), wanted, {}, frozenset()) == "Insufficient vgpu.io/slice"
     assert resource_fit.refusal(node(), wanted, {}, frozenset({"vgpu.io/slice"})) == ""
-    assert resource_fit.refusal({**full, "spec": {"unschedulable": True}}, {}, {}, frozenset()) != ""
+
+
+def test_a_node_is_refused_by_its_marks() -> None:
+    closed = {"metadata": {"name": "n"}, "spec": {"unschedulable": True}}
+    tolerant = {"spec": {"tolerations": [{"operator": "Exists"}]}}
+    assert resource_fit.rule_refusal(closed, {"spec": {}}) == "node(s) were unschedulable"
+    assert resource_fit.rule_refusal(closed, tolerant) == ""
 
 
 def test_equal_reasons_are_counted() -> None:

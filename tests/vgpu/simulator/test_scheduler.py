@@ -231,3 +231,31 @@ async def test_an_unreachable_extender_is_an_error(fake: FakeExtender) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(ExtenderError, match="filter: "):
             await ExtenderClient(session, "http://127.0.0.1:1").filter({}, NODES)
+
+
+@pytest.mark.usefixtures("fake")
+async def test_taints_selectors_and_gates_are_obeyed(cluster: InMemoryCluster, extender: ExtenderClient) -> None:
+    taints = [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
+    specs: dict[str, JsonObject] = {"n1": {"taints": taints}, "n2": {"unschedulable": True}, "n3": {}}
+    for name, marks in specs.items():
+        labels = {"disk": "hdd"} if name == "n3" else {}
+        changed = {"metadata": {"name": name, "labels": labels}, "spec": marks}
+        await cluster.update(Target(resources.NODES, name=name), changed)
+    limits = {names.SLICE: 4, names.GPU_MEM: 1024}
+    spec = {
+        "schedulerName": names.SCHEDULER, "nodeSelector": {"disk": "hdd"},
+        "containers": [{"name": "main", "resources": {"limits": limits}}],
+    }  # fmt: skip
+    gated = {**spec, "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+    ssd = {**spec, "nodeSelector": {"disk": "ssd"}}
+    anywhere = {**spec, "nodeSelector": {}}
+    for name, own in {"gated": gated, "ssd": ssd, "anywhere": anywhere}.items():
+        await cluster.create(Target(PODS, "default"), {"metadata": {"name": name}, "spec": own})
+    async with running(cluster, vgpu_profile(extender)):
+        await until(lambda: node(cluster, Target(PODS, "default", "anywhere")) == "n3")
+        await until(lambda: scheduling_status.last_reason(cluster.get(Target(PODS, "default", "ssd"))))
+    assert scheduling_status.last_reason(cluster.get(Target(PODS, "default", "ssd"))) == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector."
+    )
+    assert node(cluster, Target(PODS, "default", "gated")) == ""
+    assert not scheduling_status.last_reason(cluster.get(Target(PODS, "default", "gated")))

@@ -69,8 +69,11 @@ class _Placing(TypedDict, total=False):
 
 
 class PlacedSpec(_Placing, total=False):
-    """The part of a pod's `spec` that says where the pod can be."""
+    """The part of a pod's `spec` that says where the pod can be; what is raw is read for explanations only."""
 
+    nodeSelector: msgspec.Raw
+    affinity: msgspec.Raw
+    tolerations: msgspec.Raw
     containers: list[PlacedContainer] | None
     initContainers: list[PlacedContainer] | None
 

@@ -2,25 +2,35 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import yaml
 
 from vgpu.cli.failure import WRONG_USAGE, CommandFailed
-from vgpu.domain.asks import aliases, gang, host_request, translate
-from vgpu.domain.identifiers import DEFAULT_NAMESPACE, NodeName
+from vgpu.domain.asks import aliases, gang, host_request, node_rules, translate
+from vgpu.domain.identifiers import DEFAULT_NAMESPACE, Namespace, NodeName
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import cluster_objects, documents, packed, room
 from vgpu.placement.cluster_objects import UNREADABLE, ClusterObjects, Waiting
 from vgpu.placement.packed import Packed
 from vgpu.placement.policies import DefaultPolicies
-from vgpu.placement.simulate import Wanted, simulate
+from vgpu.placement.simulate import Landing, Wanted, simulate
 from vgpu.placement.simulated_gangs import Ganged
 from vgpu.placement.snapshot import NodeView
 
 MAX_SIZE: Final = 1 << 30  # 160,000 pods have 600 MB
 MAX_PODS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class UnplaceablePod:
+    """A pod that cannot be placed, since its manifest is wrong."""
+
+    namespace: Namespace
+    name: str
+    why: str
 
 
 def read(path: Path) -> ClusterObjects:
@@ -38,16 +48,16 @@ def run(cluster: ClusterObjects, entries: Iterable[JsonObject], defaults: Defaul
 
     `entries` are those of `manifests.read`. Raises CommandFailed.
     """
-    pods = [pod for entry in entries for pod in _pods(entry, cluster)] or list(cluster.waiting)
+    pods = [pod for index, entry in enumerate(entries) for pod in _pods(entry, index, cluster)] or list(cluster.waiting)
     if not 0 < len(pods) <= MAX_PODS:
         raise CommandFailed(f"-f: {len(pods)} pods to place; give 1 to {MAX_PODS}", WRONG_USAGE)
     learned = cluster.learned(defaults)
-    outcome = simulate((pod.wanted for pod in pods), cluster.views.values(), learned)
-    landings = [
-        {"namespace": pod.namespace, "name": pod.name, "number": number,
-         "requested": documents.asked(pod.wanted.request), **documents.landing(landing, cluster.views)}
-        for (pod, number), landing in zip(_numbered(pods), outcome.landings, strict=True)
-    ]  # fmt: skip
+    wanted = [pod.wanted for pod in pods if isinstance(pod, Waiting)]
+    if not wanted:
+        first = next(pod for pod in pods if isinstance(pod, UnplaceablePod))
+        raise CommandFailed(f"-f: pod {first.name}: {first.why}", WRONG_USAGE)
+    outcome = simulate(wanted, cluster.views.values(), learned, tenants=cluster.tenants)
+    landings = list(_rows(pods, iter(outcome.landings), cluster))
     placed = sum(bool(landing["node"]) for landing in landings)
     before, after = (_packed(views, learned) for views in (cluster.views, outcome.views))
     sums = {"before": documents.packed(before, learned.demand), "after": documents.packed(after, learned.demand)}
@@ -69,23 +79,40 @@ def _objects(path: Path) -> Iterator[JsonObject]:
             yield from listed if isinstance(listed, list) else ()
 
 
-def _pods(entry: JsonObject, cluster: ClusterObjects) -> list[Waiting]:
+def _rows(
+    pods: Iterable[Waiting | UnplaceablePod], landings: Iterator[Landing], cluster: ClusterObjects
+) -> Iterator[JsonObject]:
+    for pod, number in _numbered(pods):
+        if isinstance(pod, Waiting):
+            named = {"namespace": pod.namespace, "name": pod.name, "number": number}
+            landed = documents.landing(next(landings), cluster.views)
+            yield {**named, "requested": documents.asked(pod.wanted.request), **landed, "problems": []}
+        else:
+            yield documents.unplaceable(pod.namespace, pod.name, number, [pod.why])
+
+
+def _pods(entry: JsonObject, index: int, cluster: ClusterObjects) -> list[Waiting | UnplaceablePod]:
     pod, cards = entry["pod"], [card.card for view in cluster.views.values() for card in view.state.cards]
-    name = pod["metadata"].get("name") or "pod"
+    name, count = pod["metadata"].get("name") or "pod", min(entry["count"], MAX_PODS + 1)
+    namespace = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE
     try:
         found = translate.translate(pod, lambda: cards, aliases.GIB_IN_MIB, cluster.slice_mib)
-        host = host_request.of_pod(pod["spec"])
+        host, rules = host_request.of_pod(pod["spec"]), node_rules.of_pod(pod["spec"])
     except UNREADABLE as error:
-        raise CommandFailed(f"-f: pod {name} cannot be read: {error}", WRONG_USAGE) from error
+        return [UnplaceablePod(namespace, name, f"cannot be read: {error}")] * count
     if found.asked is None:
         problems = "; ".join(map(str, found.problems)) or "no container asks for a GPU"
-        raise CommandFailed(f"-f: pod {name}: {problems}", WRONG_USAGE)
-    namespace, named = pod["metadata"].get("namespace") or DEFAULT_NAMESPACE, gang.parse(pod)[0]
+        return [UnplaceablePod(namespace, name, problems)] * count
+    named = gang.parse(pod)[0]
     ganged = Ganged(f"{namespace}/{named.name}", named.size) if named else None
-    return [Waiting(namespace, name, Wanted(found.asked, host, ganged))] * min(entry["count"], MAX_PODS + 1)
+    job = ganged.name if ganged else f"#{index}" if count > 1 else ""
+    identity = cluster_objects.identity(pod["metadata"], job)
+    return [Waiting(namespace, name, Wanted(found.asked, host, ganged, rules, identity))] * count
 
 
-def _numbered(pods: Iterable[Waiting]) -> Iterator[tuple[Waiting, int]]:
+def _numbered(
+    pods: Iterable[Waiting | UnplaceablePod],
+) -> Iterator[tuple[Waiting | UnplaceablePod, int]]:
     counts: dict[tuple[str, str], int] = {}
     for pod in pods:
         key = pod.namespace, pod.name

@@ -123,6 +123,8 @@ def why_not(row: Row) -> str:
     """Return why a simulated pod is placed nowhere, with the nearest fit; empty where it is placed."""
     if row["node"]:
         return ""
+    if row.get("problems"):
+        return "; ".join(row["problems"])
     near, gang = nearest(row), row.get("gang")
     room = f"gang {gang['name']}: room for {gang['fit']} of {gang['size']} pods; " if gang else ""
     return room + first_reason(row) + (f"; nearest fit {near}" if near else "")

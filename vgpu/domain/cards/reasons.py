@@ -36,8 +36,14 @@ class Reason(StrEnum):
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
     NOT_JUDGED = "NotJudged"
-    NODE_INSUFFICIENT_CPU = "NodeInsufficientCpu"  # these two in explanations only: kube-scheduler refuses such nodes
+    # These in explanations and simulations only: kube-scheduler refuses such nodes, and pods.
+    NODE_INSUFFICIENT_CPU = "NodeInsufficientCpu"
     NODE_INSUFFICIENT_MEMORY = "NodeInsufficientMemory"
+    NODE_TAINTED = "NodeTainted"
+    NODE_UNSCHEDULABLE = "NodeUnschedulable"
+    NODE_AFFINITY_MISMATCH = "NodeAffinityMismatch"
+    SCHEDULER_REFUSED = "SchedulerRefused"
+    SCHEDULING_GATED = "SchedulingGated"
 
     GANG_SIZE_UNKNOWN = "GangSizeUnknown"
     GANG_INCOMPLETE = "GangIncomplete"
@@ -77,6 +83,11 @@ WORDS: Final[dict[Reason, str]] = {
     Reason.GANG_WAITS: "the pod's gang waits for its other pods, or for its next attempt",
     Reason.NODE_INSUFFICIENT_CPU: "the node has not the CPU free",
     Reason.NODE_INSUFFICIENT_MEMORY: "the node has not the host memory free",
+    Reason.NODE_TAINTED: "the node has a taint that the pod does not tolerate",
+    Reason.NODE_UNSCHEDULABLE: "the node is closed for new pods (kubectl cordon)",
+    Reason.NODE_AFFINITY_MISMATCH: "the pod's nodeSelector or node affinity excludes the node",
+    Reason.SCHEDULER_REFUSED: "the cards have room, and kube-scheduler refuses for another reason",
+    Reason.SCHEDULING_GATED: "the pod has scheduling gates, so that nothing schedules it",
 }
 
 CARD_WORDS: Final[dict[Reason, str]] = {  # about one card
@@ -125,6 +136,21 @@ UNRESOLVABLE: Final = NEVER | frozenset(
         Reason.GANG_INSUFFICIENT_CARDS,  # room for one pod would start no gang
         Reason.GANG_PLANNED_ELSEWHERE,
         Reason.GANG_WAITS,
+        Reason.NODE_TAINTED,
+        Reason.NODE_UNSCHEDULABLE,
+        Reason.NODE_AFFINITY_MISMATCH,
+        Reason.SCHEDULER_REFUSED,
+        Reason.SCHEDULING_GATED,
+    }
+)
+
+# What kube-scheduler refuses by itself, without asking the extender.
+FOREIGN: Final = frozenset(
+    {
+        Reason.NODE_TAINTED,
+        Reason.NODE_UNSCHEDULABLE,
+        Reason.NODE_AFFINITY_MISMATCH,
+        Reason.SCHEDULER_REFUSED,
     }
 )
 

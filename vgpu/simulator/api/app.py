@@ -12,10 +12,11 @@ from starlette.routing import Route
 
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
-from vgpu.simulator.api import openapi, patch, resources, scale, selectors, tables, watch, wire
+from vgpu.simulator.api import openapi, patch, resources, scale, selectors, shapes, tables, watch, wire
 from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Resource, Target
 
+MAX_DIGITS: Final = 18  # of a number in a query: it fits in 64 bits
 WATCH_S: Final = 1800.0  # the real server ends a watch after 30 to 60 minutes
 _PATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "application/merge-patch+json": patch.merge,
@@ -43,7 +44,8 @@ def build(cluster: InMemoryCluster) -> Starlette:
     ]
     verbs = {"GET": api.read, "POST": api.create, "PUT": api.update, "PATCH": api.patch, "DELETE": api.delete}
     routes = [Route("/{path:path}", verb, methods=[method]) for method, verb in verbs.items()]
-    handlers: Any = {KubernetesError: _refuse, msgspec.DecodeError: _unreadable}
+    unreadable = dict.fromkeys((msgspec.DecodeError, RecursionError, UnicodeError), _unreadable)
+    handlers: Any = {KubernetesError: _refuse, **unreadable}
     return Starlette(routes=[*discovery, *routes], exception_handlers=handlers)
 
 
@@ -104,7 +106,8 @@ class _Api:
             case Target(resource=resources.PODS, subresource="binding"):
                 await self._cluster.bind(target, body)
             case Target(resource=resources.PODS, subresource="eviction"):
-                await self._cluster.delete(Target(PODS, target.namespace, target.name), body.get("deleteOptions") or {})
+                options = shapes.object_of(body.get("deleteOptions") or {})
+                await self._cluster.delete(Target(PODS, target.namespace, target.name), options)
             case _:
                 raise KubernetesError(405, "MethodNotAllowed", "the server does not allow this method on the resource")
         return _json(wire.success(target), 201)
@@ -121,8 +124,9 @@ class _Api:
             why = f"the body of the request was in an unknown format: {kind}"
             raise KubernetesError(415, "UnsupportedMediaType", why)
         change, body = _PATCHES[kind], msgspec.json.decode(await request.body())
+        shapes.check_depth(body)
         if kind == APPLY and not target.subresource and self._cluster.find(target) is None:
-            return await self._created(target, patch.merge(body, {"metadata": {"name": target.name}}))
+            return await self._created(target, patch.merge(shapes.object_of(body), {"metadata": {"name": target.name}}))
         return _json(await self._cluster.patch(target, lambda old: change(old, body)))
 
     async def delete(self, request: Request) -> Response:
@@ -172,7 +176,7 @@ def _watch_request(target: Target, matches: selectors.Matches, query: Mapping[st
 
 def _integer(text: str | None) -> int:
     """Read a number of a query; 0 where the parameter is missing."""
-    if text and not (text.isascii() and text.isdigit()):
+    if text and not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
         raise KubernetesError(400, "BadRequest", f"{text!r} is no number")
     return int(text or 0)
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
-from vgpu.simulator.api import objects, pods, resources
+from vgpu.simulator.api import objects, pods, resources, shapes
 from vgpu.simulator.api.resources import EVENTS, PODS, Resource, Target
 from vgpu.simulator.api.store import Store
 
@@ -82,7 +82,8 @@ class InMemoryCluster:
         """Change an object by a function of its present version."""
 
         def versioned(old: JsonObject) -> JsonObject:
-            new = change(old)
+            new = shapes.object_of(change(old))
+            shapes.check(target.resource, new)
             metadata = new.get("metadata") or {}
             return {**new, "metadata": {"resourceVersion": old["metadata"]["resourceVersion"], **metadata}}
 
@@ -90,6 +91,7 @@ class InMemoryCluster:
 
     async def bind(self, target: Target, binding: JsonObject) -> None:
         """Bind a pod to a node."""
+        shapes.check_binding(binding)
         await self._admission.admit("CREATE", target, binding, None)
         pod = self.get(target)
         wanted = binding.get("metadata") or {}
@@ -98,6 +100,7 @@ class InMemoryCluster:
 
     async def delete(self, target: Target, options: JsonObject) -> JsonObject:
         """Remove an object, or mark it where a kubelet or a finalizer must act first; return it as it is then."""
+        shapes.check_deletion(options)
         old = self.get(target)
         await self._admission.admit("DELETE", target, None, old)
         old = self.get(target)

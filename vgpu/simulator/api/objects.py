@@ -7,7 +7,7 @@ from vgpu.adapters.kubernetes import timestamps
 from vgpu.domain import object_names
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
-from vgpu.simulator.api import pods
+from vgpu.simulator.api import pods, shapes
 from vgpu.simulator.api.resources import NAMESPACES, PODS, Resource
 
 _KEPT: Final = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "name")
@@ -17,8 +17,9 @@ def created(resource: Resource, namespace: str, body: JsonObject, *, uid: str, n
     """Return the object as a create stores it: with name, metadata and defaults, and in general without a status.
 
     Raises:
-        KubernetesError: 422, a real API server would refuse the object too.
+        KubernetesError: 400, a field has a wrong type; 422, a real API server would refuse the object too.
     """
+    shapes.check(resource, body)
     metadata = {key: value for key, value in (body.get("metadata") or {}).items() if value is not None}
     metadata["name"] = metadata.get("name") or _generated(resource, metadata, uid)
     _check_name(resource, metadata["name"])
@@ -37,11 +38,14 @@ def updated(resource: Resource, old: JsonObject, new: JsonObject, *, subresource
     """Return the object of an update, for admission: an update of the status changes the status only, and the reverse.
 
     Raises:
-        KubernetesError: 409, the update is of another version or UID; 422, it has no version.
+        KubernetesError: 400, a field has a wrong type; 409, the update is of another version or UID; 422, it has no
+            version.
     """
+    shapes.check(resource, new)
     _check_preconditions(resource, old["metadata"], new.get("metadata") or {})
     if subresource == "status":
-        return {**old, "status": new.get("status") or {}}
+        status = new.get("status") or {}
+        return {**old, "status": pods.with_phase(status) if resource is PODS else status}
     metadata = dict(new.get("metadata") or {})
     for key in _KEPT:
         metadata.pop(key, None)

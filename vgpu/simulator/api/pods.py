@@ -10,6 +10,7 @@ from vgpu.domain.json_types import JsonObject
 from vgpu.simulator.api.resources import PODS, Target
 
 DEFAULT_GRACE_S: Final = 30
+MAX_GRACE_S: Final = 1 << 31  # longer than a run; a time beyond the year 9999 cannot be written
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 _DEFAULTS: Final = {
     "schedulerName": "default-scheduler",
@@ -79,8 +80,9 @@ def grace_s(pod: JsonObject, asked: int | None) -> int:
     """Return the grace period of a deletion in seconds; 0 where no kubelet must stop the pod."""
     if not pod["spec"].get("nodeName") or (pod.get("status") or {}).get("phase") in TERMINAL:
         return 0
-    default: int = pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_S)
-    return default if asked is None else asked
+    default = pod["spec"].get("terminationGracePeriodSeconds")
+    grace: int = (DEFAULT_GRACE_S if default is None else default) if asked is None else asked
+    return min(max(grace, 0), MAX_GRACE_S)
 
 
 def deleting(pod: JsonObject, grace: int, *, now: datetime) -> JsonObject:
@@ -89,13 +91,19 @@ def deleting(pod: JsonObject, grace: int, *, now: datetime) -> JsonObject:
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": until, "deletionGracePeriodSeconds": grace}}
 
 
+def with_phase(status: JsonObject) -> JsonObject:
+    """Return a pod's status with a phase: a client may leave it out."""
+    return {**status, "phase": status.get("phase") or "Pending"}
+
+
 def with_condition(
     status: JsonObject, kind: str, value: str, *, now: datetime, reason: str = "", message: str = ""
 ) -> JsonObject:
     """Return a pod's status with one condition set; its transition time changes only with its value."""
     conditions = list(status.get("conditions") or [])
     old = next((c for c in conditions if c["type"] == kind), None)
-    since = old["lastTransitionTime"] if old and old["status"] == value else timestamps.seconds(now)
+    known = old.get("lastTransitionTime") if old and old["status"] == value else None
+    since = known or timestamps.seconds(now)
     condition = {"type": kind, "status": value, "lastTransitionTime": since}
     condition |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
     return {**status, "conditions": [*(c for c in conditions if c["type"] != kind), condition]}
@@ -118,7 +126,7 @@ def _defaulted(pod: JsonObject) -> JsonObject:
     if not spec.get("containers"):
         raise _invalid(pod, "spec.containers: Required value")
     for kind in ("containers", "initContainers"):
-        if kind in spec:
+        if spec.get(kind):
             spec[kind] = [_with_requests(pod, container) for container in spec[kind]]
     return {**pod, "spec": {**_DEFAULTS, **spec}}
 
@@ -132,7 +140,7 @@ def _with_requests(pod: JsonObject, container: JsonObject) -> JsonObject:
     for name in (limits.keys() | requests.keys()) - _NATIVE:
         if "/" in name and limits.get(name) != requests.get(name, limits.get(name)):
             raise _invalid(pod, f"{path}.limits[{name}]: must be set for non overcommitable resources")
-        if "/" in name and limits[name].endswith("m"):
+        if "/" in name and limits.get(name, "").endswith("m"):
             raise _invalid(pod, f"{path}.limits[{name}]: Invalid value: must be an integer")
     filled = {"limits": limits, "requests": {**limits, **requests}}
     return {**container, "resources": {key: amounts for key, amounts in filled.items() if amounts}}

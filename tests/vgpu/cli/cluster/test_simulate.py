@@ -157,3 +157,46 @@ def test_a_card_that_two_nodes_of_a_file_report_is_given_out_once(tmp_path: Path
     assert placed() == ["old", "old", ""]
     old[0]["status"]["allocatable"] |= dict.fromkeys((names.SLICE, names.CARD), "0")
     assert placed() == ["new", "new", ""]
+def test_taints_and_selectors_of_the_file_count(tmp_path: Path) -> None:
+    cluster = [*node("n1"), *node("n2"), *node("n3")]
+    cluster[0]["spec"] = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
+    cluster[2]["metadata"] = {"name": "n2", "labels": {"disk": "ssd"}}
+    tied = pod("tied", 512)
+    tied["spec"]["nodeSelector"] = {"disk": "ssd"}
+    gang = [pod(f"g{n}", 2048) for n in range(5)]
+    for member in gang:
+        member["metadata"]["annotations"] = {names.GANG: "g", names.GANG_SIZE: "5"}
+    _, output = run("simulate", "--cluster", str(written(tmp_path, [*cluster, tied, *gang])), "-o", "json")
+    found = json.loads(output[output.index("{") :])["pods"]
+    assert (found[0]["node"], found[1]["node"], found[1]["gang"]["fit"]) == ("n2", "", 3)
+
+
+def test_wrong_pods_are_named_and_the_others_are_placed(tmp_path: Path) -> None:
+    wrong = pod("wrong", 512)
+    wrong["spec"]["containers"][0]["resources"]["limits"][names.GPU_MEM] = "16Gi"
+    manifest = tmp_path / "pods.yaml"
+    manifest.write_text(yaml.safe_dump_all([wrong, pod("right", 512)]))
+    asked = ("simulate", "--cluster", str(written(tmp_path, CLUSTER)))
+    code, output = run(*asked, "-f", str(manifest))
+    assert (code, "1 of 2 pods are placed" in output) == (1, True), output
+    assert f"spec.containers[main].resources.limits[{names.GPU_MEM}]" in output
+    waiting = run("simulate", "--cluster", str(written(tmp_path, [*CLUSTER, wrong])))[1]
+    assert "left out: Pod wrong: " in waiting
+
+
+def test_the_waiting_pods_of_a_file_prefer_cards_and_racks(tmp_path: Path) -> None:
+    cluster = [*node("n1"), *node("n2")]
+    for index, rack in ((0, "r1"), (2, "r2")):
+        cluster[index]["metadata"]["labels"] = {names.RACK: rack}
+    server = pod("server", 512, "n1", "GPU-n1-0")
+    server["metadata"]["labels"] = {"app": "server"}
+    client = pod("client", 512)
+    client["metadata"]["annotations"] = {names.PREFERRED_GPU_AFFINITY: "app=server"}
+    job = [pod(f"j{n}", 2048) for n in range(2)]
+    for member in job:
+        owner = {"kind": "Job", "name": "j", "controller": True}
+        member["metadata"] |= {"annotations": {names.RACK_POLICY: "spread"}, "ownerReferences": [owner]}
+    _, output = run("simulate", "--cluster", str(written(tmp_path, [*cluster, server, client, *job])), "-o", "json")
+    found = json.loads(output[output.index("{") :])["pods"]
+    assert found[0]["gpus"][0]["uuid"] == "GPU-n1-0"
+    assert {found[1]["node"], found[2]["node"]} == {"n1", "n2"}

@@ -1,0 +1,95 @@
+"""Simulations judge all pods as the verbs would: beside each other, in racks, and without those that are wrong."""
+
+from typing import Any
+
+from extender.admin.answers import schemas
+from tests import strategies
+from tests.extender.admin.conftest import Admin
+from vgpu.domain import names
+
+
+def manifest(name: str, /, annotations: dict[str, str] | None = None, **amounts: Any) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"app": name}, "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"containers": [strategies.container(**amounts)]}}
+
+
+async def simulated(admin: Admin, *entries: dict[str, Any]) -> Any:
+    await admin.fresh()
+    return await admin.post("/simulate", {"pods": list(entries)})
+
+
+def cards_of(found: Any) -> list[str]:
+    return [pod["gpus"][0]["uuid"] for pod in found["pods"]]
+
+
+async def bind(admin: Admin, node: str, **pod: Any) -> dict[str, Any]:
+    made = await admin.world.create_pod(**pod)
+    assert not await admin.world.bind(made, node)
+    await admin.world.until_bound_is_watched(made)
+    return made
+
+
+async def test_preferred_anti_affinity_lands_where_the_verbs_would_place(admin: Admin) -> None:
+    """Simulations ignored the preference, and put every pod on the card that the policy packs first."""
+    servers = {"labels": {"app": "server"}}
+    for node, card in (("n1", 0), ("n1", 1), ("n2", 0), ("n3", 0), ("n3", 1)):
+        on_card = {**servers, "annotations": {names.USE_GPU_UUID: f"GPU-{node}-{card}"}}
+        await bind(admin, node, metadata=on_card, gpu_mem=512)
+    avoids = {names.PREFERRED_GPU_ANTI_AFFINITY: "app=server"}
+    found = await simulated(admin, {"pod": manifest("client", avoids, gpu_mem=512)})
+    assert cards_of(found) == ["GPU-n2-1"]
+    pod = await admin.world.create_pod(metadata={"annotations": avoids}, gpu_mem=512)
+    scores = {score["Host"]: score["Score"] for score in await admin.world.prioritize(pod, "n1", "n2", "n3")}
+    assert scores["n2"] == 10
+    assert not await admin.world.bind(pod, "n2")
+    assert "GPU-n2-1" in (await admin.world.read(pod))["metadata"]["annotations"][names.ASSIGNMENT]
+
+
+async def test_simulated_pods_keep_apart_from_each_other(admin: Admin) -> None:
+    apart = {names.GPU_ANTI_AFFINITY: "app=a"}
+    found = await simulated(admin, {"pod": manifest("a", apart, gpu_mem=256), "count": 7})
+    assert (found["placed"], found["notPlaced"]) == (6, 1)
+    assert found["pods"][6]["reasons"][0]["reason"] == "CardAntiAffinity"
+    rather = {names.PREFERRED_GPU_ANTI_AFFINITY: "app=a"}
+    found = await simulated(admin, {"pod": manifest("a", rather, gpu_mem=256), "count": 7})
+    assert (found["placed"], len(set(cards_of(found)))) == (7, 6)
+
+
+async def test_the_pods_of_a_controller_obey_their_rack_policy(admin: Admin) -> None:
+    racks = {"n1": "r1", "n2": "r2", "n3": "r2"}
+    for node, rack in racks.items():
+        await admin.world.client.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {names.RACK: rack}}})
+    nodes = admin.world.cluster.objects.nodes
+    await admin.world.until(lambda: all(node.rack for node in nodes.values()))
+    for policy, are_apart in (("spread", [True, True]), ("pack", [False, False])):
+        found = await simulated(admin, {"pod": manifest("a", {names.RACK_POLICY: policy}, gpu=1), "count": 4})
+        landed = [racks[pod["node"]] for pod in found["pods"]]
+        assert [landed[0] != landed[1], landed[2] != landed[3]] == are_apart
+
+
+async def test_as_many_manifests_as_pods_are_taken(admin: Admin) -> None:
+    """Documents say 1,000 pods; from 257 manifests on, a simulation was refused."""
+    entries = [{"pod": manifest(f"a{n}", gpu_mem=256)} for n in range(300)]
+    found = await simulated(admin, *entries)
+    assert (found["placed"], found["notPlaced"], schemas.MAX_SIMULATED) == (48, 252, 1000)
+
+
+async def test_wrong_pods_are_named_and_the_others_are_placed(admin: Admin) -> None:
+    found = await simulated(
+        admin,
+        {"pod": manifest("good", gpu_mem=256)},
+        {"pod": manifest("bad", gpu_mem="16Gi"), "count": 2},
+        {"pod": {"metadata": {"name": "A_b"}, "spec": {}}},
+        {"pod": {"metadata": 5}},
+        {"pod": manifest("good-2", gpu_mem=256)},
+    )
+    assert (found["placed"], found["notPlaced"]) == (2, 4)
+    rows = [(row["name"], row["number"], bool(row["node"]), len(row["problems"])) for row in found["pods"]]
+    assert rows == [
+        ("good", 1, True, 0), ("bad", 1, False, 1), ("bad", 2, False, 1), ("A_b", 1, False, 1), ("pod", 1, False, 1),
+        ("good-2", 1, True, 0),
+    ]  # fmt: skip
+    assert found["pods"][1]["problems"][0].startswith(
+        "pods[1].pod.spec.containers[main].resources.limits[vgpu.io/gpu-mem]"
+    )
+    assert found["pods"][1]["reasons"][0]["reason"] == "InvalidRequest"
