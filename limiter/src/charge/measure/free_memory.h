@@ -1,5 +1,5 @@
-/* Estimates by the driver's figure of free memory what a call took or gave back, while NVML does not answer. The figure is
- * the card's, so what other containers do during the call is in the estimate; NVML corrects it when it answers. All
+/* Estimates by the driver's figure of free memory what a call took or gave back, while NVML does not answer. The figure
+ * is the card's, so what other containers do during the call is in the estimate; NVML corrects it when it answers. All
  * functions are for the current context, and the caller holds no lock. */
 #ifndef VGPU_CHARGE_MEASURE_FREE_MEMORY_H
 #define VGPU_CHARGE_MEASURE_FREE_MEMORY_H
