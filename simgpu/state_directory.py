@@ -122,6 +122,33 @@ def inject_faults(directory: Path, *faults: tuple[str, int] | tuple[str, int, in
     _replace(directory / "fail", "".join(f"{' '.join(map(str, fault))}\n" for fault in faults))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvmlFailures:
+    """Failures of NVML as a whole.
+
+    Attributes:
+        results: each failing call returns one of them.
+        first: number of the first call, over all processes and functions, that may fail.
+        percent: how many of the calls fail from then on.
+        seed: decides which calls fail, and with which result.
+    """
+
+    results: tuple[int, ...] = (999,)
+    first: int = 0
+    percent: int = 100
+    seed: int = 0
+
+    def line(self) -> str:
+        """Return the line of the file `fail`."""
+        results = ",".join(map(str, self.results))
+        return f"nvml* {results} from={self.first} percent={self.percent} seed={self.seed}"
+
+
+def inject_nvml_failures(directory: Path, failures: NvmlFailures) -> None:
+    """Let calls of NVML fail. Replaces all faults injected before; `inject_faults` without faults ends them."""
+    _replace(directory / "fail", f"{failures.line()}\n")
+
+
 def reload_driver(directory: Path) -> None:
     """Let NVML answer processes that initialised it before as after a reload of the driver."""
     (directory / "reloaded").unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 `kubectl apply`, Helm and Argo CD send again what the manifest says and the pod lacks. For a translated pod that is the
 foreign name, or the percentage, beside what it has become. The API server refuses such a pod, because its resources
 would change. So the webhook removes again from a changed pod what it had removed at the pod's creation. Anything else
-stays as it was sent, and the API server decides (docs/adr/0152).
+stays as it was sent, and the API server decides (docs/adr/0147).
 """
 
 from collections.abc import Iterator, Mapping

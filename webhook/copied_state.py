@@ -2,7 +2,7 @@
 
 Backups are restored from live pods, `kubectl debug --copy-to` copies one, and people save manifests by `kubectl get`.
 What was decided for the old pod, here or by another product's scheduler, says nothing about the new one, which is not
-bound yet (docs/adr/0150).
+bound yet (docs/adr/0145).
 """
 
 from collections.abc import Iterator

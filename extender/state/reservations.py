@@ -4,7 +4,7 @@
 ends, kube-scheduler asks again at once, and a device plugin's older report of held slices must not refuse the next pod.
 A pod deleted by force has released nothing yet: its processes may run on. It counts until a report of held slices is
 newer than its deletion, for the device plugin reports such a pod as a holder until its processes have ended
-(docs/adr/0151).
+(docs/adr/0146).
 """
 
 from collections import deque

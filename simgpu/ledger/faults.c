@@ -1,7 +1,10 @@
-/* The file `fail` has lines `FUNCTION RESULT [COUNT]`. A line without a count applies to every call. FUNCTION@UUID is a
- * function of one card, `*@UUID` every function of that card. */
+/* The file `fail` has lines `FUNCTION RESULTS [COUNT] [from=N] [percent=P] [seed=S]`. A line without more words applies
+ * to every call; COUNT and `from` bound the calls by their number, `percent` lets it apply to some of them. RESULTS are
+ * separated by commas. `seed` and the call's number decide whether the line applies and which result it gives.
+ * FUNCTION@UUID is a function of one card, `*@UUID` every function of that card, `nvml*` every function of NVML. */
 #include "ledger/faults.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +20,15 @@
 #define HANGS         (-1) /* the result of a call that returns only when the fault has been removed */
 #define HANG_PAUSE_NS 10000000
 
+#define MAX_RESULTS   8
+
 struct fault {
     char function[128];
-    int result;
-    unsigned limit;
-    bool is_limited;
+    int results[MAX_RESULTS];
+    unsigned result_count;
+    unsigned from, end; /* numbers of the calls to which the line applies, as `from <= number < end` */
+    unsigned percent;   /* of these calls */
+    uint64_t seed;
 };
 
 static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,18 +36,36 @@ static struct fault faults[FAULT_LINES];
 static unsigned fault_count;
 static uint64_t read_version;
 
+static void parse_results(char *text, struct fault *out) {
+    char *rest = NULL;
+    for (const char *result = strtok_r(text, ",", &rest); result && out->result_count < MAX_RESULTS;
+         result = strtok_r(NULL, ",", &rest))
+        out->results[out->result_count++] = (int)strtol(result, NULL, 10);
+}
+
+static void parse_word(const char *word, struct fault *out) {
+    const char *value = strchr(word, '=');
+    if (!value)
+        out->end = (unsigned)strtoul(word, NULL, 10);
+    else if (strncmp(word, "from=", 5) == 0)
+        out->from = (unsigned)strtoul(value + 1, NULL, 10);
+    else if (strncmp(word, "percent=", 8) == 0)
+        out->percent = (unsigned)strtoul(value + 1, NULL, 10);
+    else if (strncmp(word, "seed=", 5) == 0)
+        out->seed = strtoull(value + 1, NULL, 10);
+}
+
 /* Returns false for a line that names no function or no result. */
 static bool parse(char *line, struct fault *out) {
     char *rest = NULL;
     const char *function = strtok_r(line, SPACE, &rest);
-    const char *result = !function ? NULL : strtok_r(NULL, SPACE, &rest);
-    const char *limit = !result ? NULL : strtok_r(NULL, SPACE, &rest);
-    if (!result || strlen(function) >= sizeof out->function) return false;
+    char *results = !function ? NULL : strtok_r(NULL, SPACE, &rest);
+    if (!results || strlen(function) >= sizeof out->function) return false;
+    *out = (struct fault){.end = UINT_MAX, .percent = 100};
     (void)snprintf(out->function, sizeof out->function, "%s", function);
-    out->result = (int)strtol(result, NULL, 10);
-    out->is_limited = limit != NULL;
-    out->limit = out->is_limited ? (unsigned)strtoul(limit, NULL, 10) : 0;
-    return true;
+    parse_results(results, out);
+    for (const char *word; (word = strtok_r(NULL, SPACE, &rest));) parse_word(word, out);
+    return out->result_count != 0;
 }
 
 static void read_faults(const char *path) {
@@ -62,26 +87,48 @@ static void refresh(uint64_t version, bool is_settled, const char *path) {
     }
 }
 
-/* Counts a use of the line; returns whether no more than `limit` uses were counted by all processes together. */
-static bool count_use(uint64_t version, unsigned line, unsigned limit) {
-    if (ledger_attach() != 0) return false;
+/* The number of this call among those of all processes that the line was asked about; UINT_MAX if it is unknown. */
+static unsigned count_call(uint64_t version, unsigned line) {
+    if (ledger_attach() != 0) return UINT_MAX;
     HOLD_STATE();
     if (state->fault_version != version) {
         state->fault_version = version;
         memset(state->fault_used, 0, sizeof state->fault_used);
     }
-    bool is_counted = state->fault_used[line] < limit;
-    state->fault_used[line] += is_counted;
-    return is_counted;
+    return state->fault_used[line]++;
+}
+
+/* Pseudo-random bits that depend on both numbers only (splitmix64). */
+static uint64_t mix(uint64_t seed, uint64_t number) {
+    uint64_t bits = seed + (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    bits = (bits ^ (bits >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return bits ^ (bits >> 31);
+}
+
+/* A line that applies to every call needs no count. */
+static int result_of(const struct fault *fault, uint64_t version, unsigned line) {
+    bool is_for_all = fault->from == 0 && fault->end == UINT_MAX && fault->percent >= 100 && fault->result_count == 1;
+    if (is_for_all) return fault->results[0];
+    unsigned number = count_call(version, line);
+    uint64_t bits = mix(fault->seed, number);
+    bool is_applied = number >= fault->from && number < fault->end && bits % 100 < fault->percent;
+    return is_applied ? fault->results[(bits >> 32) % fault->result_count] : 0;
+}
+
+/* `nvml*` names each function of NVML, but no function of one card, so that a call is counted once. */
+static bool is_named(const struct fault *fault, const char *function) {
+    size_t length = strlen(fault->function);
+    bool is_prefix = length > 1 && fault->function[length - 1] == '*' && !strchr(function, '@');
+    return strcmp(fault->function, function) == 0 ||
+           (is_prefix && strncmp(fault->function, function, length - 1) == 0);
 }
 
 static int match(const char *function, uint64_t version) {
-    for (unsigned i = 0; i < fault_count; i++) {
-        const struct fault *fault = &faults[i];
-        if (strcmp(fault->function, function) != 0) continue;
-        if (!fault->is_limited || count_use(version, i, fault->limit)) return fault->result;
-    }
-    return 0;
+    int result = 0;
+    for (unsigned i = 0; i < fault_count && result == 0; i++)
+        if (is_named(&faults[i], function)) result = result_of(&faults[i], version, i);
+    return result;
 }
 
 int fault_injected(const char *function) {

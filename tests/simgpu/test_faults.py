@@ -53,3 +53,21 @@ def test_events_reach_the_sets_made_before_them(world: World) -> None:
     assert session("nvml('nvmlEventSetWait_v2', events, 30)") == 10
     state_directory.write_cards(world.state, (world.cards[0], replace(world.cards[1], healthy=False)))
     assert session("nvml('nvmlEventSetWait_v2', events, 2000)") == 15
+
+
+def calls_that_fail(world: World, failures: state_directory.NvmlFailures) -> list[int]:
+    """Results of 20 calls of NVML in a new process; 0 where the call succeeded."""
+    session = world.session()
+    session("nvml('nvmlInit')")
+    state_directory.inject_nvml_failures(world.state, failures)
+    results = session("[nvml('nvmlDeviceGetHandleByIndex', 0) for _ in range(20)].__repr__()")
+    state_directory.inject_faults(world.state)
+    return [0 if "Device" in result else int(result) for result in results.strip("[]").split(", ")]
+
+
+def test_all_of_nvml_fails_from_a_call_on_or_by_chance(world: World) -> None:
+    assert calls_that_fail(world, state_directory.NvmlFailures(first=5)) == [0] * 5 + [999] * 15
+    by_chance = state_directory.NvmlFailures(results=(3, 15), percent=50, seed=1)
+    first = calls_that_fail(world, by_chance)
+    assert set(first) == {0, 3, 15}
+    assert calls_that_fail(world, by_chance) == first

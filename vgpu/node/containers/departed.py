@@ -3,7 +3,7 @@
 A pod that ends normally is terminal before it is deleted, and its containers have ended by then. A deletion with a
 grace period of 0 removes the pod at once. The kubelet then offers its devices to the next pod, while the containers
 run on: for some seconds if they ignore SIGTERM, for longer in a driver call that does not return. Such an allocation
-counts as held until no process has its limits file mounted (docs/adr/0151).
+counts as held until no process has its limits file mounted (docs/adr/0146).
 """
 
 import asyncio

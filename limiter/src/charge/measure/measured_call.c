@@ -1,10 +1,12 @@
 #include "charge/measure/measured_call.h"
 
 #include "charge/measure/context_limits.h"
+#include "charge/measure/free_memory.h"
 #include "charge/nvml/nvml_usage.h"
 #include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "charge/reserve/refusals.h"
+#include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "region/account.h"
@@ -14,6 +16,11 @@ static uint64_t read_own_charge(const struct measured_call *call) {
     int card = region ? account_find_card(region, call->uuid) : -1;
     int slot = region ? container_slot(region) : -1;
     return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+}
+
+static uint64_t read_container_charge(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = container_region();
+    return account_used(region, region ? account_find_card(region, uuid) : -1);
 }
 
 static uint64_t read_own_calls(void) {
@@ -53,6 +60,9 @@ static void begin_measuring(struct measured_call *call, uint64_t expected) {
     call->charged_before = read_own_charge(call);
     call->calls_before = read_own_calls();
     call->nvml_bytes_before = read_nvml_bytes(call);
+    call->used_before = read_container_charge(call->uuid);
+    bool may_estimate = expected == 0 && !call->is_measured_if_due && nvml_usage_is_trusted();
+    call->free_before = may_estimate ? free_memory_read() : UINT64_MAX;
     if (expected == 0 || charge_reserve(call->function_name, call->uuid, expected, &call->reservation)) return;
     call->is_refused = true;
     charge_end_call(call->call_slot);
@@ -121,6 +131,14 @@ static bool fits_after_trim(const struct measured_call *call) {
     return !is_over(call);
 }
 
+/* The bytes that the container was charged meanwhile, for other calls, are not charged again. */
+static void estimate(struct measured_call *call) {
+    const struct region *region = container_region();
+    int card = region ? account_find_card(region, call->uuid) : -1;
+    uint64_t charged = saturating_sub(read_container_charge(call->uuid), call->used_before);
+    call->estimated = free_memory_charge_fall(card, call->free_before, charged);
+}
+
 /* If other threads' calls prevent the measurement, the reservation stays charged until the next one. Without NVML it is
  * released, for only NVML knows the size of such memory. */
 bool measured_call_fits(struct measured_call *call, CUresult result) {
@@ -129,14 +147,17 @@ bool measured_call_fits(struct measured_call *call, CUresult result) {
     bool is_reservation_kept = result == CUDA_SUCCESS && nvml_usage_is_trusted();
     if (call->reservation.bytes && !is_reconciled && !is_reservation_kept)
         release_charge(call->reservation.card, call->reservation.bytes);
-    bool is_fitting = !is_reconciled || !is_over(call) || fits_after_trim(call);
+    if (result == CUDA_SUCCESS && !is_reconciled) estimate(call);
+    bool is_fitting = (!is_reconciled && !call->estimated) || !is_over(call) || fits_after_trim(call);
     charge_end_call(call->call_slot);
     return is_fitting;
 }
 
 CUresult measured_call_refuse(struct measured_call *call) {
     uint64_t growth = measured_call_growth(call);
-    reconcile_own(call->uuid, 0);
+    const struct region *region = container_region();
+    if (!reconcile_own(call->uuid, 0) && call->estimated)
+        free_memory_release(account_find_card(region, call->uuid), call->estimated);
     refusals_report(call->function_name, call->uuid, growth);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -144,6 +165,23 @@ CUresult measured_call_refuse(struct measured_call *call) {
 void measured_call_reconcile(void) {
     uint8_t uuid[UUID_SIZE];
     if (container_is_limited() && cards_current(uuid)) reconcile_own(uuid, 0);
+}
+
+static int current_card(void) {
+    uint8_t uuid[UUID_SIZE];
+    const struct region *region = container_is_limited() && cards_current(uuid) ? container_region() : NULL;
+    return region ? account_find_card(region, uuid) : -1;
+}
+
+struct measured_end measured_call_begin_end(void) {
+    bool is_estimated = free_memory_charged(current_card()) != 0;
+    return (struct measured_end){is_estimated ? free_memory_read() : UINT64_MAX};
+}
+
+void measured_call_finish_end(const struct measured_end *end, bool has_ended) {
+    uint8_t uuid[UUID_SIZE];
+    if (!has_ended || !container_is_limited() || !cards_current(uuid)) return;
+    if (!reconcile_own(uuid, 0)) free_memory_release_rise(current_card(), end->free_before);
 }
 
 void measured_call_reconcile_if_due(void) {

@@ -24,6 +24,9 @@ struct measured_call {
     uint64_t charged_before;        /* bytes charged to this process on the card, before the driver's call */
     uint64_t calls_before;          /* this process's call counters (account_calls), before the driver's call */
     uint64_t nvml_bytes_before;     /* NVML's figure of this process before the driver's call; UINT64_MAX: not read */
+    uint64_t free_before;           /* the card's free bytes before the driver's call; UINT64_MAX: not read */
+    uint64_t used_before;           /* bytes charged to the container on the card, before the driver's call */
+    uint64_t estimated;             /* bytes charged by free memory, because NVML did not answer */
     bool is_limited;                /* limits apply and the card is known */
     bool is_measured_if_due;        /* measured at the rate of `reconcile_if_due`, not each time */
     bool is_refused;                /* over the limit, or nothing may be allocated: the driver must not be called */
@@ -41,7 +44,8 @@ struct measured_call measured_call_begin_on(const char *function_name, CUdevice 
  * due (reconcile_if_due). */
 struct measured_call measured_call_begin_if_due(const char *function_name);
 
-/* After the driver's call: sets the charge to what the process now holds. False if that call took the container over
+/* After the driver's call: sets the charge to what the process now holds, by NVML, or while that fails, by the card's
+ * free memory. False if that call took the container over
  * its limit, even after idle memory was trimmed: the caller undoes it, then calls `measured_call_refuse`. */
 bool measured_call_fits(struct measured_call *call, CUresult result);
 
@@ -57,6 +61,14 @@ uint64_t measured_call_growth_alone(const struct measured_call *call);
 
 /* Measures this process on the current context's card, after a call that gave back memory only NVML can count. */
 void measured_call_reconcile(void);
+
+/* Around a driver call that gives back such memory (`has_ended`: it succeeded): measures this process afterwards, and
+ * while NVML fails, takes back what was charged by free memory. */
+struct measured_end {
+    uint64_t free_before; /* the card's free bytes; UINT64_MAX: nothing was charged by them */
+};
+struct measured_end measured_call_begin_end(void);
+void measured_call_finish_end(const struct measured_end *end, bool has_ended);
 
 /* Measures this process on the current context's card if a measurement is due, after a call that took or gave back
  * memory only NVML can count, and that is never undone. */

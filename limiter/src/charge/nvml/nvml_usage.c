@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "common/arithmetic.h"
+#include "common/clock.h"
 #include "common/gpu_uuid.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -14,10 +16,17 @@
  * processes that start before the next of TRIES queries. */
 enum { INITIAL_ENTRIES = 64, SPARE_ENTRIES = 16, TRIES = 4 };
 
+/* NVML that is not initialised any more, or could not be, is initialised again at most this often, in ticks: about
+ * every 0.1 s, and for at most 1.5 % of the time. */
+static uint64_t restart_pause(void) { return clock_ticks_quarter_second() / 2; }
+enum { PAUSE_PER_DURATION = 64 };
+
 static bool is_ready;   /* NVML is initialised; atomic, release on set */
+static bool is_wanted;  /* nvml_usage_start was called; relaxed atomic */
 static bool is_trusted; /* relaxed atomic */
 
 void nvml_usage_start(void) {
+    __atomic_store_n(&is_wanted, true, __ATOMIC_RELAXED);
     if (__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return;
     nvmlReturn_t result = REAL(nvmlInit_v2)(); /* NVML counts initialisations, so two threads may do this at once */
     if (result == NVML_SUCCESS)
@@ -27,8 +36,21 @@ void nvml_usage_start(void) {
                   (int)result);
 }
 
-static void forget(void) { is_ready = is_trusted = false; }
+static void forget(void) { is_ready = is_wanted = is_trusted = false; }
 FORGET_IN_CHILD(forget);
+
+/* NVML may have failed when the process began, its driver may have been loaded anew, or the program may have called
+ * nvmlShutdown more often than nvmlInit. */
+static bool restart_if_due(void) {
+    static uint64_t due;
+    uint64_t started = clock_ticks();
+    if (!__atomic_load_n(&is_wanted, __ATOMIC_RELAXED) || !clock_take_due_at(&due, restart_pause(), started))
+        return false;
+    nvml_usage_start();
+    uint64_t ended = clock_ticks(), pause = max_u64(restart_pause(), (ended - started) * PAUSE_PER_DURATION);
+    __atomic_store_n(&due, ended + pause, __ATOMIC_RELAXED);
+    return __atomic_load_n(&is_ready, __ATOMIC_ACQUIRE);
+}
 
 bool nvml_usage_is_trusted(void) { return __atomic_load_n(&is_trusted, __ATOMIC_RELAXED); }
 
@@ -69,7 +91,7 @@ static bool has_succeeded(nvmlReturn_t result) {
 bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage) {
     nvmlDevice_t device;
     *usage = (struct nvml_usage){0};
-    if (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE)) return false;
+    if (!__atomic_load_n(&is_ready, __ATOMIC_ACQUIRE) && !restart_if_due()) return false;
     if (has_succeeded(find_device(uuid, &device)) && has_succeeded(read_processes(device, usage))) return true;
     nvml_usage_free(usage);
     return false;

@@ -21,8 +21,8 @@ struct nvml_usage {
  * measured and charges stay as they were made. */
 void nvml_usage_start(void);
 
-/* Reads all processes on a card; the caller frees them with `nvml_usage_free`. False, with nothing to free, if NVML is
- * not initialised or fails. */
+/* Reads all processes on a card; the caller frees them with `nvml_usage_free`. False, with nothing to free, if NVML
+ * fails or was never started. NVML that was started and is not initialised is initialised first, about every 0.1 s. */
 bool nvml_usage_read(const uint8_t uuid[UUID_SIZE], struct nvml_usage *usage);
 
 void nvml_usage_free(struct nvml_usage *usage);

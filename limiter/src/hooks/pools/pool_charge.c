@@ -4,6 +4,7 @@
 #include "charge/reconcile/lost_pool_memory.h"
 #include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
+#include "common/arithmetic.h"
 #include "container/container.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
@@ -15,23 +16,23 @@ static uint32_t corrections_now(const struct pool *pool) {
     return pool->corrections ? __atomic_load_n(pool->corrections, __ATOMIC_ACQUIRE) : 0;
 }
 
-/* Whether no measurement has corrected this process's charge since the pool was charged. Only then does the difference
- * between reserved and charged bytes say what is missing, for a correction may contain it already. Managed memory is
- * not measured. */
-static bool is_uncorrected(const struct pool *pool) {
+bool pool_charge_is_uncorrected(const struct pool *pool) {
     return pool->is_managed ||
            __atomic_load_n(&pool->corrections_when_charged, __ATOMIC_RELAXED) == corrections_now(pool);
 }
 
 static bool is_due(const struct pool *pool, uint64_t reserved) {
-    return reserved != __atomic_load_n(&pool->charged, __ATOMIC_ACQUIRE) || !is_uncorrected(pool) ||
+    return reserved != __atomic_load_n(&pool->charged, __ATOMIC_ACQUIRE) || !pool_charge_is_uncorrected(pool) ||
            lost_pool_memory_has_changed(pool);
 }
 
-/* The caller holds LOCK_POOLS and LOCK_REGION. */
+/* A correction may have taken the bytes off already by which the pool has shrunk since it was charged. Without another
+ * measurement they are not taken off again, and the charge may be too high until NVML answers. The caller holds
+ * LOCK_POOLS and LOCK_REGION. */
 static void replace_charge(struct region *region, const struct pool *pool, uint64_t reserved_ahead) {
     int slot = container_slot(region);
-    account_replace(region, slot, pool->card, pool->charged + reserved_ahead, pool->last_reserved);
+    uint64_t former = pool_charge_is_uncorrected(pool) ? pool->charged : min_u64(pool->charged, pool->last_reserved);
+    account_replace(region, slot, pool->card, former + reserved_ahead, pool->last_reserved);
     if (!pool->is_managed) return;
     account_unmark_managed(region, slot, pool->card, pool->charged);
     account_mark_managed(region, slot, pool->card, pool->last_reserved);
@@ -43,7 +44,7 @@ static void replace_charge(struct region *region, const struct pool *pool, uint6
 static bool charge_reserved(struct pool *pool, uint64_t reserved_ahead, bool is_forced) {
     HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
     if (!region) return false;
-    bool is_charged_here = is_forced || is_uncorrected(pool);
+    bool is_charged_here = is_forced || pool_charge_is_uncorrected(pool);
     lost_pool_memory_charge(region, pool);
     if (is_charged_here) {
         replace_charge(region, pool, reserved_ahead);

@@ -12,6 +12,11 @@
  * a measurement has corrected this process's charge since. Asks the driver. */
 bool pool_charge_is_due(const struct pool *pool);
 
+/* Whether no measurement has corrected this process's charge since the pool was charged. Only then does the difference
+ * between reserved and charged bytes say what is missing, for a correction may contain it already. Managed memory is
+ * not measured. */
+bool pool_charge_is_uncorrected(const struct pool *pool);
+
 /* Sets the pool's charge to what it has reserved, and releases `reservation` (0 bytes: none), which was made for its
  * growth. The calling thread has `own_calls` calls open (see charge/reconcile/reconcile.h). */
 void pool_charge_update(struct pool *pool, const struct reservation *reservation, unsigned own_calls);

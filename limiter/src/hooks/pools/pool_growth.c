@@ -24,8 +24,9 @@ static bool is_container_over(const struct pool *pool) {
     return row && __atomic_load_n(&row->used, __ATOMIC_RELAXED) > __atomic_load_n(&row->limit, __ATOMIC_RELAXED);
 }
 
+/* After a correction by another process, the pool's charge may stand for memory that the pool has given back. */
 static bool has_room(struct pool *pool, uint64_t bytes) {
-    return bytes < SIZE_LIMIT && !is_container_over(pool) &&
+    return bytes < SIZE_LIMIT && !is_container_over(pool) && pool_charge_is_uncorrected(pool) &&
            pools_add_used(pool, round_up(bytes, ALLOCATION_UNIT)) <= __atomic_load_n(&pool->charged, __ATOMIC_RELAXED);
 }
 
@@ -85,7 +86,7 @@ static void refuse_excess(struct pool_growth *growth, uint64_t bytes) {
 
 static void make_room(struct pool_growth *growth, uint64_t bytes, bool (*is_captured)(CUstream), CUstream stream) {
     if (!enter_guard(growth)) return;
-    if (exports_any())
+    if (exports_any() || !pool_charge_is_uncorrected(growth->pool))
         pool_charge_check(growth->pool); /* a shrink, which may be of lost memory, cannot be seen after the growth */
     if (is_captured(stream)) return;
     if (is_container_over(growth->pool) && !end_excess(growth->pool)) {

@@ -53,8 +53,9 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUji
 EXPORT CUresult cuLibraryUnload(CUlibrary library) {
     take_unused((uint64_t)library);
     local_memory_forget_all();
+    struct measured_end end = measured_call_begin_end();
     CUresult result = REAL(cuLibraryUnload)(library);
-    if (result == CUDA_SUCCESS) measured_call_reconcile();
+    measured_call_finish_end(&end, result == CUDA_SUCCESS);
     return result;
 }
 
@@ -82,7 +83,9 @@ static struct library_query begin_query(const char *function_name, CUlibrary lib
 static CUresult finish_query(struct library_query *query, CUresult result) {
     if (!query->is_first_use) return reconcile_after(result);
     if (result != CUDA_SUCCESS) add_unused((uint64_t)query->library);
-    return measured_call_fits(&query->call, result) ? result : measured_call_refuse(&query->call);
+    if (measured_call_fits(&query->call, result)) return result;
+    query->call.estimated = 0; /* the library stays on the card, and its estimate charged */
+    return measured_call_refuse(&query->call);
 }
 
 EXPORT CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library) {

@@ -42,8 +42,9 @@ static CUresult reconcile_after(CUresult result) {
 
 EXPORT CUresult cuModuleUnload(CUmodule module) {
     local_memory_forget_all();
+    struct measured_end end = measured_call_begin_end();
     CUresult result = REAL(cuModuleUnload)(module);
-    if (result == CUDA_SUCCESS) measured_call_reconcile();
+    measured_call_finish_end(&end, result == CUDA_SUCCESS);
     return result;
 }
 
