@@ -20,17 +20,19 @@ static void set_slots_high(struct region *region, int high) {
     __atomic_store_n(&region->header.slots_high, (uint32_t)high, __ATOMIC_RELAXED);
 }
 
+bool account_has_card(const struct region *region, int card) {
+    return __atomic_load_n(&region->cards[card].is_valid, __ATOMIC_ACQUIRE);
+}
+
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]) {
-    for (int card = 0; card < REGION_CARDS; card++) {
-        const struct region_card *row = &region->cards[card];
-        if (__atomic_load_n(&row->is_valid, __ATOMIC_ACQUIRE) && memcmp(row->uuid, uuid, UUID_SIZE) == 0) return card;
-    }
+    for (int card = 0; card < REGION_CARDS; card++)
+        if (account_has_card(region, card) && memcmp(region->cards[card].uuid, uuid, UUID_SIZE) == 0) return card;
     return -1;
 }
 
 static int free_card(const struct region *region) {
     for (int card = 0; card < REGION_CARDS; card++)
-        if (!region->cards[card].is_valid) return card;
+        if (!account_has_card(region, card)) return card;
     return -1;
 }
 

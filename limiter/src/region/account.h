@@ -14,6 +14,9 @@
 /* The card's row, or -1. Needs no lock. */
 int account_find_card(const struct region *region, const uint8_t uuid[UUID_SIZE]);
 
+/* Whether the row is a card's: its other fields may be read then. Needs no lock. */
+bool account_has_card(const struct region *region, int card);
+
 /* The card's row, created where the card has none; -1 where all rows are taken. */
 int account_find_or_add_card(struct region *region, const uint8_t uuid[UUID_SIZE]);
 

@@ -144,7 +144,7 @@ static bool try_reconcile_others(const uint8_t uuid[UUID_SIZE]) {
 void reconcile_others(void) {
     const struct region *region = container_region();
     for (int card = 0; region && card < REGION_CARDS; card++)
-        for (int tries = 0; tries < TRIES && region->cards[card].is_valid; tries++) {
+        for (int tries = 0; tries < TRIES && account_has_card(region, card); tries++) {
             if (try_reconcile_others(region->cards[card].uuid)) break;
             system_sleep(PAUSE_NS);
         }
@@ -165,7 +165,7 @@ bool reconcile_all(const uint8_t uuid[UUID_SIZE], unsigned own_calls) {
 void reconcile_every_card(unsigned own_calls) {
     const struct region *region = container_region();
     for (int card = 0; region && card < REGION_CARDS; card++)
-        if (region->cards[card].is_valid) reconcile_with_retries(region->cards[card].uuid, own_calls, true);
+        if (account_has_card(region, card)) reconcile_with_retries(region->cards[card].uuid, own_calls, true);
 }
 
 static struct cadence cadences[REGION_CARDS]; /* by the region's row */
@@ -192,6 +192,6 @@ bool reconcile_if_due(const uint8_t uuid[UUID_SIZE], unsigned own_calls, bool wi
 
 void reconcile_soon(void) {
     const struct region *region = container_region();
-    for (int card = 0; region && card < REGION_CARDS && region->cards[card].is_valid; card++)
+    for (int card = 0; region && card < REGION_CARDS && account_has_card(region, card); card++)
         cadence_hasten(&cadences[card]);
 }
