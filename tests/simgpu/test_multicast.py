@@ -134,6 +134,15 @@ def test_a_green_context_lives_in_the_primary_ones_memory(make_world: Callable[.
     assert world.mib_used() == 0
 
 
+def test_the_end_of_a_green_context_leaves_the_process_in_nvml_s_list(make_world: Callable[..., World]) -> None:
+    """The primary context lives on, by a reference of the program's."""
+    session = make_world(tuple(replace(card, context_mib=500) for card in state_directory.make_cards(1))).session()
+    assert session("start()") == 0
+    session("nvml('nvmlInit')")
+    assert session("green.destroy(green.create(16)[1])") == 0
+    assert session("processes()") == [[session.process.pid, 500 * MIB]]
+
+
 def test_no_table_of_nvidias_own_is_there(session: ProbeSession) -> None:
     assert session("made('cuGetExportTable', bytes(16))") == [500, 0]
     assert session("cuda.cuGetExportTable(None, None)") == INVALID_VALUE

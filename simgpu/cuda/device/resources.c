@@ -1,7 +1,5 @@
 #include "cuda/device/resources.h"
 
-#include <stdlib.h>
-
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 #include "hardware/export.h"
@@ -13,6 +11,9 @@
 struct CUdevResourceDesc_st {
     CUdevResource resource;
 };
+
+/* One for each number of multiprocessors. CUDA has no function that frees a descriptor. */
+static struct CUdevResourceDesc_st descriptions[MULTIPROCESSORS + 1];
 
 const CUdevResource *described_resource(CUdevResourceDesc desc) { return &desc->resource; }
 
@@ -53,7 +54,6 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned *cou
     return CUDA_SUCCESS;
 }
 
-/* A descriptor is never freed: CUDA has no function for it. */
 EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources, unsigned count) {
     unsigned multiprocessors = 0;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
@@ -63,9 +63,8 @@ EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevR
         if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
         multiprocessors += resources[i].sm.smCount;
     }
-    CUdevResourceDesc made = malloc(sizeof *made);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    made->resource = resource_of(multiprocessors);
-    *description = made;
+    if (multiprocessors > MULTIPROCESSORS) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    *description = &descriptions[multiprocessors];
+    (*description)->resource = resource_of(multiprocessors);
     return CUDA_SUCCESS;
 }

@@ -40,7 +40,7 @@ void context_destroy(CUcontext context) {
     modules_free_of(context);
     pools_trim(context->device);
     device_release(context->device, context->overhead);
-    device_add_contexts(context->device, -1);
+    if (!context->owner) device_add_contexts(context->device, -1); /* a green context is part of the primary one */
     free(context);
 }
 
