@@ -79,6 +79,30 @@ def kernel(graph: int, function: int) -> int:
     return int(cuda.cuGraphAddKernelNode_v2(ctypes.byref(node), P(graph), None, ctypes.c_size_t(), words))
 
 
+def nodes_of(graph: int) -> list[int]:
+    """The nodes, in the order of their creation."""
+    count = ctypes.c_size_t()
+    cuda.cuGraphGetNodes(P(graph), None, ctypes.byref(count))
+    nodes = (P * count.value)()
+    cuda.cuGraphGetNodes(P(graph), nodes, ctypes.byref(count))
+    return [node or 0 for node in nodes]
+
+
+def update(instance: int, graph: int) -> tuple[int, int]:
+    """Result of cuGraphExecUpdate_v2, and what it says about the reason."""
+    info = (ctypes.c_uint64 * 3)()
+    result = cuda.cuGraphExecUpdate_v2(P(instance), P(graph), info)
+    return result, ctypes.c_int(info[0] & 0xFFFFFFFF).value
+
+
+def set_kernel(node: int, function: int, instance: int = 0) -> int:
+    """Result of setting what a kernel node launches: in its graph, or in an instance."""
+    words = (ctypes.c_uint64 * 16)(function)
+    if instance:
+        return int(cuda.cuGraphExecKernelNodeSetParams_v2(P(instance), P(node), words))
+    return int(cuda.cuGraphKernelNodeSetParams_v2(P(node), words))
+
+
 def types(graph: int) -> list[int]:
     """The type of each node."""
     count = ctypes.c_size_t()

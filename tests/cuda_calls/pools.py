@@ -5,6 +5,7 @@ import ctypes
 from tests.cuda_calls.ipc import Handle
 
 POSIX_FD = 1
+PINNED, MANAGED = 1, 2  # CU_MEM_ALLOCATION_TYPE_*
 THRESHOLD, RESERVED, RESERVED_HIGH, USED, USED_HIGH = 4, 5, 6, 7, 8  # CU_MEMPOOL_ATTR_*
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -24,9 +25,9 @@ class Properties(ctypes.Structure):
     )
 
 
-def create(*, handle_types: int = 0, device: int = 0, most: int = 0) -> tuple[int, int]:
+def create(*, handle_types: int = 0, device: int = 0, most: int = 0, kind: int = PINNED) -> tuple[int, int]:
     """Result and handle of cuMemPoolCreate."""
-    pool, properties = ctypes.c_void_p(), Properties(1, handle_types, (ctypes.c_int * 2)(1, device), None, most)
+    pool, properties = ctypes.c_void_p(), Properties(kind, handle_types, (ctypes.c_int * 2)(1, device), None, most)
     result = cuda.cuMemPoolCreate(ctypes.byref(pool), ctypes.byref(properties))
     return result, pool.value or 0
 

@@ -6,7 +6,7 @@ from simgpu.session import ProbeSession
 from simgpu.world import World
 
 MIB = 1 << 20
-OUT_OF_MEMORY, INVALID_VALUE = 2, 1
+OUT_OF_MEMORY, INVALID_VALUE, NOT_SUPPORTED = 2, 1, 801
 MARKS = "[pools.read({}, mark) // 2**20 for mark in (pools.RESERVED, pools.RESERVED_HIGH, pools.USED, pools.USED_HIGH)]"
 
 
@@ -95,3 +95,18 @@ def test_a_pools_own_device_always_has_access(session: ProbeSession) -> None:
     assert session(accesses) == [3, 3]
     assert session(f"pools.set_access({pool}, 0, 0)") == INVALID_VALUE
     assert session(f"pools.set_access({pool}, 9, 3)") == 101
+
+
+def test_a_managed_pool_takes_nothing_of_the_card(world: World, session: ProbeSession) -> None:
+    """As managed memory: a card is charged when a kernel touches it, and no simulated kernel does."""
+    result, pool = session("pools.create(kind=pools.MANAGED)")
+    pointer = session(f"pools.alloc({100 * MIB}, {pool})")[1]
+    assert (result, world.mib_used()) == (0, 0)
+    assert session(MARKS.format(pool)) == [128, 128, 100, 100]
+    assert session(f"free({pointer}, 'cuMemFreeAsync')") == 0
+    session("cuda.cuCtxSynchronize()")
+    assert (session(MARKS.format(pool))[0], world.mib_used()) == (0, 0)
+
+
+def test_a_managed_pool_cannot_be_exported(session: ProbeSession) -> None:
+    assert session("pools.create(kind=pools.MANAGED, handle_types=pools.POSIX_FD)[0]") == NOT_SUPPORTED

@@ -18,6 +18,7 @@ struct CUctx_st {
     uint64_t overhead; /* bytes charged for the context itself */
     uint64_t stack;    /* bytes of local memory per thread; 0 = never grown (context/local_memory.c) */
     uint64_t limits[CU_LIMIT_MAX]; /* as the program set them; 0 = the default (context/limits.c) */
+    uint32_t peers;                /* one bit for each device whose memory the context may use */
     bool has_heap;                 /* a kernel has used the heap of device code */
     struct card_queue queue;       /* work on the card; not open before the first work */
     uint64_t submitted;            /* position behind all work of the context */

@@ -137,3 +137,21 @@ EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureS
                                                const CUgraphEdgeData **edges, size_t *count) {
     return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, edges, count);
 }
+
+EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data) {
+    return cuLaunchHostFunc(stream, function, data);
+}
+
+EXPORT CUresult cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback function, void *data, unsigned flags) {
+    return cuStreamAddCallback(stream, function, data, flags);
+}
+
+EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                  size_t size) {
+    return cuMemcpyPeer(to, to_context, from, from_context, size);
+}
+
+EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                       size_t size, CUstream stream) {
+    return cuMemcpyPeerAsync(to, to_context, from, from_context, size, stream);
+}

@@ -144,6 +144,14 @@ bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result
     return capture != NULL;
 }
 
+bool capture_takes_call(CUstream stream, CUhostFn function, void *data, CUresult *result) {
+    const struct capture *capture = capture_of(stream);
+    if (capture)
+        *result = capture->is_invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                      : graph_add_call(capture->graph, &(CUDA_HOST_NODE_PARAMS){function, data});
+    return capture != NULL;
+}
+
 bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result) {
     const struct capture *capture = capture_of(stream);
     if (capture) {

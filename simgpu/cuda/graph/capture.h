@@ -29,6 +29,7 @@ CUresult capture_forbids_in(CUstream stream);
  */
 bool capture_takes(CUstream stream, CUgraphNodeType type, CUresult *result);
 bool capture_takes_kernel(CUstream stream, CUfunction function, CUresult *result);
+bool capture_takes_call(CUstream stream, CUhostFn function, void *data, CUresult *result);
 bool capture_takes_allocation(CUstream stream, CUdevice device, uint64_t size, CUdeviceptr *address, CUresult *result);
 bool capture_takes_free(CUstream stream, CUdeviceptr address, CUresult *result);
 

@@ -21,6 +21,8 @@ struct CUgraphNode_st {
     uint64_t duration_ns;
     uint64_t local; /* bytes of local memory per thread */
     bool uses_heap; /* calls malloc */
+    CUDA_HOST_NODE_PARAMS call;
+    CUgraphNode origin; /* of a step of an instance: the node that it is a copy of */
 };
 
 struct CUgraph_st {

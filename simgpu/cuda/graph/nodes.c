@@ -1,4 +1,4 @@
-/* Simulated kinds of nodes: empty, kernel, allocation and free. */
+/* Simulated kinds of nodes: empty, kernel, function of the host, allocation and free. */
 #include "cuda/graph/nodes.h"
 
 #include "cuda/device/device_memory.h"
@@ -72,15 +72,30 @@ static CUresult add_free(CUgraphNode *out, CUgraph graph, CUdeviceptr address) {
     return result;
 }
 
-static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+CUresult graph_set_kernel(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *kernel) {
     const struct CUfunc_st *function = kernel->func ? kernel->func : (const struct CUfunc_st *)kernel->kern;
-    if (!function) return CUDA_ERROR_INVALID_VALUE;
-    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL,
-                                  .kernel = *kernel,
-                                  .duration_ns = function->duration_ns,
-                                  .local = function->local,
-                                  .uses_heap = function->uses_heap};
-    return graph_add(out, graph, &node);
+    if (!function || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+    node->kernel = *kernel;
+    node->duration_ns = function->duration_ns;
+    node->local = function->local;
+    node->uses_heap = function->uses_heap;
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_kernel(CUgraphNode *out, CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *kernel) {
+    struct CUgraphNode_st node = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    CUresult result = graph_set_kernel(&node, kernel);
+    return result == CUDA_SUCCESS ? graph_add(out, graph, &node) : result;
+}
+
+static CUresult add_call(CUgraphNode *out, CUgraph graph, const CUDA_HOST_NODE_PARAMS *call) {
+    if (!call->fn) return CUDA_ERROR_INVALID_VALUE;
+    return graph_add(out, graph, &(struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_HOST, .call = *call});
+}
+
+CUresult graph_add_call(CUgraph graph, const CUDA_HOST_NODE_PARAMS *call) {
+    CUgraphNode node;
+    return add_call(&node, graph, call);
 }
 
 CUresult graph_add_kernel(CUgraph graph, CUfunction function) {
@@ -103,6 +118,23 @@ CUresult graph_add_allocation(CUgraph graph, CUdevice device, uint64_t size, CUd
 CUresult graph_add_free(CUgraph graph, CUdeviceptr address) {
     CUgraphNode node;
     return add_free(&node, graph, address);
+}
+
+EXPORT CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                                   const CUDA_HOST_NODE_PARAMS *parameters) {
+    (void)dependencies;
+    (void)count;
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!parameters) return CUDA_ERROR_INVALID_VALUE;
+    return add_call(node, graph, parameters);
+}
+
+EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters) {
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (!node || !parameters) return CUDA_ERROR_INVALID_VALUE;
+    return graph_set_kernel(node, parameters);
 }
 
 EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,

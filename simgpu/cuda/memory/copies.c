@@ -133,3 +133,25 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, C
     if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMSET, &result)) return result;
     return touch(to, count * sizeof value);
 }
+
+static CUresult touch_peers(CUcontext to_context, CUcontext from_context, CUdeviceptr to, CUdeviceptr from,
+                            size_t size) {
+    if (!context_is_alive(to_context) || !context_is_alive(from_context)) return CUDA_ERROR_INVALID_CONTEXT;
+    return touch_both(to, from, size);
+}
+
+EXPORT CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                             size_t size) {
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    return touch_peers(to_context, from_context, to, from, size);
+}
+
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                                  size_t size, CUstream stream) {
+    CUresult result;
+    HELD_DRIVER const CUresult entered = driver_enter(__func__);
+    if (entered != CUDA_SUCCESS) return entered;
+    if (capture_takes(stream, CU_GRAPH_NODE_TYPE_MEMCPY, &result)) return result;
+    return touch_peers(to_context, from_context, to, from, size);
+}

@@ -62,8 +62,11 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *wanted
     if (!device_at(wanted->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     bool by_descriptor = wanted->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (!by_descriptor && wanted->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    bool is_managed = wanted->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    if (is_managed && by_descriptor) return CUDA_ERROR_NOT_SUPPORTED;
     *pool = pool_make(wanted->location.id);
     if (!*pool) return CUDA_ERROR_OUT_OF_MEMORY;
+    (*pool)->is_managed = is_managed;
     (*pool)->is_exportable = by_descriptor;
     (*pool)->limit = wanted->maxSize;
     return CUDA_SUCCESS;

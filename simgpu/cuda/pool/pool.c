@@ -25,7 +25,7 @@ CUmemoryPool pool_make(CUdevice ordinal) {
 }
 
 static CUresult reserve(CUmemoryPool pool, uint64_t bytes) {
-    CUresult result = device_charge(pool->device, bytes - pool->reserved);
+    CUresult result = pool->is_managed ? CUDA_SUCCESS : device_charge(pool->device, bytes - pool->reserved);
     nanosleep(&(struct timespec){.tv_nsec = GROWTH_NS}, NULL);
     pool->reserved = result == CUDA_SUCCESS ? bytes : pool->reserved;
     return result;
@@ -49,7 +49,7 @@ void pool_trim(CUmemoryPool pool, uint64_t keep) {
     uint64_t kept = keep < pool->reserved ? round_up(pool->used > keep ? pool->used : keep, POOL_BLOCK) : keep;
     if (kept >= pool->reserved) return;
     pool->reserved -= pool_exports_unreserve(pool, pool->reserved - kept);
-    device_release(pool->device, pool->reserved - kept);
+    if (!pool->is_managed) device_release(pool->device, pool->reserved - kept);
     pool->reserved = kept;
 }
 

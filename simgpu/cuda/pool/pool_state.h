@@ -13,6 +13,7 @@ struct CUmemPoolHandle_st {
     struct CUmemPoolHandle_st *next;
     bool is_destroyed; /* by the program; the pool is freed with its last allocation */
     CUdevice device;
+    bool is_managed; /* its memory is not charged to the card: see cuMemAllocManaged */
     uint64_t used;
     uint64_t used_high;
     uint64_t reserved;

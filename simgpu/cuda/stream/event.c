@@ -7,6 +7,7 @@
 #include "cuda/queue/context_queue.h"
 #include "cuda/queue/context_work.h"
 #include "cuda/queue/stream_state.h"
+#include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
@@ -83,7 +84,9 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (capture_numbered(event->capture)) return CUDA_ERROR_CAPTURED_EVENT;
     CUdevice device = event->device;
-    queue_await(event->queue, event->position);
+    struct card_queue queue = event->queue;
+    queue_await(queue, event->position);
+    stream_waits_do_writes(queue);
     pools_trim(device);
     return CUDA_SUCCESS;
 }

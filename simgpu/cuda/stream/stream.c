@@ -12,6 +12,7 @@
 #include "cuda/queue/context_queue.h"
 #include "cuda/queue/context_work.h"
 #include "cuda/queue/stream_state.h"
+#include "cuda/queue/stream_waits.h"
 #include "hardware/cards.h"
 #include "hardware/export.h"
 
@@ -83,7 +84,9 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
     CUresult forbidden = capture_forbids_in(stream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
-    queue_await(context->queue, *stream_position(stream, context));
+    struct card_queue queue = context->queue;
+    queue_await(queue, *stream_position(stream, context));
+    stream_waits_do_writes(queue);
     pools_trim(device);
     return CUDA_SUCCESS;
 }

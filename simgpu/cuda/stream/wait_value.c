@@ -1,6 +1,7 @@
 #include "cuda/context/context.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
+#include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
@@ -19,7 +20,9 @@ EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuu
     CUresult result = check(stream, address, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
     if (result != CUDA_SUCCESS) return result;
     const uint32_t *word = (const uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
-    return stream_waits_add(context, word, value);
+    result = stream_waits_add(context, word, value);
+    if (result == CUDA_SUCCESS) *stream_position(stream, context) = context->submitted;
+    return result;
 }
 
 EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
@@ -29,5 +32,7 @@ EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cu
     CUresult result = check(stream, address, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
     if (result != CUDA_SUCCESS) return result;
     uint32_t *word = (uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
-    return stream_waits_write(context, word, value);
+    result = stream_waits_write(context, word, value);
+    if (result == CUDA_SUCCESS) *stream_position(stream, context) = context->submitted;
+    return result;
 }

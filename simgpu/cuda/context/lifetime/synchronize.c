@@ -3,6 +3,7 @@
 #include "cuda/graph/capture.h"
 #include "cuda/pool/pool.h"
 #include "cuda/queue/context_queue.h"
+#include "cuda/queue/stream_waits.h"
 #include "hardware/export.h"
 
 static CUresult synchronize(CUcontext context) {
@@ -14,7 +15,9 @@ static CUresult synchronize(CUcontext context) {
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
-    queue_await(context->queue, context->submitted);
+    struct card_queue queue = context->queue;
+    queue_await(queue, context->submitted);
+    stream_waits_do_writes(queue);
     pools_trim(device);
     return CUDA_SUCCESS;
 }

@@ -48,7 +48,10 @@ static CUgraphExec copy(CUgraph graph) {
         return NULL;
     }
     made->steps = steps;
-    for (CUgraphNode node = graph->nodes; node; node = node->next) steps[made->count++] = *node;
+    for (CUgraphNode node = graph->nodes; node; node = node->next) {
+        steps[made->count] = *node;
+        steps[made->count++].origin = node;
+    }
     return made;
 }
 
