@@ -8,10 +8,10 @@
 
 /* Cache of UUIDs by CUdevice, which is an ordinal and stands for one card throughout the process's life. Devices beyond
  * CACHED_DEVICES are asked for each time. */
-enum { CACHED_DEVICES = 64 };
+enum { CACHED_DEVICES = 64, UUID_WORDS = UUID_SIZE / sizeof(uint64_t) };
 static struct {
-    uint8_t uuid[UUID_SIZE];
-    bool is_known; /* atomic, stored last with release order: `uuid` is valid */
+    uint64_t uuid[UUID_WORDS]; /* atomic; racing threads store equal words */
+    bool is_known;             /* atomic, stored last with release order: `uuid` is valid */
 } cache[CACHED_DEVICES];
 
 /* Drivers before 11.4 have the first version only. Without MIG both versions give the same answer. */
@@ -23,14 +23,27 @@ static bool query_uuid(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     return result == CUDA_SUCCESS;
 }
 
+static void remember(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
+    uint64_t words[UUID_WORDS];
+    memcpy(words, uuid, UUID_SIZE);
+    for (int i = 0; i < UUID_WORDS; i++) __atomic_store_n(&cache[device].uuid[i], words[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&cache[device].is_known, true, __ATOMIC_RELEASE);
+}
+
+static void recall(CUdevice device, uint8_t uuid[UUID_SIZE]) {
+    uint64_t words[UUID_WORDS];
+    for (int i = 0; i < UUID_WORDS; i++) words[i] = __atomic_load_n(&cache[device].uuid[i], __ATOMIC_RELAXED);
+    memcpy(uuid, words, UUID_SIZE);
+}
+
 bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]) {
     if (device < 0 || device >= CACHED_DEVICES) return query_uuid(device, uuid);
-    if (!__atomic_load_n(&cache[device].is_known, __ATOMIC_ACQUIRE)) {
-        if (!query_uuid(device, uuid)) return false;
-        memcpy(cache[device].uuid, uuid, UUID_SIZE); /* racing threads write equal bytes */
-        __atomic_store_n(&cache[device].is_known, true, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&cache[device].is_known, __ATOMIC_ACQUIRE)) {
+        recall(device, uuid);
+        return true;
     }
-    memcpy(uuid, cache[device].uuid, UUID_SIZE);
+    if (!query_uuid(device, uuid)) return false;
+    remember(device, uuid);
     return true;
 }
 

@@ -58,6 +58,12 @@ def racing_mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("racing") / "mix", "thread", *MIX, *UNHOOKED)
 
 
+@pytest.fixture(scope="session")
+def first_calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
+    return compiled(folder / "first_calls", "thread", HERE / "first_calls.c", *UNHOOKED)
+
+
 @pytest.fixture(params=[None, 60], ids=["whole card", "share"])
 def container(
     request: pytest.FixtureRequest, make_world: Callable[..., World], make_container: Callable[..., Container]
@@ -163,3 +169,11 @@ def test_threads_on_a_card_smaller_than_their_limit_spill(
     container = make_container("64MiB", memory_policy="spill")
     run(container, mix, "4", "600", "1")
     assert container.region().cards[0].spills > 0
+
+
+def test_threads_that_use_a_card_for_the_first_time_together_do_not_race(
+    make_world: Callable[..., World], make_container: Callable[..., Container], first_calls: Path
+) -> None:
+    world = make_world(state_directory.make_cards(state_directory.MAX_CARDS))
+    for _ in range(5):
+        run(replace(make_container("1GiB"), world=world), first_calls)
