@@ -25,7 +25,7 @@ TIMEOUT_S = 100
 MIB = 1 << 20
 _POOL_STEP_MIB = 32  # a fragmented pool may grow by one step more than was reserved, which is noticed after the call
 _SPARE = {"descriptors": 5, "threads": 5}  # of cards and contexts that are used later
-_SPARE_MAPPINGS = 12  # the C library's arenas and thread stacks that it keeps
+_SPARE_MAPPINGS = 30  # the C library's arenas and thread stacks that it keeps
 _FIGURE = "figure"
 
 
