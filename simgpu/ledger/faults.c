@@ -20,7 +20,7 @@
 #define HANGS         (-1) /* the result of a call that returns only when the fault has been removed */
 #define HANG_PAUSE_NS 10000000
 
-#define MAX_RESULTS   8
+#define MAX_RESULTS 8
 
 struct fault {
     char function[128];
@@ -120,8 +120,7 @@ static int result_of(const struct fault *fault, uint64_t version, unsigned line)
 static bool is_named(const struct fault *fault, const char *function) {
     size_t length = strlen(fault->function);
     bool is_prefix = length > 1 && fault->function[length - 1] == '*' && !strchr(function, '@');
-    return strcmp(fault->function, function) == 0 ||
-           (is_prefix && strncmp(fault->function, function, length - 1) == 0);
+    return strcmp(fault->function, function) == 0 || (is_prefix && strncmp(fault->function, function, length - 1) == 0);
 }
 
 static int match(const char *function, uint64_t version) {

@@ -214,7 +214,7 @@ class _ObjectReader:
         state = NodeState.of(node, usage.on_node(node, self._held[node.name]), dict(devices))
         return NodeView(
             node.name, replace(state, host=self._host(node.name)), self._blocked(node, slice_mib), allocatable,
-            self._marks.get(node.name, node_rules.NO_MARKS),
+            marks=self._marks.get(node.name, node_rules.NO_MARKS),
         )  # fmt: skip
 
     def _blocked(self, node: Node, slice_mib: int) -> Reason | None:

@@ -125,7 +125,7 @@ def peak_mib(container: Container) -> int:
     return usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] // MIB
 
 
-def settle(container: Container, *processes: ProbeSession) -> None:
+def reconcile(container: Container, *processes: ProbeSession) -> None:
     """NVML answers again; charges are right after the stated time, and memory that fits is granted."""
     state_directory.inject_faults(container.world.state)
     deadline = time.monotonic() + QUIET_S
@@ -153,7 +153,7 @@ def test_memory_taken_while_nvml_fails(container: Container, kind: str, percent:
     take_all(process, kind)
     assert container.world.mib_used() <= LIMIT_MIB + STAYS_MIB.get(kind, 0)
     assert peak_mib(container) <= LIMIT_MIB + UNDONE_MIB.get(kind, 0)
-    settle(container, process, other)
+    reconcile(container, process, other)
     assert container.used_mib() - managed_mib(container) == container.world.mib_used()
     free_some(process, kind, 6)
     assert process(f"alloc({8 * MIB})")[0] == 0

@@ -36,7 +36,6 @@ class Reason(StrEnum):
     NOT_ADMITTED = "NotAdmitted"
     INVALID_REQUEST = "InvalidRequest"
     NOT_JUDGED = "NotJudged"
-    # These in explanations and simulations only: kube-scheduler refuses such nodes, and pods.
     NODE_INSUFFICIENT_CPU = "NodeInsufficientCpu"
     NODE_INSUFFICIENT_MEMORY = "NodeInsufficientMemory"
     NODE_TAINTED = "NodeTainted"
@@ -51,6 +50,19 @@ class Reason(StrEnum):
     GANG_PLANNED_ELSEWHERE = "GangPlannedElsewhere"
     GANG_WAITS = "GangWaits"
 
+
+# kube-scheduler refuses such nodes and pods, so no verb does.
+ONLY_EXPLAINED: Final = frozenset(
+    {
+        Reason.NODE_INSUFFICIENT_CPU,
+        Reason.NODE_INSUFFICIENT_MEMORY,
+        Reason.NODE_TAINTED,
+        Reason.NODE_UNSCHEDULABLE,
+        Reason.NODE_AFFINITY_MISMATCH,
+        Reason.SCHEDULER_REFUSED,
+        Reason.SCHEDULING_GATED,
+    }
+)
 
 WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_INSUFFICIENT_MEMORY: "no card has the GPU memory free",

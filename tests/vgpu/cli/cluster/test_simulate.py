@@ -157,6 +157,8 @@ def test_a_card_that_two_nodes_of_a_file_report_is_given_out_once(tmp_path: Path
     assert placed() == ["old", "old", ""]
     old[0]["status"]["allocatable"] |= dict.fromkeys((names.SLICE, names.CARD), "0")
     assert placed() == ["new", "new", ""]
+
+
 def test_taints_and_selectors_of_the_file_count(tmp_path: Path) -> None:
     cluster = [*node("n1"), *node("n2"), *node("n3")]
     cluster[0]["spec"] = {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}
