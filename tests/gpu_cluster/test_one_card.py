@@ -1,9 +1,11 @@
 """Pods on a real card, from `kubectl apply` to the end: placed by the extender, limited, measured from outside."""
 
 import json
+import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -11,7 +13,6 @@ import pytest
 
 from cluster.gpu_machine import image
 from cluster.gpu_machine.cluster import GpuMachineCluster
-from cluster.programs import binaries
 from tests.e2e.pod_namespace import held_slices, pod
 from tests.gpu_cluster import metrics
 from tests.gpu_cluster.gpu_namespace import (
@@ -110,21 +111,18 @@ def test_diagnose_of_a_running_pod(namespace: GpuNamespace) -> None:
     """A program that its share holds back: the finding names the share."""
     namespace.create_program("held", "burn.py", "30", gpu_mem=4096, gpu_cores=20, annotations=policy("fixed"))
     namespace.has_printed("held", "ready")
-    state = str(namespace.cluster.nodes[0].state)
-    done = machine_vgpu("diagnose", "--live", "held", "--seconds", "5", "--state", state, "-o", "json")
-    assert "share-used-up" in done.stdout, done
+    printed = vgpu_on_node(namespace, "diagnose", "--live", "held", "--seconds", "5", "-o", "json")
+    assert "share-used-up" in printed
 
 
 def test_a_limit_changes_while_a_program_runs(namespace: GpuNamespace) -> None:
     namespace.create(pod("resized", gpu_mem=MIB, gpu_cores=30))
     namespace.running("resized")
     assert seen_mib(namespace, "resized") == MIB
-    state = str(namespace.cluster.nodes[0].state)
-    listed = json.loads(machine_vgpu("top", "--once", "-o", "json", "--state", state).stdout)
+    listed = json.loads(vgpu_on_node(namespace, "top", "--once", "-o", "json"))
     (program,) = [row for row in listed if "resized" in row["name"]]
     for mib in (MIB // 2, MIB):
-        done = machine_vgpu("set", program["id"], "--gpu-mem", str(mib), "--state", state)
-        assert done.returncode == 0, done
+        vgpu_on_node(namespace, "set", program["id"], "--gpu-mem", str(mib))
         namespace.until(partial(sees, namespace, "resized", mib), f"{mib} MiB", 5)
 
 
@@ -137,10 +135,16 @@ def seen_mib(namespace: GpuNamespace, name: str) -> int:
     return int(namespace.run(name, "nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"))
 
 
-def machine_vgpu(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `vgpu` on the machine."""
-    command = [sys.executable, "-m", "vgpu.cli", *arguments]
-    return subprocess.run(command, cwd=binaries.REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+def vgpu_on_node(namespace: GpuNamespace, *arguments: str) -> str:
+    """Run `vgpu` among the node's mounts and processes, where its regions are; return what it printed."""
+    (node,) = namespace.cluster.nodes
+    command = [sys.executable, "-m", "vgpu.cli", *arguments, "--state", "/var/lib/vgpu"]
+    process = node.process(f"vgpu-{uuid.uuid4().hex[:8]}", command, {"PYTHONPATH": os.pathsep.join(sys.path)})
+    process.start()
+    status = process.wait(60)
+    printed = process.log.read_text()
+    assert status in (0, 1), f"vgpu {' '.join(arguments)}: {status}\n{printed}"
+    return printed
 
 
 @pytest.fixture
