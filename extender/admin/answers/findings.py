@@ -1,5 +1,6 @@
 """What an administrator should look at: nodes, cards and pods in a state that does not heal by itself. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
@@ -9,6 +10,7 @@ from extender.admin.exchange import times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.explain.last_decisions import LastDecision
 from extender.state.objects import GpuNode, WatchedPod
+from vgpu.domain.asks import scheduler_words
 from vgpu.domain.cards import ownership, reasons
 from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
@@ -85,6 +87,9 @@ def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
         yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED])
     elif rows.is_pending(pod) and (cannot := _never_fits(snapshot.decisions.get(pod.uid))):
         yield _finding("error", about, NEVER_FITS, cannot, times.text(pod.lifecycle.created_ms))
+    elif rows.is_pending(pod) and (reason := _refused_elsewhere(pod, snapshot)):
+        said = scheduler_words.refusal(pod.scheduler_message)
+        yield _finding("warning", about, str(reason), f"kube-scheduler: {said}", times.text(pod.lifecycle.created_ms))
     for problem in rows.distrust(pod):
         yield _finding("error", about, "AssignmentNotTrusted", problem)
     if gone := _cards_gone(pod, snapshot):
@@ -98,6 +103,20 @@ def _never_fits(last: LastDecision | None) -> str:
         return ""
     said = ", ".join(f"{reasons.WORDS[reason]} ({reason})" for reason, _ in reasons.ordered(last.reasons))
     return f"no node can ever take it as it is: {said}"
+
+
+def _refused_elsewhere(pod: WatchedPod, snapshot: ClusterSnapshot) -> Reason | None:
+    """Return why no node takes a pod whatever its cards have free; None where one may, or the scheduler said nothing.
+
+    Room on cards does not end this: a taint, a selector, a volume, or another thing that kube-scheduler looks at.
+    """
+    if not pod.scheduler_message:
+        return None
+    refusals = [pod.rules.refusal(view.name, view.marks) for view in snapshot.views.values()]
+    counted = Counter(refusal.reason for refusal in refusals if refusal is not None)
+    if pod.unknown_refusals:
+        return Reason.SCHEDULER_REFUSED
+    return counted.most_common(1)[0][0] if refusals and counted.total() == len(refusals) else None
 
 
 def _cards_gone(pod: WatchedPod, snapshot: ClusterSnapshot) -> list[CardUuid]:

@@ -164,3 +164,21 @@ async def test_a_simulated_pod_is_refused_as_the_scheduler_would(admin: Admin) -
     assert reasons_of(found["pods"][0]) == [("NodeTainted", 3)]
     spec["tolerations"] = [{"operator": "Exists"}]
     assert (await admin.post("/simulate", {"pods": [{"pod": pod}]}))["placed"] == 1
+
+
+async def test_doctor_names_pods_that_room_on_cards_does_not_help(admin: Admin) -> None:
+    """A taint on all nodes, and a volume; not a pod that the scheduler has not tried, or whom one node may take."""
+    await taint_all(admin)
+    volume = "0/3 nodes are available: 3 node(s) had volume node affinity conflict."
+    tolerations = {"tolerations": [{"operator": "Exists"}]}
+    tainted, bound = await create(admin, said=TAINTED), await create(admin, spec=tolerations, said=volume)
+    await create(admin)
+    await create(admin, spec=tolerations, said="0/3 nodes are available: 3 CardInUse: whole cards are asked for.")
+    await admin.fresh()
+    found = [row for row in (await admin.get("/summary"))["findings"] if row["about"].startswith("pod ")]
+    assert {(row["about"], row["reason"], row["severity"]) for row in found} == {
+        (f"pod default/{tainted}", "NodeTainted", "warning"),
+        (f"pod default/{bound}", "SchedulerRefused", "warning"),
+    }
+    assert all(row["detail"].startswith("kube-scheduler: 0/3 nodes are available: 3 node(s) had ") for row in found)
+    assert all(row["since"] for row in found)

@@ -51,19 +51,6 @@ class Reason(StrEnum):
     GANG_WAITS = "GangWaits"
 
 
-# kube-scheduler refuses such nodes and pods, so no verb does.
-ONLY_EXPLAINED: Final = frozenset(
-    {
-        Reason.NODE_INSUFFICIENT_CPU,
-        Reason.NODE_INSUFFICIENT_MEMORY,
-        Reason.NODE_TAINTED,
-        Reason.NODE_UNSCHEDULABLE,
-        Reason.NODE_AFFINITY_MISMATCH,
-        Reason.SCHEDULER_REFUSED,
-        Reason.SCHEDULING_GATED,
-    }
-)
-
 WORDS: Final[dict[Reason, str]] = {
     Reason.CARD_INSUFFICIENT_MEMORY: "no card has the GPU memory free",
     Reason.CARD_INSUFFICIENT_CORES: "no card has the GPU time free",
@@ -165,6 +152,13 @@ FOREIGN: Final = frozenset(
         Reason.SCHEDULER_REFUSED,
     }
 )
+
+# What explanations and simulations say, and no verb.
+ONLY_EXPLAINED: Final = FOREIGN | {
+    Reason.NODE_INSUFFICIENT_CPU,
+    Reason.NODE_INSUFFICIENT_MEMORY,
+    Reason.SCHEDULING_GATED,
+}
 
 # Of UNRESOLVABLE, what an administrator can end on a card that the pod accepts.
 CURABLE: Final = frozenset({Reason.CARD_CORDONED, Reason.CARD_UNHEALTHY})
