@@ -8,6 +8,7 @@ from typing import Final
 
 from deviceplugin.kubelet.messages import ContainerResponse, Mount
 from vgpu.adapters.nvml.records import Gpu
+from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import CardUuid
 from vgpu.node.cards import device_ids
 from vgpu.node.containers.libraries import LIBRARY_IN_CONTAINER
@@ -101,5 +102,5 @@ def _mounts(allocation: str, files: StateFiles) -> tuple[Mount, ...]:
         Mount("/run/vgpu/arbiter", files.arbiter(allocation)),
         Mount("/run/vgpu/notices", files.notices(allocation)),
         Mount(LIBRARY_IN_CONTAINER, files.library(allocation)),
-        Mount("/etc/ld.so.preload", files.preload(allocation)),
+        *(Mount(path, files.preload(allocation)) for path in container_paths.PRELOADS),
     )

@@ -78,6 +78,7 @@ def test_only_the_region_is_mounted_writable(injection: Injection) -> None:
         "/run/vgpu/notices": True,
         "/usr/local/vgpu/libvgpushare.so": True,
         "/etc/ld.so.preload": True,
+        "/etc/ld-nix.so.preload": True,
     }
 
 

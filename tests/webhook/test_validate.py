@@ -168,7 +168,8 @@ def test_at_most_32_containers_ask_for_gpus(limits: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/ld.so.preload", "/run/vgpu", "/run/vgpu/limits", "/var/run/vgpu/x", "/usr/local/vgpu/",
+    ["/etc/ld.so.preload", "/etc/ld-nix.so.preload",
+     "/run/vgpu", "/run/vgpu/limits", "/var/run/vgpu/x", "/usr/local/vgpu/",
      "/etc//./ld.so.preload", "/a/../etc/ld.so.preload", "//run/vgpu", "run/vgpu",
      "/run/nvidia-container-devices/GPU-a"],
 )  # fmt: skip

@@ -11,6 +11,7 @@ from vgpu.domain.asks import request
 from vgpu.domain.asks.request import PodRequest
 from vgpu.domain.cards.device import Card, Node
 from vgpu.domain.cards.share import Usage
+from vgpu.domain.formats import container_paths
 from vgpu.domain.grants import assignment_trust, usage
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import ContainerName
@@ -18,7 +19,7 @@ from vgpu.domain.quantity import FULL_CORES, whole_number
 from vgpu.node.cards import device_ids
 
 _TERMINAL: Final = {"Succeeded", "Failed"}
-_OURS: Final = ("/etc/ld.so.preload", "/run/vgpu/", "/usr/local/vgpu/")
+_OURS: Final = (*container_paths.PRELOADS, "/run/vgpu/", "/usr/local/vgpu/")
 
 
 def wrong(snapshot: Snapshot) -> Iterator[Finding]:

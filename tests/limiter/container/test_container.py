@@ -78,3 +78,18 @@ def test_the_arbiter_socket_is_that_of_the_container(
     other.close()
     assert [client.wants > 0 for client in arbiter.clients] == [True]
     assert other.clients == []
+
+
+def test_a_loader_with_a_preload_file_of_its_own_loads_the_library_from_that_file(
+    inside: Callable[..., list[int]], container: Container, tmp_path: Path
+) -> None:
+    """As the loader of Nix does, whose file is mounted beside glibc's: a copy of the loader that reads another name."""
+    (container.folder / "ld.so.preload").write_text(f"{container.env['LD_PRELOAD']}\n")
+    loader = tmp_path / "loader"
+    content = Path("/lib64/ld-linux-x86-64.so.2").read_bytes()
+    loader.write_bytes(content.replace(b"/etc/ld.so.preload", b"/etc/nx.so.preload"))
+    loader.chmod(0o755)
+    probe = f"{loader} {container.world.bin}/gpuprobe alloc 40 26"
+    hidden = LOADED.replace("&& mount", "&& mv /run/etc/ld.so.preload /run/etc/{} && mount")
+    assert inside(f"{hidden.format('elsewhere')} {probe}") == [0, 0]
+    assert inside(f"{hidden.format('nx.so.preload')} {probe}") == [0, 2]

@@ -3,13 +3,14 @@
 import posixpath
 from typing import Final
 
-PRELOAD: Final = "/etc/ld.so.preload"
+# The loaders of glibc and of Nix (nixpkgs, dont-use-system-ld-so-preload.patch) read one each.
+PRELOADS: Final = ("/etc/ld.so.preload", "/etc/ld-nix.so.preload")
 FILES: Final = "/run/vgpu"
 LIBRARY_FOLDER: Final = "/usr/local/vgpu"
 
 # NVIDIA's container toolkit may be set up to hand over the cards that are mounted here, by UUID.
 _VISIBLE_DEVICES: Final = "/run/nvidia-container-devices"
-RESERVED: Final = (PRELOAD, FILES, LIBRARY_FOLDER, _VISIBLE_DEVICES)
+RESERVED: Final = (*PRELOADS, FILES, LIBRARY_FOLDER, _VISIBLE_DEVICES)
 
 
 def is_reserved(path: str) -> bool:
