@@ -22,7 +22,6 @@ from benchmarks.calls.populated import Extender
 from benchmarks.record import recorder
 from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
-from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import InMemoryCluster
 
 Document = dict[str, Any]
@@ -87,9 +86,7 @@ class ApiBinder:
     def unbind(self) -> None:
         """Delete the pods that were bound, so that each series sees the cluster that `fill` made."""
         while self._bound:
-            number = self._bound.pop()
-            key = (f"team-{number % populated.NAMESPACES}", f"train-{number:06}")
-            self._cluster.store.remove(resources.PODS.name, key)
+            populated.remove_pod(self._cluster, self._bound.pop())
 
 
 async def series(case: CallSeries, binder: ApiBinder, url: str, calls: int) -> list[float]:

@@ -106,6 +106,14 @@ def put_pod(cluster: InMemoryCluster, number: int, node: int, index: int) -> Non
     cluster.store.put(resources.PODS.name, (namespace, name), made)
 
 
+def remove_pod(cluster: InMemoryCluster, number: int) -> None:
+    """End and delete a pod that `put_pod` made: the node counts what a pod held that is deleted while it runs."""
+    key = (f"team-{number % NAMESPACES}", f"train-{number:06}")
+    ended = cluster.store.get(resources.PODS.name, key) or {}
+    cluster.store.put(resources.PODS.name, key, ended | {"status": ended.get("status", {}) | {"phase": "Succeeded"}})
+    cluster.store.remove(resources.PODS.name, key)
+
+
 def pod(name: str, namespace: str, memory_mib: int = POD_MIB, gpus: int = 1) -> Document:
     """Return a pod that the webhook has admitted; `memory_mib` is for each of its cards."""
     slices = gpus * -(-memory_mib // SLICE_MIB)

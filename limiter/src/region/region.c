@@ -96,13 +96,15 @@ static unsigned holder(const struct region_header *header) {
 
 /* The kind that glibc stores in a mutex with the attributes of init_mutex. */
 static int expected_kind(void) {
-    static int kind; /* atomic; 0 = not determined yet */
-    if (__atomic_load_n(&kind, __ATOMIC_RELAXED)) return kind;
+    static int kind; /* relaxed atomic; 0 = not determined yet */
+    int found = __atomic_load_n(&kind, __ATOMIC_RELAXED);
+    if (found) return found;
     pthread_mutex_t mutex;
     init_mutex(&mutex);
-    __atomic_store_n(&kind, mutex.__data.__kind, __ATOMIC_RELAXED);
+    found = mutex.__data.__kind;
+    __atomic_store_n(&kind, found, __ATOMIC_RELAXED);
     LIBC(pthread_mutex_destroy)(&mutex);
-    return kind;
+    return found;
 }
 
 /* A mutex of another kind was overwritten by a process of the container. It is not touched, because glibc may do
