@@ -127,7 +127,9 @@ static void clear_words(void) {
     for (unsigned i = 0; i < WALKERS * WORDS_A_WALKER; i++) __atomic_store_n(&all_words[i], 0, __ATOMIC_RELAXED);
 }
 
+/* What is printed after a round is not interrupted: stdio loses what an interrupted write did not take. */
 static void run_round(unsigned long long seed, unsigned round) {
+    if (options.has_signals) interrupt_every(3000);
     char *text[WALKERS];
     size_t length[WALKERS];
     for (unsigned i = 0; i < options.threads; i++) {
@@ -137,6 +139,7 @@ static void run_round(unsigned long long seed, unsigned round) {
     }
     for (unsigned i = 0; i < options.threads; i++) pthread_create(&walkers[i].id, NULL, walk, &walkers[i]);
     for (unsigned i = 0; i < options.threads; i++) pthread_join(walkers[i].id, NULL);
+    if (options.has_signals) interrupt_every(0);
     for (unsigned i = 0; i < options.threads; i++) {
         (void)fclose(walkers[i].trace);
         (void)fwrite(text[i], 1, length[i], stdout);
