@@ -1,6 +1,6 @@
 """The answers' schemas, with examples, for the OpenAPI document. The answers themselves are made of `rows`."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -19,6 +19,39 @@ from vgpu.domain.identifiers import (
 )
 
 UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
+
+# Times of which an empty text means that nothing is old, or nothing was reported.
+UsedAt = Annotated[
+    str,
+    Field(
+        description="when the node measured that, of several containers the oldest; empty: not reported",
+        examples=["2026-11-22T12:00:00+00:00"],
+    ),
+]
+NodeStaleSince = Annotated[
+    str,
+    Field(
+        description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
+        "they are fresh",
+        examples=[""],
+    ),
+]
+AnswerStaleSince = Annotated[
+    str,
+    Field(
+        description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh",
+        examples=[""],
+    ),
+]
+HistoryStaleSince = Annotated[
+    str,
+    Field(
+        description="until when the history is stored, where that is not the end of the period: nothing later is "
+        "in the answer; empty: everything is stored",
+        examples=[""],
+    ),
+]
 
 
 class AnswerSchema(BaseModel):
@@ -62,10 +95,7 @@ class GrantSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
-    usedAt: str = Field(
-        "", description="when the node measured that, of several containers the oldest; empty: not reported",
-        examples=["2026-11-22T12:00:00+00:00"],
-    )  # fmt: skip
+    usedAt: UsedAt = ""
     idleSeconds: int | None = Field(
         None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
     )
@@ -102,14 +132,8 @@ class NodeSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
-    usedAt: str = Field(
-        "", description="when the node measured that, of several containers the oldest; empty: not reported",
-        examples=["2026-11-22T12:00:00+00:00"],
-    )  # fmt: skip
-    staleSince: str = Field(
-        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
-        "they are fresh", examples=[""],
-    )  # fmt: skip
+    usedAt: UsedAt = ""
+    staleSince: NodeStaleSince = ""
 
 
 class GpuSchema(AnswerSchema):
@@ -145,15 +169,9 @@ class GpuSchema(AnswerSchema):
     usedCores: int | None = Field(
         None, description="percent of the time of a card that was used in that minute", examples=[22]
     )
-    usedAt: str = Field(
-        "", description="when the node measured that, of several containers the oldest; empty: not reported",
-        examples=["2026-11-22T12:00:00+00:00"],
-    )  # fmt: skip
+    usedAt: UsedAt = ""
     pods: list[TenantSchema] = Field([], description="the containers of pods that the caller may see")
-    staleSince: str = Field(
-        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
-        "they are fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: NodeStaleSince = ""
 
 
 class PodSchema(AnswerSchema):
@@ -179,10 +197,7 @@ class PodSchema(AnswerSchema):
     idleSeconds: int | None = Field(
         None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
     )
-    staleSince: str = Field(
-        "", description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
-        "they are fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: NodeStaleSince = ""
 
 
 class ReasonCountSchema(AnswerSchema):
@@ -285,10 +300,7 @@ class ExplanationSchema(AnswerSchema):
     advice: list[AdviceSchema]
     nodes: list[NodeVerdictSchema]
     nodesLeftOut: int = Field(description="nodes that the answer does not show")
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 MAX_SIMULATED: Final = 1_000  # pods in one simulation
@@ -379,10 +391,7 @@ class SimulationSchema(AnswerSchema):
     before: PackedSchema
     after: PackedSchema
     pods: list[LandingSchema]
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class SummaryPodsSchema(AnswerSchema):
@@ -422,10 +431,7 @@ class SummarySchema(AnswerSchema):
     pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
     findings: list[FindingSchema]
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class NodeListSchema(AnswerSchema):
@@ -433,10 +439,7 @@ class NodeListSchema(AnswerSchema):
 
     items: list[NodeSchema]
     nextCursor: str = Field(description="empty on the last page")
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class GpuListSchema(AnswerSchema):
@@ -444,10 +447,7 @@ class GpuListSchema(AnswerSchema):
 
     items: list[GpuSchema]
     nextCursor: str = Field(description="empty on the last page")
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class PodListSchema(AnswerSchema):
@@ -455,10 +455,7 @@ class PodListSchema(AnswerSchema):
 
     items: list[PodSchema]
     nextCursor: str = Field(description="empty on the last page")
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class PendingListSchema(AnswerSchema):
@@ -466,10 +463,7 @@ class PendingListSchema(AnswerSchema):
 
     items: list[PendingPodSchema]
     nextCursor: str = Field(description="empty on the last page")
-    staleSince: str = Field(
-        "", description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh", examples=[""],
-    )  # fmt: skip
+    staleSince: AnswerStaleSince = ""
 
 
 class UsageItemSchema(AnswerSchema):
@@ -496,10 +490,7 @@ class UsageSchema(AnswerSchema):
     until: str = Field(examples=["2026-11-22T00:00:00.000Z"])
     items: list[UsageItemSchema]
     itemsLeftOut: int
-    staleSince: str = Field(
-        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
-        "in the answer; empty: everything is stored", examples=[""],
-    )  # fmt: skip
+    staleSince: HistoryStaleSince = ""
 
 
 class RightSizeItemSchema(AnswerSchema):
@@ -539,10 +530,7 @@ class RightSizesSchema(AnswerSchema):
     items: list[RightSizeItemSchema]
     itemsLeftOut: int
     complete: bool = Field(description="false: only the latest 50,000 container-hours count; ask for a part of it")
-    staleSince: str = Field(
-        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
-        "in the answer; empty: everything is stored", examples=[""],
-    )  # fmt: skip
+    staleSince: HistoryStaleSince = ""
 
 
 class HistoryItemSchema(AnswerSchema):
@@ -560,7 +548,4 @@ class HistorySchema(AnswerSchema):
 
     items: list[HistoryItemSchema]
     nextCursor: str = Field(description="empty on the last page")
-    staleSince: str = Field(
-        "", description="until when the history is stored, where that is not the end of the period: nothing later is "
-        "in the answer; empty: everything is stored", examples=[""],
-    )  # fmt: skip
+    staleSince: HistoryStaleSince = ""
