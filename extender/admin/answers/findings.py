@@ -1,7 +1,8 @@
 """What an administrator should look at: nodes, cards and pods in a state that does not heal by itself. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.explain.last_decisions import LastDecision
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.asks import scheduler_words
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.cards import ownership, reasons
 from vgpu.domain.cards.device import EXCLUSIVE_PROCESS
 from vgpu.domain.cards.reasons import Reason
@@ -39,9 +41,10 @@ def _all(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterat
         yield from _of_cards(view)
     for gpunode in snapshot.gpunodes.values():
         yield from _of_refusals(gpunode, snapshot, sees)
+    refused = cache(lambda rules: _refused_everywhere(rules, snapshot.views.values()))  # many pods have equal rules
     for pod in snapshot.pods.values():
         if sees(pod.namespace):
-            yield from _of_pod(pod, snapshot)
+            yield from _of_pod(pod, snapshot, refused)
 
 
 def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
@@ -77,7 +80,7 @@ def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[Na
             )
 
 
-def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
+def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot, refused: Callable[[NodeRules], Reason | None]) -> Iterator[Row]:
     about = f"pod {pod.namespace}/{pod.name}"
     if pod.is_terminal:
         return
@@ -87,7 +90,7 @@ def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
         yield _finding("error", about, str(Reason.NOT_ADMITTED), reasons.WORDS[Reason.NOT_ADMITTED])
     elif rows.is_pending(pod) and (cannot := _never_fits(snapshot.decisions.get(pod.uid))):
         yield _finding("error", about, NEVER_FITS, cannot, times.text(pod.lifecycle.created_ms))
-    elif rows.is_pending(pod) and (reason := _refused_elsewhere(pod, snapshot)):
+    elif rows.is_pending(pod) and (reason := _refused_elsewhere(pod, refused)):
         said = scheduler_words.refusal(pod.scheduler_message)
         yield _finding("warning", about, str(reason), f"kube-scheduler: {said}", times.text(pod.lifecycle.created_ms))
     for problem in rows.distrust(pod):
@@ -105,18 +108,25 @@ def _never_fits(last: LastDecision | None) -> str:
     return f"no node can ever take it as it is: {said}"
 
 
-def _refused_elsewhere(pod: WatchedPod, snapshot: ClusterSnapshot) -> Reason | None:
+def _refused_elsewhere(pod: WatchedPod, refused: Callable[[NodeRules], Reason | None]) -> Reason | None:
     """Return why no node takes a pod whatever its cards have free; None where one may, or the scheduler said nothing.
 
     Room on cards does not end this: a taint, a selector, a volume, or another thing that kube-scheduler looks at.
     """
     if not pod.scheduler_message:
         return None
-    refusals = [pod.rules.refusal(view.name, view.marks) for view in snapshot.views.values()]
-    counted = Counter(refusal.reason for refusal in refusals if refusal is not None)
-    if pod.unknown_refusals:
-        return Reason.SCHEDULER_REFUSED
-    return counted.most_common(1)[0][0] if refusals and counted.total() == len(refusals) else None
+    return Reason.SCHEDULER_REFUSED if pod.unknown_refusals else refused(pod.rules)
+
+
+def _refused_everywhere(rules: NodeRules, views: Iterable[NodeView]) -> Reason | None:
+    """Return why most nodes refuse a pod with these rules; None where one does not, or there is no node."""
+    counted = Counter[Reason]()
+    for view in views:
+        refusal = rules.refusal(view.name, view.marks)
+        if refusal is None:
+            return None
+        counted[refusal.reason] += 1
+    return counted.most_common(1)[0][0] if counted else None
 
 
 def _cards_gone(pod: WatchedPod, snapshot: ClusterSnapshot) -> list[CardUuid]:
