@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from deviceplugin.driver import elf_names, files
-from deviceplugin.driver.files import DriverFiles, Library
+from deviceplugin.driver.files import DriverFiles, DriverLibrary
 from vgpu.domain.errors import StateUnusable
 
 _LDCONFIG_S: Final = 10.0
@@ -142,7 +142,7 @@ class DriverRoot:
             raise OSError(f"exit status {status}")
         return printed.decode(errors="replace")
 
-    def _libraries(self, folder: Path) -> Iterator[Library]:
+    def _libraries(self, folder: Path) -> Iterator[DriverLibrary]:
         """Yield the folder's libraries that containers may need."""
         try:
             with os.scandir(self.seen(folder)) as entries:
@@ -151,7 +151,7 @@ class DriverRoot:
             return
         for name in filter(files.is_wanted, names):
             if (path := self._file(folder / name)) and (found := self._names(path)).machine == self._machine:
-                yield Library(path, found.soname)
+                yield DriverLibrary(path, found.soname)
 
     def _names(self, path: Path) -> elf_names.ElfNames:
         """Return what a library says of itself; machine 0 where it is none."""

@@ -51,7 +51,7 @@ _ALIASES: Final = {DRIVER: "libcuda.so"}  # programs open the driver by this nam
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class DriverLibrary:
     """A library of a folder on the node.
 
     Attributes:
@@ -92,7 +92,7 @@ def is_wanted(name: str) -> bool:
     return stem in _OTHERS or (stem.startswith("libnvidia-") and not stem[len("libnvidia-") :].startswith(_LEFT_OUT))
 
 
-def chosen(found: Iterable[Library], version: str) -> dict[str, Path]:
+def chosen(found: Iterable[DriverLibrary], version: str) -> dict[str, Path]:
     """Return the libraries of a driver's version by their SONAMEs; of two with one SONAME the first found.
 
     NVIDIA names the files `libcuda.so.580.95.05`. Where the driver was copied without this name, a file whose name is

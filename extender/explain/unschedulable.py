@@ -21,6 +21,7 @@ from extender.state.gang_members import GangKey
 from extender.state.objects import WatchedPod
 from extender.verbs.filter import Filter
 from extender.verbs.verdict import FilterVerdict
+from vgpu.domain.asks.node_rules import NodeRules
 from vgpu.domain.asks.request import Parsed, PodRequest
 from vgpu.domain.cards.reasons import Reason
 from vgpu.domain.identifiers import NodeName, PodUid
@@ -134,18 +135,18 @@ class UnschedulablePods:
     async def _verdict(self, pod: WatchedPod) -> FilterVerdict:
         """Judge all GPUNodes; stop at the first one that fits."""
         verdict = FilterVerdict()
-        placement_on = self._filter.placement(pod)
+        placement_on, rules = self._filter.placement(pod), pod.rules
         for name in list(self._cluster.objects.gpunodes):
-            verdict.add(name, self._refused_by_rules(pod, name) or placement_on(name))
+            verdict.add(name, self._refused_by_rules(rules, name) or placement_on(name))
             if verdict.fitting:
                 break
             await self._rest()
         return verdict
 
-    def _refused_by_rules(self, pod: WatchedPod, name: NodeName) -> NodeRefusal | None:
+    def _refused_by_rules(self, rules: NodeRules, name: NodeName) -> NodeRefusal | None:
         """Return the refusal of a node that kube-scheduler refuses for its labels or taints, else None."""
         node = self._cluster.objects.nodes.get(name)
-        refused = pod.rules.refusal(name, node.marks) if node is not None else None
+        refused = rules.refusal(name, node.marks) if node is not None else None
         return NodeRefusal(refused.reason) if refused is not None else None
 
     async def _rest(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.driver import files
-from deviceplugin.driver.files import DriverFiles, Library
+from deviceplugin.driver.files import DriverFiles, DriverLibrary
 
 VERSION = "580.95.05"
 
@@ -59,9 +59,9 @@ def test_libraries_that_draw_are_left_out(stem: str) -> None:
 
 
 def test_a_file_with_the_version_in_its_name_comes_before_one_without() -> None:
-    plain = Library(Path("/a/libcuda.so.1"), "libcuda.so.1")
-    versioned = Library(Path(f"/b/libcuda.so.{VERSION}"), "libcuda.so.1")
-    later = Library(Path(f"/c/libcuda.so.{VERSION}"), "libcuda.so.1")
+    plain = DriverLibrary(Path("/a/libcuda.so.1"), "libcuda.so.1")
+    versioned = DriverLibrary(Path(f"/b/libcuda.so.{VERSION}"), "libcuda.so.1")
+    later = DriverLibrary(Path(f"/c/libcuda.so.{VERSION}"), "libcuda.so.1")
     assert files.chosen([plain, versioned, later], VERSION) == {"libcuda.so.1": versioned.path}
 
 
