@@ -9,7 +9,7 @@ from cluster.programs.containerd import ContainerdMajor
 
 CNI_FOLDER = "cni"
 
-_CONTAINERD_1 = """version = 2
+_CONTAINERD = """version = {version}
 root = "{work}/containerd/root"
 state = "{work}/containerd/state"
 [grpc]
@@ -17,44 +17,26 @@ state = "{work}/containerd/state"
 [plugins."io.containerd.internal.v1.opt"]
   path = "{work}/containerd/opt"
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
   stream_server_address = "{address}"
-  restrict_oom_score_adj = true # the machine may lack CAP_SYS_RESOURCE
+{own}  restrict_oom_score_adj = true # the machine may lack CAP_SYS_RESOURCE
   disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{cni}"
+  [plugins."{cri}".cni]
+    {programs}
     conf_dir = "{cni}"
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  [plugins."{cri}".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  [plugins."{cri}".containerd.runtimes.runc.options]
     BinaryName = "{runtime}"
+"""
+_OWN_OF_1 = """  sandbox_image = "{pause}"
 """
 # Without /etc/cdi: nodes share the machine's /etc, while each has a /var/run of its own.
-_CONTAINERD_2 = """version = 3
-root = "{work}/containerd/root"
-state = "{work}/containerd/state"
-[grpc]
-  address = "{work}/containerd.sock"
-[plugins."io.containerd.internal.v1.opt"]
-  path = "{work}/containerd/opt"
-[plugins."io.containerd.grpc.v1.cri"]
-  stream_server_address = "{address}"
-[plugins."io.containerd.cri.v1.images".pinned_images]
+_OWN_OF_2 = """[plugins."io.containerd.cri.v1.images".pinned_images]
   sandbox = "{pause}"
 [plugins."io.containerd.cri.v1.runtime"]
-  restrict_oom_score_adj = true # the machine may lack CAP_SYS_RESOURCE
-  disable_apparmor = true
   enable_cdi = true
   cdi_spec_dirs = ["/var/run/cdi"]
-  [plugins."io.containerd.cri.v1.runtime".cni]
-    bin_dirs = ["{cni}"]
-    conf_dir = "{cni}"
-  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-    BinaryName = "{runtime}"
 """
-_CONTAINERD = {ContainerdMajor.DEBIAN: _CONTAINERD_1, ContainerdMajor.PINNED: _CONTAINERD_2}
 # A loopback interface. This script stands for both network plugins that containerd calls, where pods have no other one.
 _CNI_PLUGIN = """#!/bin/sh
 case $CNI_COMMAND in
@@ -109,7 +91,14 @@ def write_cni(folder: Path, *, bridge: bool = False) -> None:
 def containerd(major: ContainerdMajor, work: Path, address: str, runtime: Path) -> str:
     """Text of containerd's configuration in the form that this version reads; `runtime` is called in place of runc."""
     cni = work.parent / CNI_FOLDER
-    return _CONTAINERD[major].format(work=work, address=address, pause=images.PAUSE, cni=cni, runtime=runtime)
+    if major is ContainerdMajor.DEBIAN:
+        version, own, cri, programs = 2, _OWN_OF_1, "io.containerd.grpc.v1.cri", f'bin_dir = "{cni}"'
+    else:
+        version, own, cri, programs = 3, _OWN_OF_2, "io.containerd.cri.v1.runtime", f'bin_dirs = ["{cni}"]'
+    return _CONTAINERD.format(
+        version=version, own=own.format(pause=images.PAUSE), cri=cri, programs=programs,
+        work=work, address=address, cni=cni, runtime=runtime,
+    )  # fmt: skip
 
 
 def kubelet(work: Path, address: str, cgroup: str, status_period: str) -> dict[str, Any]:
