@@ -48,7 +48,7 @@ def _pause(root: Path) -> Path:
 
 def _base(root: Path, probe: Path) -> Path:
     make_root(root)
-    for library in _needed(str(probe)):
+    for library in linked(probe):
         shutil.copy(library, root / str(LIBRARIES).lstrip("/") / library.name)
     shutil.copy(probe, root / "usr/bin/gpuprobe")
     return root
@@ -60,11 +60,12 @@ def make_root(root: Path) -> None:
         (root / name).mkdir(parents=True)
     for link, target in _LINKS.items():
         (root / link).symlink_to(target)
-    for library in {*_needed("bash"), *_glibc()}:
+    bash = Path(missing.which("bash") or "/bin/bash")
+    for library in {*linked(bash), *_glibc()}:
         shutil.copy(library, root / str(LIBRARIES).lstrip("/") / library.name)
     (root / "usr/lib64/ld-linux-x86-64.so.2").symlink_to(LIBRARIES / "ld-linux-x86-64.so.2")
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
-    shutil.copy(Path(missing.which("bash") or "/bin/bash"), root / "usr/bin/bash")
+    shutil.copy(bash, root / "usr/bin/bash")
     _busybox(root / "usr/bin")
 
 
@@ -76,10 +77,13 @@ def _busybox(folder: Path) -> None:
         (folder / applet).symlink_to("busybox")
 
 
-def _needed(program: str) -> Iterable[Path]:
-    path = missing.which(program) or program
-    listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
-    return [Path(found) for found in re.findall(r"(/\S+\.so\S*)", listed)]
+def linked(*programs: Path, check: bool = True) -> set[Path]:
+    """Libraries that programs and libraries load, under the loader's names; those that are not found are left out.
+
+    With `check`, a file that is not dynamically linked is an error.
+    """
+    listed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=check).stdout
+    return {Path(path) for path in re.findall(r"=> (/\S+)", listed)}
 
 
 def _glibc() -> Iterable[Path]:

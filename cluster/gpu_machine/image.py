@@ -6,7 +6,6 @@ need. Packages take gigabytes: a pod mounts their folders from the node (`FOLDER
 
 import functools
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -67,10 +66,7 @@ def _libraries(base: Path, standard: Path) -> list[Path]:
     """Return the libraries of the system that the interpreter and its packages load."""
     packages = interpreter().parent.parent.glob("lib/python*/site-packages")
     modules = [path for folder in packages for name in _PACKAGES for path in folder.glob(f"{name}/**/*.so*")]
-    listed = subprocess.run(
-        ["ldd", base, *standard.glob("lib-dynload/*.so"), *modules], capture_output=True, text=True, check=False
-    ).stdout
-    found = {Path(path) for path in re.findall(r"=> (/\S+)", listed)}
+    found = images.linked(base, *standard.glob("lib-dynload/*.so"), *modules, check=False)
     return sorted(
         path for path in found if any(map(path.is_relative_to, _SYSTEM)) and not path.name.startswith(_DRIVER)
     )

@@ -99,9 +99,7 @@ def _program(name: str) -> Path:
 
 def _libraries() -> Iterable[Path]:
     """Return the libraries that runc needs beside glibc, under the loader's names."""
-    listed = subprocess.run(["ldd", _program("runc")], capture_output=True, text=True, check=True).stdout
-    paths = [Path(word) for word in listed.split() if word.startswith("/")]
-    return [path for path in paths if path.name.startswith("libseccomp")]
+    return [path for path in images.linked(_program("runc")) if path.name.startswith("libseccomp")]
 
 
 def _limiter() -> list[Path]:

@@ -108,7 +108,17 @@ def once(manifest: Document) -> Document:
 
 def used_mib() -> dict[int, int]:
     """MiB of cards that each process of the machine uses, by its PID, as NVML says outside of every container."""
-    command = ["nvidia-smi", "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = nvidia_smi("--query-compute-apps=pid,used_memory")
     pairs = [line.split(",") for line in printed.splitlines() if line.strip()]
     return {int(pid): int(mib) for pid, mib in pairs}
+
+
+def of_card(uuid: str, figure: str) -> int:
+    """A figure of a card, such as memory.used in MiB, as NVML says outside of every container."""
+    return int(nvidia_smi("-i", uuid, f"--query-gpu={figure}"))
+
+
+def nvidia_smi(*arguments: str) -> str:
+    """Run nvidia-smi on the machine, and return its figures without heads and units."""
+    command = ["nvidia-smi", *arguments, "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

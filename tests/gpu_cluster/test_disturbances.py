@@ -1,9 +1,11 @@
 """Parts that end, pods that are killed, and programs without a share, beside pods that use a real card."""
 
+import contextlib
 import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -66,12 +68,10 @@ def processes_of(namespace: GpuNamespace, name: str) -> list[int]:
     """PIDs of a pod's processes, as the machine counts them."""
     uid = namespace.get(name)["metadata"]["uid"]
     found = []
-    for entry in os.scandir("/proc"):
-        try:
-            if entry.name.isdigit() and uid in (open(f"/proc/{entry.name}/cgroup").read()):  # noqa: PTH123, SIM115
-                found.append(int(entry.name))
-        except OSError:
-            continue
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if uid in (folder / "cgroup").read_text():
+                found.append(int(folder.name))
     return found
 
 

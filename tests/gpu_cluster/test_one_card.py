@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 import uuid
@@ -18,6 +17,7 @@ from tests.gpu_cluster import metrics
 from tests.gpu_cluster.gpu_namespace import (
     GpuNamespace,
     first_card,
+    of_card,
     on_first_card,
     once,
     python_pod,
@@ -174,7 +174,7 @@ def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace
     assert sorted(counted) == pytest.approx(sorted(listed.values()), abs=2)
     card = first_card(namespace)["uuid"]
     assert metrics.of_cards(cluster, "vgpu_card_memory_used_bytes")[card] / 2**20 == pytest.approx(
-        card_mib(card), abs=64
+        of_card(card, "memory.used"), abs=64
     )
     namespace.until(lambda: "idle" not in namespace.phases(), "the idle pod is evicted", 120)
     assert time.monotonic() - started >= 75
@@ -183,12 +183,6 @@ def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace
     result = namespace.last("burns", 30)
     by_kernels = (result["kernels"] + 1) / alone
     assert used == pytest.approx(by_kernels, rel=0.01), (used, by_kernels, result, alone)
-
-
-def card_mib(uuid: str) -> int:
-    """MiB in use on a card, as NVML says outside of every container."""
-    command = ["nvidia-smi", "-i", uuid, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
@@ -202,13 +196,8 @@ def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
     busy = []
     for _ in range(10):
         time.sleep(1)
-        busy.append(gpu_percent(card))
+        busy.append(of_card(card, "utilization.gpu"))
     assert sum(busy) / len(busy) == pytest.approx(50, abs=8), busy
-
-
-def gpu_percent(uuid: str) -> int:
-    command = ["nvidia-smi", "-i", uuid, "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_the_way_to_the_first_allocation(namespace: GpuNamespace, record_property: Recorder) -> None:
