@@ -50,7 +50,7 @@ class SpecificationFile:
         self._written = b""
 
     def write(self, gpus: Sequence[Gpu], control_nodes: Sequence[str], mounts: Sequence[Mount]) -> None:
-        """Replace the file where this changes it, or where it is gone. Raises OSError.
+        """Write the file if its content changes, or if the file is missing. Raises OSError.
 
         Without a card nothing is written: a specification without devices is invalid.
         """

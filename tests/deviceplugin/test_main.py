@@ -115,7 +115,7 @@ async def test_cards_that_answer_are_offered_while_another_fails(idle_world: Wor
 
 
 async def test_without_the_toolkit_the_driver_comes_from_the_nodes_root(idle_world: World, start: Start) -> None:
-    """The process finds no NVML by itself; the specification is there when the kubelet hears of the cards."""
+    """Without the node's root the process finds no NVML; the specification exists before the plugin registers."""
     root, specification = idle_world.directory / "host", idle_world.directory / "cdi" / "vgpu.io-gpu.json"
     folder = root / "usr/lib64"
     folder.mkdir(parents=True)

@@ -31,7 +31,7 @@ struct write {
 struct stream_waits {
     struct stream_waits *next; /* in the list `all` */
     CUcontext context;         /* gone once `is_ended` */
-    struct wait waits[WAITS];  /* the first is the one that holds back */
+    struct wait waits[WAITS];  /* the first wait holds the stream back */
     unsigned count;
     uint64_t passed; /* waits that were opened so far */
     struct write writes[WRITES];

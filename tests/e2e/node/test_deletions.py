@@ -97,7 +97,7 @@ def force_delete_a_terminating_pod(tenant: Tenant) -> Reply:
 def test_a_card_is_given_out_only_after_the_processes_of_a_pod_deleted_by_force_have_ended(
     cluster: GpuCluster, tenant: Tenant, remove: Callable[[Tenant], Reply]
 ) -> None:
-    """The pod is gone at once, as controllers need it; its memory is not given out while it is used."""
+    """The API server removes the pod at once; its memory is not given out while processes use it."""
     create(cluster, tenant, whole(cluster, "first", GRACE_S), "Running")
     wait.until(lambda: is_alive(_MARKER), "the first pod's process runs", 30)
     assert remove(tenant).is_success

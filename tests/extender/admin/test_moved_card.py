@@ -19,7 +19,7 @@ OLD, NEW = NodeName("n1"), NodeName("n4")
 
 @pytest.fixture
 async def moved(admin: Admin) -> Admin:
-    """The first card of n1 is in n4, whose GPUNode is older; the plugin of n1 is gone, and its GPUNode stays."""
+    """The first card of n1 was moved to n4, whose GPUNode is older. Plugin n1 has stopped; its GPUNode exists."""
     await asyncio.sleep(1.1)  # creation times are in whole seconds
     await add_duplicate(admin.world.client)
     body = msgspec.json.decode(await admin.world.client.get(f"{names.GPUNODES_PATH}/{OLD}"))
