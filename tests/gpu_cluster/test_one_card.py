@@ -169,13 +169,7 @@ def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace
     namespace.create_program("burns", "burn.py", "120", gpu_mem=2048, gpu_cores=30, annotations=burner)
     namespace.has_printed("burns", "ready", 120)
     time.sleep(10)
-    listed = namespace.until(lambda: used_mib() if len(used_mib()) == 2 else None, "two processes", 10)
-    counted = [metrics.of_pod(cluster, name, "vgpu_container_memory_nvml_bytes") / 2**20 for name in ("idle", "burns")]
-    assert sorted(counted) == pytest.approx(sorted(listed.values()), abs=2)
-    card = first_card(namespace)["uuid"]
-    assert metrics.of_cards(cluster, "vgpu_card_memory_used_bytes")[card] / 2**20 == pytest.approx(
-        of_card(card, "memory.used"), abs=64
-    )
+    assert_the_metrics_say_what_nvml_says(namespace, "idle", "burns")
     namespace.until(lambda: "idle" not in namespace.phases(), "the idle pod is evicted", 120)
     assert time.monotonic() - started >= 75
     namespace.until(lambda: '"rate"' in namespace.log("burns"), "the burner has ended its loop", 120)
@@ -183,6 +177,16 @@ def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace
     result = namespace.last("burns", 30)
     by_kernels = (result["kernels"] + 1) / alone
     assert used == pytest.approx(by_kernels, rel=0.01), (used, by_kernels, result, alone)
+
+
+def assert_the_metrics_say_what_nvml_says(namespace: GpuNamespace, *pods: str) -> None:
+    """Memory of each pod's process, and of the first card; `pods` are all that use the card."""
+    cluster, card = namespace.cluster, first_card(namespace)["uuid"]
+    found = namespace.until(lambda: used_mib() if len(used_mib()) == len(pods) else None, f"{len(pods)} processes", 10)
+    counted = [metrics.of_pod(cluster, name, "vgpu_container_memory_nvml_bytes") / 2**20 for name in pods]
+    assert sorted(counted) == pytest.approx(sorted(found.values()), abs=2)
+    of_first = metrics.of_cards(cluster, "vgpu_card_memory_used_bytes")[card] / 2**20
+    assert of_first == pytest.approx(of_card(card, "memory.used"), abs=64)
 
 
 def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
