@@ -399,7 +399,7 @@ def test_gpunode_settings_are_validated_and_kubectl_prints_columns(cluster: GpuC
         "CORDONED",
         *("FREE-MEMORY", "FREE-COMPUTE", "MODELS", "CONFLICTS", "AGE"),
     ]
-    assert row.split()[:8] == [node.name, "true", "4/4", "0", "320", "GiB", "400", "%"]
+    assert row.split()[:10] == [node.name, "true", "4/4", "0", "320", "GiB", "4", "of", "4", "cards"]
 
 
 def test_the_documented_change_of_one_card_keeps_the_others(cluster: GpuCluster) -> None:

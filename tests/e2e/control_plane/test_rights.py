@@ -81,9 +81,8 @@ def test_kubectl_explains_fields_and_a_gpunode_has_conditions(cluster: GpuCluste
     """A finding of a test before, on the same cluster, ends within two looks at the processes."""
     assert "Code of the refusal" in cluster.kubectl("explain", "gpunode.status.refusals")
     path = f"{names.GPUNODES_PATH}/{cluster.nodes[0].name}"
-    wanted = dict.fromkeys(
-        ("Registered", "CardsHealthy", "NoConflicts", "NoUninvitedProcesses", "LimitsEnforced", "SettingsKnown"), "True"
-    )
+    of_node = ("Registered", "NoConflicts", "NoUninvitedProcesses", "LimitsEnforced", "SettingsKnown", "ArbiterRuns")
+    wanted = dict.fromkeys(("CardsHealthy", *of_node), "True")
 
     def conditions() -> dict[str, str]:
         return {found["type"]: found["status"] for found in cluster.api.get(path)["status"]["conditions"]}

@@ -5,7 +5,7 @@ from typing import Unpack
 
 import pytest
 
-from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, pod
+from tests.e2e.pod_namespace import Document, PodNamespace, Share, container, held_slices, pod
 from vgpu.domain import names
 from vgpu.domain.grants.assignment import Grant
 from vgpu.domain.identifiers import ContainerName
@@ -60,7 +60,6 @@ def test_of_twice_the_capacity_exactly_the_capacity_runs(namespace: PodNamespace
 
 def refusals() -> dict[str, tuple[Document, str]]:
     limits = "spec.containers[main].resources.limits"
-    forged = {names.ASSIGNMENT: '{"v":1,"containers":{"main":[{"gpu":"GPU-1","mem":8192}]}}'}
     return {
         "16Gi": (pod("p", gpu_mem="16Gi"), f"{limits}[vgpu.io/gpu-mem]"),
         "1e9": (pod("p", gpu_mem="1e9"), f"{limits}[vgpu.io/gpu-mem]"),
@@ -68,7 +67,6 @@ def refusals() -> dict[str, tuple[Document, str]]:
         "cores 0": (pod("p", gpu_mem=1024, gpu_cores=0), f"{limits}[vgpu.io/gpu-cores]"),
         "cores 101": (pod("p", gpu_mem=1024, gpu_cores=101), f"{limits}[vgpu.io/gpu-cores]"),
         "unknown policy": (pod("p", annotations={names.NODE_POLICY: "pack"}, gpu_mem=1), "vgpu.io/node-policy"),
-        "forged assignment": (pod("p", annotations=forged, gpu_mem=8192), "vgpu.io/assignment"),
         "bare slice": (pod("p", container(limits={names.SLICE: "4"})), "vgpu.io/slice"),
         "slice beside a share": (pod("p", container(gpu_mem=1024, limits={names.SLICE: "1"})), "vgpu.io/slice"),
         # The API server itself refuses a negative amount and a fraction.
@@ -84,12 +82,16 @@ def test_an_invalid_request_is_refused_by_the_name_of_its_field(namespace: PodNa
     assert not namespace.all()
 
 
-def test_an_assignment_on_a_pod_without_a_share_is_refused(namespace: PodNamespace) -> None:
+def test_an_assignment_on_a_pod_without_a_share_holds_nothing(namespace: PodNamespace) -> None:
+    """It is removed at the creation (ADR 145): the pod runs, and its card is as free as before."""
     forged = '{"v":1,"containers":{"main":[{"gpu":"%s","mem":81920,"whole":true}]}}'
     uuid = namespace.cluster.nodes[0].cards[0].uuid
-    assert "vgpu.io/assignment" in namespace.refused(
-        pod("p", container(), annotations={names.ASSIGNMENT: forged % uuid})
-    )
+    namespace.create(pod("p", container(), annotations={names.ASSIGNMENT: forged % uuid}))
+    (running,) = namespace.running("p")
+    assert names.ASSIGNMENT not in running["metadata"].get("annotations", {})
+    assert held_slices(namespace.cluster) == {}
+    namespace.create(pod("whole", gpu=1, annotations={names.USE_GPU_UUID: uuid}))
+    namespace.running("whole")
 
 
 def test_three_hundred_containers_are_accounted_exactly(namespace: PodNamespace) -> None:
