@@ -56,8 +56,8 @@ def test_parts_restart_under_load_and_a_pod_keeps_its_share(namespace: GpuNamesp
     for part in (cluster.plugins[0], cluster.extender, cluster.webhook):
         part.kill()
         part.start()
+    node.containerd.restart()  # a kubelet that starts meanwhile would end, and nothing starts it again here
     node.restart_kubelet()
-    node.containerd.restart()
     namespace.create_program("after", "fill.py", "cupy", gpu_mem=2048, gpu_cores=10)
     assert namespace.last("after", 120)["refused"]
     share = 100 * namespace.last("burns", 120)["rate"] / alone

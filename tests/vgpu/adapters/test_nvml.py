@@ -158,7 +158,8 @@ def test_what_the_sensors_say(nvml: Session, holder: subprocess.Popen[str]) -> N
     found = nvml(ask)
     assert found.keys() == {card.uuid for card in CARDS}
     first, second = found[CARDS[0].uuid], found[CARDS[1].uuid]
-    assert first["memory_used_bytes"] - second["memory_used_bytes"] == 64 << 20
+    assert (first["memory_used_bytes"], second["memory_used_bytes"]) == (64 << 20, 0)
+    assert first["memory_free_bytes"] == first["memory_total_bytes"] - (551 + 64 << 20)
     assert (first["power_watts"], first["energy_joules"], first["utilization"]) == (70.0, 0.0, 0.0)
     state_directory.inject_faults(
         nvml.directory,
@@ -168,6 +169,12 @@ def test_what_the_sensors_say(nvml: Session, holder: subprocess.Popen[str]) -> N
     found = nvml(ask)
     assert found.keys() == {CARDS[0].uuid, CARDS[2].uuid}
     assert found[CARDS[0].uuid]["power_watts"] is None
+
+
+def test_memory_in_use_as_a_driver_tells_it_that_has_the_first_form_only(nvml: Session) -> None:
+    state_directory.inject_faults(nvml.directory, ("nvmlDeviceGetMemoryInfo_v2", FUNCTION_NOT_FOUND))
+    found = nvml(f"[v.memory_used_bytes for v in nvml.readings({[CARDS[0].uuid]!r}).values()]")
+    assert found == [551 << 20]  # what the driver reserves is part of it
 
 
 def test_the_utilization_of_each_process_is_sampled(nvml: Session) -> None:

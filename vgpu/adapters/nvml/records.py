@@ -28,7 +28,8 @@ class Reading:
 
     Attributes:
         memory_total_bytes: all of the card's memory, with what the driver reserves.
-        memory_used_bytes: memory in use, with what the driver reserves.
+        memory_used_bytes: memory in use, without what the driver reserves; as `nvidia-smi` shows it.
+        memory_free_bytes: memory that can be allocated.
         temperature_celsius: of the GPU.
         power_watts: drawn now.
         energy_joules: used since the driver was loaded.
@@ -38,6 +39,7 @@ class Reading:
 
     memory_total_bytes: int | None = None
     memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
     temperature_celsius: float | None = None
     power_watts: float | None = None
     energy_joules: float | None = None

@@ -27,19 +27,26 @@ def processes(gpu: CardUuid) -> dict[int, int | None]:
 def reading(gpu: CardUuid) -> Reading:
     """Ask for what the card's sensors and counters say."""
     handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
-    memory = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
+    memory = _memory(handle)
     milliwatts = told(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
     millijoules = told(lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle))
     rates = told(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle))
     return Reading(
         memory_total_bytes=int(memory.total) if memory else None,
         memory_used_bytes=int(memory.used) if memory else None,
+        memory_free_bytes=int(memory.free) if memory else None,
         temperature_celsius=told(lambda: pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
         power_watts=None if milliwatts is None else milliwatts / 1000,
         energy_joules=None if millijoules is None else millijoules / 1000,
         utilization=rates.gpu / 100 if rates else None,
         memory_utilization=rates.memory / 100 if rates else None,
     )
+
+
+def _memory(handle: Any) -> Any:
+    """Ask for the card's memory; the first form, which drivers before 510 have only, counts what they reserve as used."""
+    found = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2))
+    return found or told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
 
 
 def gpu_percent(gpu: CardUuid) -> int:

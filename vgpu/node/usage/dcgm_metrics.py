@@ -76,10 +76,8 @@ def _used(card: CardReading, part: ContainerState | None) -> float | None:
 def _free(card: CardReading, part: ContainerState | None) -> float | None:
     if part is not None and part.limit_bytes is not None:
         return max(0, part.limit_bytes // MIB - (_used(card, part) or 0))
-    reading = card.reading
-    if reading is None or reading.memory_total_bytes is None or reading.memory_used_bytes is None:
-        return None
-    return (reading.memory_total_bytes - reading.memory_used_bytes) // MIB
+    free = card.reading.memory_free_bytes if card.reading else None
+    return None if free is None else free // MIB
 
 
 def _labels(state: NodeReading, card: CardReading, part: ContainerState | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from vgpu.node.usage.metrics import CATALOGUE, CardReading, ContainerState, Node
 
 TEAM = Namespace("team")
 
-READING = Reading(100 * MIB, 60 * MIB, 40.0, 300.0, 12.5, 0.5, 0.25)
+READING = Reading(100 * MIB, 60 * MIB, 35 * MIB, 40.0, 300.0, 12.5, 0.5, 0.25)
 USE = CardUse(
     uuid(0),
     used_bytes=20 * MIB,
