@@ -27,12 +27,15 @@ class ResultRecorder:
         path: the file; None = a file in benchmarks/results, or no file when the run is not publishable.
         script: module below `benchmarks`.
         sources: folders on which the figures depend.
+        arguments: of the script; by default those of the command line.
     """
 
-    def __init__(self, path: Path | None, script: str, sources: Iterable[str]) -> None:
+    def __init__(
+        self, path: Path | None, script: str, sources: Iterable[str], arguments: Sequence[str] | None = None
+    ) -> None:
         self.result = Result(
             script=script,
-            arguments=without_json(sys.argv[1:]),
+            arguments=without_json(sys.argv[1:]) if arguments is None else tuple(arguments),
             machine=machine.read(),
             commit=machine.commit(),
             date=machine.now(),
@@ -45,7 +48,11 @@ class ResultRecorder:
 
     def add(self, *rows: ResultRow) -> None:
         """Append rows."""
-        self.result = replace(self.result, rows=(*self.result.rows, *rows))
+        self.replace(*self.result.rows, *rows)
+
+    def replace(self, *rows: ResultRow) -> None:
+        """Keep these rows instead of all before."""
+        self.result = replace(self.result, rows=rows)
         self._keep()
 
     def __str__(self) -> str:

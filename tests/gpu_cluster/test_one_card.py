@@ -2,17 +2,18 @@
 
 import json
 import os
+import statistics
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pytest
 
 from cluster.gpu_machine import image
 from cluster.gpu_machine.cluster import GpuMachineCluster
-from tests.e2e.pod_namespace import held_slices, pod
+from tests.e2e.pod_namespace import Share, held_slices, pod
 from tests.gpu_cluster import metrics
 from tests.gpu_cluster.gpu_namespace import (
     GpuNamespace,
@@ -24,9 +25,8 @@ from tests.gpu_cluster.gpu_namespace import (
     used_mib,
     with_our_modules,
 )
+from tests.gpu_cluster.record import Sightings
 from vgpu.domain import names
-
-Recorder = Callable[[str, object], None]
 
 pytestmark = [pytest.mark.gpu_cluster, pytest.mark.timeout(600)]
 
@@ -82,8 +82,8 @@ def shares(namespace: GpuNamespace, asked: Sequence[tuple[str, int, dict[str, st
     start = time.time() + IMPORT_S
     for name, cores, annotations in asked:
         arguments = "burn.py", str(KERNELS_S), str(start)
-        where = annotations | on_first_card(namespace)
-        namespace.create_program(name, *arguments, gpu_mem=2048, gpu_cores=cores, annotations=where)
+        share: Share = {"gpu_mem": 2048, "gpu_cores": cores} if cores else {"gpu_mem": 2048}
+        namespace.create_program(name, *arguments, annotations=annotations | on_first_card(namespace), **share)
     return {name: 100 * namespace.last(name, 120)["rate"] / alone for name, _, _ in asked}
 
 
@@ -91,18 +91,20 @@ def policy(name: str) -> dict[str, str]:
     return {names.COMPUTE_POLICY: name}
 
 
-def test_two_pods_have_their_shares_by_their_kernels(namespace: GpuNamespace) -> None:
-    got = shares(namespace, [("small", 20, policy("fixed")), ("large", 60, policy("fixed"))])
-    assert got == {"small": pytest.approx(20, abs=POINTS), "large": pytest.approx(60, abs=POINTS)}, got
+@pytest.mark.parametrize("asked", [(20, 60), (10, 20, 25, 35)], ids=["two", "four"])
+def test_pods_have_their_shares_by_their_kernels(
+    namespace: GpuNamespace, seen: Sightings, asked: tuple[int, ...]
+) -> None:
+    got = shares(namespace, [(f"pod-{cores}", cores, policy("fixed")) for cores in asked])
+    for cores in asked:
+        seen.figure(f"share {cores} of {len(asked)}", got[f"pod-{cores}"], "%", f"{cores} +- {POINTS:g}")
+    assert got == {f"pod-{cores}": pytest.approx(cores, abs=POINTS) for cores in asked}, got
 
 
-def test_four_pods_have_their_shares_by_their_kernels(namespace: GpuNamespace) -> None:
-    got = shares(namespace, [(f"pod-{cores}", cores, policy("fixed")) for cores in (10, 20, 25, 35)])
-    assert got == {f"pod-{cores}": pytest.approx(cores, abs=POINTS) for cores in (10, 20, 25, 35)}, got
-
-
-def test_best_effort_gets_what_burst_leaves(namespace: GpuNamespace) -> None:
+def test_best_effort_gets_what_burst_leaves(namespace: GpuNamespace, seen: Sightings) -> None:
     got = shares(namespace, [("burst", 70, policy("burst")), ("rest", 0, policy("best-effort"))])
+    for name, percent in got.items():
+        seen.figure(f"burst and best-effort {name}", percent, "%", "")
     assert got["burst"] >= 70 - POINTS, got
     assert sum(got.values()) >= 93, got
 
@@ -157,7 +159,9 @@ def short_periods(cluster: GpuMachineCluster) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("short_periods")
-def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace: GpuNamespace) -> None:
+def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(
+    namespace: GpuNamespace, seen: Sightings
+) -> None:
     """The burner's kernels, at the rate of one alone, are the GPU time that the metrics count, within 1 percent."""
     cluster = namespace.cluster
     alone = rate_alone(namespace)
@@ -176,6 +180,7 @@ def test_two_minutes_are_accounted_and_an_idle_pod_gives_its_card_back(namespace
     used = metrics.of_pod(cluster, "burns", "vgpu_container_gpu_seconds_total")
     result = namespace.last("burns", 30)
     by_kernels = (result["kernels"] + 1) / alone
+    seen.figure("accounted", used / by_kernels, "ratio", "1 +- 0.01")
     assert used == pytest.approx(by_kernels, rel=0.01), (used, by_kernels, result, alone)
 
 
@@ -189,7 +194,7 @@ def assert_the_metrics_say_what_nvml_says(namespace: GpuNamespace, *pods: str) -
     assert of_first == pytest.approx(of_card(card, "memory.used"), abs=64)
 
 
-def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
+def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace, seen: Sightings) -> None:
     manifest = python_pod("hold", "first_alloc.py", gpu_mem=4096, gpu_cores=100, annotations=on_first_card(namespace))
     arguments = ["-m", "vgpu.cli", "hold", "--target", "50", "--duration", "30"]
     manifest["spec"]["containers"][0]["command"] = [str(image.interpreter()), *arguments]
@@ -201,24 +206,24 @@ def test_hold_keeps_a_card_half_busy(namespace: GpuNamespace) -> None:
     for _ in range(10):
         time.sleep(1)
         busy.append(of_card(card, "utilization.gpu"))
-    assert sum(busy) / len(busy) == pytest.approx(50, abs=8), busy
+    seen.figure("hold 50", statistics.mean(busy), "%", "50 +- 8")
+    assert statistics.mean(busy) == pytest.approx(50, abs=8), busy
 
 
-def test_the_way_to_the_first_allocation(namespace: GpuNamespace, record_property: Recorder) -> None:
+def test_the_way_to_the_first_allocation(namespace: GpuNamespace, seen: Sightings) -> None:
     """Ours: what a pod with a share takes longer than one without, whose program only starts."""
     native = once(python_pod("native", "first_alloc.py"))
     native["spec"]["containers"][0]["command"][1:] = ["-c", "import time; print('{\"process\":', time.time(), '}')"]
-    times: dict[str, list[float]] = {"native": [], "share": []}
+    manifests = {"native": native, "share": once(python_pod("share", "first_alloc.py", gpu_mem=2048))}
+    found: dict[str, list[dict[str, float]]] = {"native": [], "share": []}
     for number in range(3):
-        for kind, manifest in (
-            ("native", native),
-            ("share", once(python_pod("share", "first_alloc.py", gpu_mem=2048))),
-        ):
-            named = manifest | {"metadata": manifest["metadata"] | {"name": f"{kind}-{number}"}}
+        for kind, manifest in manifests.items():
             began = time.time()
-            namespace.create(named)
-            steps = {step: at - began for step, at in namespace.last(f"{kind}-{number}", 60).items()}
-            times[kind].append(steps["process"])
-            record_property(f"{kind}-{number}", json.dumps(steps))
-            sys.stderr.write(f"{kind}-{number}: {json.dumps({step: round(at, 3) for step, at in steps.items()})}\n")
-    assert min(times["share"]) - min(times["native"]) < 1, times
+            namespace.create(manifest | {"metadata": manifest["metadata"] | {"name": f"{kind}-{number}"}})
+            steps = namespace.last(f"{kind}-{number}", 60)
+            found[kind].append({step: at - began for step, at in steps.items()})
+    for step in found["share"][0]:
+        seen.figure(f"first allocation {step}", statistics.median(steps[step] for steps in found["share"]), "s", "")
+    ours = min(steps["process"] for steps in found["share"]) - min(steps["process"] for steps in found["native"])
+    seen.figure("first allocation ours", ours, "s", "< 1")
+    assert ours < 1, found
