@@ -2,6 +2,8 @@
 
 import statistics
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -9,7 +11,7 @@ from benchmarks.record.recorder import ResultRecorder
 from benchmarks.record.result import ResultRow, slug
 
 SCRIPT: Final = "gpu_cluster"
-SOURCES: Final = ("limiter/src", "limiter/arbiter", "deviceplugin", "vgpu/node", "tests/gpu_cluster")
+SOURCES: Final = ("limiter/src", "limiter/arbiter", "deviceplugin", "vgpu/node", "tests/gpu_cluster/programs")
 MOST_FAULT: Final = 300  # characters
 
 
@@ -19,17 +21,20 @@ class Sightings:
     def __init__(self, path: Path) -> None:
         self._recorder = ResultRecorder(path, SCRIPT, SOURCES, arguments=())
         self._faults: dict[str, list[str]] = defaultdict(list)
-        self._figures: dict[str, tuple[str, str, list[float]]] = {}
+        self._figures: dict[str, list[ResultRow]] = defaultdict(list)
 
     def outcome(self, test: str, fault: str) -> None:
         """Add a test's outcome; `fault`: the first line of the failure, empty for none."""
         self._faults[row_id(test)].append(fault)
         self._keep()
 
-    def figure(self, name: str, value: float, unit: str, goal: str) -> None:
-        """Add a measured figure."""
-        self._figures.setdefault(slug(SCRIPT, name), (unit, goal, []))[2].append(value)
+    def figure(self, name: str, value: float, unit: str, goal: str = "", *, is_met: bool = True) -> bool:
+        """Add a measured figure, and return whether it meets its goal."""
+        fault = "" if is_met else f"{value:.3f}, goal {goal}"
+        found = ResultRow(id=slug(SCRIPT, name), value=value, unit=unit, goal=goal, fault=fault)
+        self._figures[found.id].append(found)
         self._keep()
+        return is_met
 
     def _keep(self) -> None:
         tests = (
@@ -43,11 +48,14 @@ class Sightings:
             )
             for test, faults in self._faults.items()
         )
-        figures = (
-            ResultRow(id=name, value=statistics.median(rounds), unit=unit, rounds=tuple(rounds), goal=goal)
-            for name, (unit, goal, rounds) in self._figures.items()
-        )
-        self._recorder.replace(*tests, *figures)
+        self._recorder.replace(*tests, *map(_median, self._figures.values()))
+
+
+def _median(rounds: Sequence[ResultRow]) -> ResultRow:
+    """Return the figure of all rounds: its median, and the fault of the first round that has one."""
+    values = tuple(row.value for row in rounds if row.value is not None)
+    fault = next((row.fault for row in rounds if row.fault), "")
+    return replace(rounds[0], value=statistics.median(values), rounds=values, fault=fault)
 
 
 def row_id(test: str) -> str:
