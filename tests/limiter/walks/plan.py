@@ -59,6 +59,7 @@ class Plan:
             "signals": self.has_signals,
             "query": self.by_query and self.build is Build.PRELOADED,
             "exec": self.has_exec,
+            "context": self.context_mib > 0,
         }
         numbers = (self.seed, self.rounds, self.threads, self.steps)
         return (*map(str, numbers), *(word for word, is_given in words.items() if is_given))
