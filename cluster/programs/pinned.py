@@ -37,6 +37,7 @@ class Programs:
         packages: what is built; the last part of each is the program's name.
         linker_flags: of the Go linker.
         tags: build tags.
+        uses_c: the program is linked with gcc.
     """
 
     title: str
@@ -45,6 +46,7 @@ class Programs:
     packages: Sequence[str]
     linker_flags: str = "-s -w"
     tags: str = ""
+    uses_c: bool = False
 
     @property
     def folder(self) -> Path:
@@ -81,9 +83,8 @@ class Programs:
     def _run(self, command: Sequence[str | Path]) -> int:
         """Run a build up to ATTEMPTS times, and return the last exit status. What was built and fetched is not lost."""
         for left in range(ATTEMPTS - 1, -1, -1):
-            done = subprocess.run(
-                command, cwd=self.module, env=golang.environment(), stdin=subprocess.DEVNULL, check=False
-            )
+            environment = golang.environment() | {"CGO_ENABLED": str(int(self.uses_c))}
+            done = subprocess.run(command, cwd=self.module, env=environment, stdin=subprocess.DEVNULL, check=False)
             if done.returncode == 0 or not left:
                 break
             progress.say(f"go build ended with {done.returncode}; again in {PAUSE_S:.0f} s, {left} more times at most")

@@ -206,6 +206,16 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current,
     return NVML_SUCCESS;
 }
 
+/* A card in MIG mode is shown without instances. */
+EXPORT nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count) {
+    struct card card;
+    nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
+    if (entered != NVML_SUCCESS) return entered;
+    if (!count) return NVML_ERROR_INVALID_ARGUMENT;
+    *count = 0;
+    return NVML_SUCCESS;
+}
+
 static nvmlReturn_t set_bits(unsigned long *words, unsigned count, unsigned first, unsigned bits) {
     const unsigned width = 8 * sizeof *words;
     if (!words || count == 0) return NVML_ERROR_INVALID_ARGUMENT;
