@@ -7,7 +7,7 @@ can still be labelled, resized, finalized and reported on.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vgpu.domain import names, quantity
+from vgpu.domain import names, quantity, suggestion
 from vgpu.domain.asks import foreign_annotations, gang, idle, manifest, request, translate
 from vgpu.domain.formats import container_paths
 from vgpu.domain.identifiers import ContainerName
@@ -125,10 +125,11 @@ def _nvidia_plugin(translated: translate.TranslatedPod) -> Iterator[Problem]:
 
 
 def _unknown_annotations(pod: Json) -> Iterator[Problem]:
-    for name, value in manifest.annotations(pod).items():
+    """Yield a problem for each annotation of ours that does not exist: its name is wrong, whatever its value."""
+    for name in manifest.annotations(pod):
         if name.startswith(f"{names.DOMAIN}/") and name not in _KNOWN_ANNOTATIONS:
-            known = ", ".join((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
-            yield Problem(_annotation(name), value, f"is not an annotation of {names.DOMAIN}; known: {known}")
+            instead = suggestion.instead_of(name, (*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS))
+            yield Problem(_annotation(name), "", f"is not an annotation of {names.DOMAIN}; {instead}")
 
 
 def _node_set_by_hand(pod: Json) -> Iterator[Problem]:

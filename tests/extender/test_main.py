@@ -229,8 +229,9 @@ async def test_without_a_free_file_descriptor_kept_connections_are_served_and_th
         (["--tls-cert=/x"], "give all of tls-cert, tls-key and client-ca, or none"),
         (["--tls-cert=/x", "--tls-key=/x", "--client-ca=/x"], "client-names: name the certificates"),
         (["--node-policy=pack"], "binpack"),
+        (["--log-level=info", "--hitory-url=x"], "--hitory-url: there is no such option; did you mean --history-url?"),
     ],
-    ids=["open", "no address", "half of TLS", "no names", "unknown policy"],
+    ids=["open", "no address", "half of TLS", "no names", "unknown policy", "unknown option"],
 )
 def test_an_invalid_setting_is_named(
     flags: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -119,6 +119,29 @@ def test_unknown_annotations_and_values_are_refused(name: str, value: str) -> No
     assert refused_fields(builders.pod(None, {name: value})) == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "annotations", "words"),
+    [
+        (
+            SHARE,
+            {f"{names.DOMAIN}/idle-aftr": "burst"},
+            "metadata.annotations[vgpu.io/idle-aftr]: is not an annotation of vgpu.io; did you mean vgpu.io/idle-after?",
+        ),
+        (
+            {**SHARE, f"{names.DOMAIN}/gpu-core": "30"},
+            {},
+            f"{LIMITS}[vgpu.io/gpu-core]: is not a resource of vgpu.io; did you mean vgpu.io/gpu-cores?",
+        ),
+    ],
+    ids=["annotation", "resource"],
+)
+def test_a_name_that_does_not_exist_is_blamed_and_not_its_value(
+    limits: dict[str, str], annotations: dict[str, str], words: str
+) -> None:
+    pod = dict(mutate.mutate(builders.pod(limits, annotations), RULES).pod)
+    assert words in [str(problem) for problem in validate.on_create(pod, RULES)]
+
+
 def test_a_node_name_is_refused() -> None:
     assert refused_fields(builders.pod(SHARE, nodeName="n1")) == ["spec.nodeName"]
     assert refused_fields(builders.pod(None, nodeName="n1")) == []

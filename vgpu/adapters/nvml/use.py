@@ -44,7 +44,7 @@ def reading(gpu: CardUuid) -> Reading:
 
 
 def _memory(handle: Any) -> Any:
-    """Ask for the card's memory; the first form, which drivers before 510 have only, counts what they reserve as used."""
+    """Ask for the card's memory. Drivers before 510 have the first form only, where their reserve counts as used."""
     found = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2))
     return found or told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
 

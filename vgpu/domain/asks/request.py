@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 
-from vgpu.domain import names, quantity, slices
+from vgpu.domain import names, quantity, slices, suggestion
 from vgpu.domain.asks import gang, policy
 from vgpu.domain.asks.gang import Gang
 from vgpu.domain.asks.policy import ComputePolicy, PodOptions
@@ -256,7 +256,8 @@ class _RequestReader:
         if names.GPU_CORES in self.asked and not asks_memory:
             self.report(names.GPU_CORES, f"needs {names.GPU_MEM} or {names.GPU_MEM_PERCENTAGE} too")
         for name in self.asked.keys() - set(names.USER_RESOURCES) - set(names.KUBELET_RESOURCES):
-            self.report(name, f"is not a resource of {names.DOMAIN}; known: {', '.join(names.USER_RESOURCES)}")
+            instead = suggestion.instead_of(name, names.USER_RESOURCES)
+            self.problems.append(Problem(f"{self.path}[{name}]", "", f"is not a resource of {names.DOMAIN}; {instead}"))
         if not self.asked.keys() & set(names.USER_RESOURCES):
             for name in self.asked.keys() & set(names.KUBELET_RESOURCES):
                 self.report(name, f"is added by the webhook; ask for {names.GPU_MEM} or {names.GPU} instead")
