@@ -41,12 +41,32 @@ def test_a_healthy_loop() -> None:
         ("batch = batch.to('cuda')", "blocking-copy"),
         ("print('step')", "print-each-step"),
         ("torch.save(model.state_dict(), 'a')", "save-each-step"),
+        ("torch.cuda.empty_cache()", "empty-cache-each-step"),
+        ("total += loss", "graph-kept"),
+        ("losses.append(loss)", "graph-kept"),
     ],
 )
 def test_a_line_at_each_step_and_the_same_line_now_and_then(line: str, code: str) -> None:
     assert codes(f"{LOOP}    {line}\n") == {code}
     assert codes(f"{LOOP}    if step % 100 == 0:\n        {line}\n") == set()
     assert codes(f"{LOOP}{line}\n") == set()
+
+
+@pytest.mark.parametrize("backward", ["scaler.scale(loss).backward()", "accelerator.backward(loss)", "loss.backward()"])
+def test_a_loss_is_kept_with_its_graph(backward: str) -> None:
+    made = LOOP.replace("loss.backward()", backward)
+    (found,) = script.diagnose(f"{made}    losses.append(loss)\n    total += loss\n".encode())
+    assert (found.code, found.lines) == ("graph-kept", (6, 7))
+
+
+@pytest.mark.parametrize("line", ["total += loss.detach()", "losses.append(loss.detach())", "total += other", "n += 1"])
+def test_what_is_kept_without_a_graph(line: str) -> None:
+    assert codes(f"{LOOP}    {line}\n") == set()
+
+
+def test_losses_that_are_added_up_before_their_backward_pass() -> None:
+    made = "import torch\nmodel.cuda()\nfor batch in loader:\n    total += model(batch)\ntotal.backward()\n"
+    assert codes(made) == set()
 
 
 def test_a_function_that_trains_for_one_step() -> None:
@@ -88,8 +108,8 @@ def test_a_program_without_a_framework() -> None:
         (b"import torch\nx = " + b"(" * 5000 + b")" * 5000, "parenthes"),
         (b"# -*- coding: no-such-code -*-\n", "^[^0]*unknown encoding: no-such-code"),
         (b"x" * (parsing.MAX_BYTES + 1), "more than 4 MiB"),
-        (b"-" * 200_000 + b"1", "cannot be read|line"),
-        (b"a." * 100_000 + b"a", "cannot be read|line"),
+        (b"-" * 200_000 + b"1", "not a script in Python"),
+        (b"a." * 100_000 + b"a", "not a script in Python"),
         (b"x=[" + b"1," * 100_000 + b"]", "nodes"),
     ],
 )

@@ -66,12 +66,21 @@ def show(report: EstimateReport, measured: int | None, output: Output, console: 
     if output is Output.JSON:
         console.file.write(f"{json.dumps({**report.as_json(), 'measured': measured})}\n")
         return
-    said = [f"{report.model.name}: {report.model.parameters:,} parameters on each GPU"]
+    said = [f"{report.model.name}: {_parameters(report)}"]
     said += [f"assumed: {assumption}" for assumption in report.model.assumptions]
     for line in said:
         console.print(printable.line(line), highlight=False, markup=False)
     console.print(_memory_table(report, measured), _card_table(report))
     console.print("resources:\n  limits:", *(f"    {line}" for line in report.manifest), sep="\n", highlight=False)
+
+
+def _parameters(report: EstimateReport) -> str:
+    """Say how many parameters a GPU holds: with ZeRO's third stage a part of those that it computes with."""
+    count = report.model.parameters
+    if report.plan.zero < 3:  # noqa: PLR2004 - the stage's number
+        return f"{count:,} parameters on each GPU"
+    held = -(-count // report.plan.data_parallel)
+    return f"{count:,} parameters, of which each of {report.plan.data_parallel} GPUs holds {held:,}"
 
 
 def _widths(text: str) -> list[int]:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from limiter.host import Host
-from vgpu.cli import decimals, option_classes, outcome
+from vgpu.cli import counts, decimals, option_classes, outcome
 from vgpu.cli.local import diagnose_command
 from vgpu.cli.local.top import Output
 from vgpu.domain.asks import idle
@@ -49,8 +49,8 @@ class DecoderOptions:
     """What the options say about a decoder; None for the rest."""
 
     params: Annotated[
-        float | None,
-        decimals.option(metavar="N", least=1, most=1e14, meaning="parameters of a decoder, such as 7e9"),
+        int | None,
+        counts.option(metavar="N", most=1e14, meaning="parameters of a decoder, such as 7b, 350m or 7e9"),
     ] = None
     layers: Annotated[
         int | None,
@@ -64,11 +64,6 @@ class DecoderOptions:
     kv_heads: Annotated[int | None, _whole("heads of keys and values")] = None
     ffn: Annotated[int | None, _whole("width of the feed-forward layer")] = None
     vocab: Annotated[int | None, _whole("tokens of the vocabulary (default: 32000)")] = None
-
-    @property
-    def parameters(self) -> int | None:
-        """The parameters of the whole model."""
-        return None if self.params is None else int(self.params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ def _add_estimate(app: typer.Typer, environment: Mapping[str, str], host: Host, 
 
         def work() -> tuple[EstimateReport, int | None]:
             numbers = Numbers(
-                decoder.parameters,
+                decoder.params,
                 decoder.layers,
                 decoder.hidden,
                 decoder.heads,

@@ -17,6 +17,8 @@ class FindingCode(StrEnum):
     LOOP_IN_DATASET = "loop-in-dataset"
     NO_PREFETCH = "no-prefetch"
     SYNC_EACH_STEP = "sync-each-step"
+    EMPTY_CACHE_EACH_STEP = "empty-cache-each-step"
+    GRAPH_KEPT = "graph-kept"
     BLOCKING_COPY = "blocking-copy"
     NO_PINNED_MEMORY = "no-pinned-memory"
     SAVE_EACH_STEP = "save-each-step"
@@ -76,6 +78,19 @@ ADVICE: Final[Mapping[FindingCode, CodeMeaning]] = {
         "idles.",
         "Add up tensors on the card (total += loss.detach()), and read them every 50 to 100 steps or after the epoch.",
         "up to the host's time to launch a step: large for small kernels, little where compute is much longer",
+    ),
+    FindingCode.EMPTY_CACHE_EACH_STEP: CodeMeaning(
+        "It waits for the card, and gives the memory that PyTorch keeps back to the driver. The next step asks for that "
+        "memory again, which takes up to a millisecond for each block.",
+        "Remove the call: the next step uses the memory that PyTorch keeps. Where memory is refused although enough is "
+        "free in pieces, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
+        "the time of the driver's allocations, in each step",
+    ),
+    FindingCode.GRAPH_KEPT: CodeMeaning(
+        "A loss refers to the graph of its step, which stays in memory while the loss is kept: memory grows with each "
+        "step.",
+        "Keep the number without its graph: total += loss.detach(), or losses.append(loss.detach()).",
+        "memory that does not grow with the number of steps",
     ),
     FindingCode.BLOCKING_COPY: CodeMeaning(
         "The host waits for each copy to the card, so that copies and kernels never overlap.",

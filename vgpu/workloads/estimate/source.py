@@ -1,5 +1,6 @@
 """Where a model comes from: a file or folder of a model, widths of a perceptron, or numbers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from vgpu.workloads.estimate.stages import ModelStage, StagedModel
 from vgpu.workloads.estimate.transformer import Transformer
 
 _MAX_FILES: Final = 1000  # of safetensors in a folder
+_SIZE: Final = re.compile(r"\d+(\.\d+)?[kmbt]", re.IGNORECASE)
 _CONFIG: Final = "config.json"
 
 
@@ -56,7 +58,7 @@ class ModelSource:
 
     def _transformer(self, plan: EstimatePlan) -> StagedModel:
         if isinstance(self.shape, Transformer):
-            model = transformer.build(self.shape, plan)
+            model = transformer.build(replace(self.shape, name=self.name), plan)
         else:
             known = self.numbers if self.weights is None else replace(self.numbers, parameters=self.weights.parameters)
             shape, assumed = from_numbers.decoder(known)
@@ -84,9 +86,11 @@ def read(path: Path) -> ModelSource:
             found = onnx_file.read(file)
         return ModelSource(path.name, graph=found, dtype=found.dtype)
     if path.suffix == ".json":
-        return _config(path)
+        named = path.resolve().parent if path.name == _CONFIG else path
+        return replace(_config(path), name=named.name)
     if not path.exists():
-        raise MalformedError(f"{path}: No such file or directory")
+        hint = f"; for a decoder of that size write --params {path}" if _SIZE.fullmatch(str(path)) else ""
+        raise MalformedError(f"{path}: No such file or directory{hint}")
     raise MalformedError(f"{path}: not a folder, config.json, .safetensors or .onnx")
 
 

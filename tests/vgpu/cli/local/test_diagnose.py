@@ -70,7 +70,7 @@ def test_a_script_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     code, output = run("--script", str(path))
     assert (code, output[: output.index(". Did")]) == (
         2,
-        f"vgpu diagnose: {path}: line 2: Missing parentheses in call to 'print'",
+        f"vgpu diagnose: {path}: not a script in Python: line 2: Missing parentheses in call to 'print'",
     )
 
 

@@ -73,7 +73,10 @@ def test_a_hostile_file_writes_no_escape_sequences(tmp_path: Path) -> None:
         (["--params", "1e9", "--kv-heads", "5", "--heads", "16"], "--kv-heads: 5 does not divide 16 heads"),
         (["model.bin"], "model.bin: No such file"),
         (["/etc/hostname"], "/etc/hostname: not a folder, config.json"),
-        (["--params", "nan"], "nan is not a number"),
+        (["--params", "nan"], "'nan' is not a number from 1 to"),
+        (["--params", "7q"], "'7q' is not a number from 1 to"),
+        (["--params", "900t"], "'900t' is not a number from 1 to"),
+        (["7b"], "7b: No such file or directory; for a decoder of that size write --params 7b"),
         (["--params", "1e14", "--hidden", "1"], "--hidden: 1 is too small for 100,000,000,000,000 parameters"),
         (["--params", "7e9", "--zero", "3"], "--zero: splits over GPUs; give --data-parallel 2 or more too"),
         (["--params", "7e9", "--dim", "N=3"], "--dim: only an ONNX file has sizes by name"),
@@ -101,7 +104,7 @@ def test_a_hostile_file_names_the_field(tmp_path: Path) -> None:
 def test_sizes_are_given_only_where_the_file_does_not_say_them(tmp_path: Path) -> None:
     config, weights = tmp_path / "config.json", tmp_path / "other" / "a.safetensors"
     config.write_text('{"model_type": "gpt2"}')
-    assert run(str(config), "--layers", "3") == (2, "vgpu estimate: --layers: gpt2 says that itself\n")
+    assert run(str(config), "--layers", "3") == (2, f"vgpu estimate: --layers: {tmp_path.name} says that itself\n")
     weights.parent.mkdir()
     header = b'{"a": {"dtype": "F32", "shape": [1000000, 100]}}'
     weights.write_bytes(struct.pack("<Q", len(header)) + header)
@@ -126,3 +129,21 @@ def test_measuring_counts_contexts_and_what_the_command_allocates(make_world: Ca
     assert code == 0
     found = json.loads(output.splitlines()[-1])
     assert found["measured"] == 3500 << 20
+
+
+@pytest.mark.parametrize("text", ["7e9", "7b", "7B", "7000000000", "0.007t"])
+def test_the_parameters_as_people_write_them(text: str) -> None:
+    assert run("--params", text)[1].startswith("decoder: 7,000,000,000 parameters on each GPU\n")
+
+
+def test_what_each_gpu_holds_with_the_third_stage_of_zero() -> None:
+    _, output = run("--params", "7b", "--zero", "3", "--data-parallel", "8")
+    assert output.startswith("decoder: 7,000,000,000 parameters, of which each of 8 GPUs holds 875,000,000\n")
+
+
+def test_a_model_has_the_name_of_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "small-gpt"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "gpt2"}')
+    for given in (folder, folder / "config.json"):
+        assert run(str(given))[1].startswith("small-gpt: ")

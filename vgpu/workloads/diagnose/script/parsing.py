@@ -19,9 +19,10 @@ def parse(text: bytes) -> ast.Module:
             warnings.simplefilter("ignore")  # the script's own, such as invalid escapes
             tree = ast.parse(text)
     except SyntaxError as error:
-        raise MalformedScript(f"line {error.lineno}: {error.msg}" if error.lineno else error.msg) from error
+        where = f"line {error.lineno}: " if error.lineno else ""
+        raise MalformedScript(f"not a script in Python: {where}{error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise MalformedScript(f"cannot be read as Python: {error or type(error).__name__}") from error
+        raise MalformedScript(f"not a script in Python: {error or type(error).__name__}") from error
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
         raise MalformedScript(f"more than {MAX_NODES} nodes in its syntax tree")
     return tree

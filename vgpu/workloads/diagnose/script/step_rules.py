@@ -12,7 +12,8 @@ from vgpu.workloads.diagnose.script.program import ScriptProgram
 from vgpu.workloads.diagnose.script.step_loops import MODEL, StepBody
 
 _READS: Final = frozenset({"item", "cpu", "numpy", "tolist"})
-_WAITS: Final = frozenset({"torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize"})
+_WAITS: Final = frozenset({"torch.cuda.synchronize", "torch.accelerator.synchronize"})
+_EMPTIES: Final = frozenset({"torch.cuda.empty_cache", "torch.accelerator.empty_cache"})
 _LOSS: Final = re.compile(r"(^|_)(loss|acc|accuracy)(es)?(_|$|\d)|loss$", re.IGNORECASE)
 _REDUCTIONS: Final = frozenset({"sum", "mean", "max", "min", "argmax", "norm", "result"})
 _HOST: Final = frozenset({"np", "numpy", "math", "os", "time", "env"})
@@ -31,6 +32,7 @@ def check(program: ScriptProgram) -> Iterator[ProgramFinding]:
         for call in _calls(body):
             for code, what in _defects(program, call):
                 yield ProgramFinding(code, (call.lineno,), f"{what} in the loop of line {body.line}")
+        yield from _kept_graphs(body) if program.uses_card else ()
     yield from copies(program, blocking_only=True)
 
 
@@ -38,10 +40,28 @@ def _defects(program: ScriptProgram, call: ast.Call) -> Iterator[tuple[FindingCo
     """Yield what a call at each step costs, and what was seen."""
     if program.uses_card and (what := _wait(program, call)):
         yield FindingCode.SYNC_EACH_STEP, what
+    if program.full_name(call.func) in _EMPTIES:
+        yield FindingCode.EMPTY_CACHE_EACH_STEP, program.full_name(call.func)
     if _is_output(program, call):
         yield FindingCode.PRINT_EACH_STEP, names.dotted(call.func)
     if _saves(call):
         yield FindingCode.SAVE_EACH_STEP, names.dotted(call.func)
+
+
+def _kept_graphs(body: StepBody) -> Iterator[ProgramFinding]:
+    """Find losses that are kept after their backward pass: appended to a list, or added up, as they are."""
+    losses = {loss for call in _calls(body) for loss in _trained_by(call)}
+    for node in body.nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(attr="append"), args=[kept], lineno=line):
+                how = "is appended to a list"
+            case ast.AugAssign(op=ast.Add(), value=kept, lineno=line):
+                how = "is added up"
+            case _:
+                continue
+        if (name := ast.unparse(kept)) in losses:
+            what = f"{name[:60]} {how} with its graph in the loop of line {body.line}"
+            yield ProgramFinding(FindingCode.GRAPH_KEPT, (line,), what)
 
 
 def copies(program: ScriptProgram, *, blocking_only: bool = False) -> Iterator[ProgramFinding]:
@@ -54,6 +74,14 @@ def copies(program: ScriptProgram, *, blocking_only: bool = False) -> Iterator[P
                     (call.lineno,),
                     f"{ast.unparse(call)[:60]} in the loop of line {body.line}",
                 )
+
+
+def _trained_by(call: ast.Call) -> Iterator[str]:
+    """Yield the loss of `loss.backward()`, `scaler.scale(loss).backward()`, `accelerator.backward(loss)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="backward", value=owner), args=given):
+            inner = owner.args if isinstance(owner, ast.Call) else []
+            yield from (ast.unparse(node) for node in (owner, *inner, *given))
 
 
 def _calls(body: StepBody) -> Iterator[ast.Call]:

@@ -15,5 +15,5 @@ for epoch in range(250):
         loss.backward()
         optimizer.step()
         torch.cuda.synchronize()  # label: sync-each-step
-        torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # label: empty-cache-each-step
     print("done", epoch)
