@@ -80,7 +80,7 @@ ADVICE: Final[Mapping[FindingCode, CodeMeaning]] = {
         "up to the host's time to launch a step: large for small kernels, little where compute is much longer",
     ),
     FindingCode.EMPTY_CACHE_EACH_STEP: CodeMeaning(
-        "It waits for the card, and gives the memory that PyTorch keeps back to the driver. The next step asks for that "
+        "It waits for the card, and gives the memory that PyTorch keeps to the driver. The next step asks for that "
         "memory again, which takes up to a millisecond for each block.",
         "Remove the call: the next step uses the memory that PyTorch keeps. Where memory is refused although enough is "
         "free in pieces, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.",
