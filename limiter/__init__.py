@@ -55,7 +55,7 @@ def preload(
         priority: 0 to 100; of two programs that wait for a card's time, the one with the higher priority goes first.
 
     Raises:
-        LimiterError: CUDA is loaded already, other limits are in force already, or there is no NVIDIA driver.
+        LimiterError: CUDA is loaded already, or other limits are in force already.
         ValueError: an argument cannot be read.
     """
     interpose.preload(launch.parse(memory, cores, policy, memory_policy, priority), os.environ, this_host())

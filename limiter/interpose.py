@@ -12,6 +12,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,7 @@ print(next(path for line in open("/proc/self/maps") if (path := line[73:].strip(
 def preload(wanted: Limits, env: MutableMapping[str, str], host: Host) -> None:
     """Put the limits in force in this process, and set `env` for its children. Raises LimiterError.
 
+    Without a driver it warns, as `vgpu run` does: this process can use no GPU, and its children have the limits.
     Does nothing where they are in force already, as in a child that runs its parent's script again (multiprocessing).
     """
     if launch.has_inherited(wanted, env):
@@ -46,7 +48,11 @@ def preload(wanted: Limits, env: MutableMapping[str, str], host: Host) -> None:
     refuse_loaded()
     real = {soname: path for soname in _KINDS if (path := find_library(soname, env))}
     if _CUDA not in real:
-        raise LimiterError(f"there is no NVIDIA driver here: {_CUDA} is not found")
+        warnings.warn(
+            f"no GPU can be used: {_CUDA} is not found; the limits hold for children that start once it can",
+            RuntimeWarning,
+            stacklevel=3,
+        )
     allocation = launch.allocate(wanted, env, sys.orig_argv, host)
     atexit.register(_remove, allocation, os.getpid())
     env.update({**launch.variables(allocation.folder, env), launch.ASKED_ENV: launch.describe(wanted)})

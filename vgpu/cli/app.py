@@ -22,6 +22,7 @@ from vgpu.cli.local import commands as about_machine
 from vgpu.cli.local.commands import State
 
 PIPE_COLUMNS: Final = 160
+REFRESH_S: Final = 1.0
 HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
 EPILOG: Final = f"{EXIT_CODES} `vgpu run` ends with the exit code of its command."
 
@@ -89,8 +90,9 @@ def _add_top(
             int | None, typer.Option("-c", "--count", metavar="COUNT", min=1, help="end after COUNT samples")
         ] = None,
         refresh: Annotated[
-            float, decimals.option(metavar="SECONDS", least=0.1, most=86_400, meaning="time between samples")
-        ] = 1.0,
+            float | None,
+            decimals.option(metavar="SECONDS", least=0.1, most=86_400, meaning="time between samples (default: 1.0)"),
+        ] = None,
         namespace: Annotated[
             str | None,
             typer.Option("--namespace", "-n", metavar="NAME", help="of pods and pending: only this namespace"),
@@ -101,9 +103,11 @@ def _add_top(
         """Show the programs that run under limits on this machine; with an argument, the cluster's GPUs, nodes or pods.
 
         Lists your own programs, and the node's containers where you may read them. A dash means that GPU time is not
-        measured, as for a program without --gpu-cores that is alone on its card.
+        measured, as for a program without --gpu-cores that is alone on its card. In a pipe, one sample is printed where
+        neither --count nor --refresh is given.
         """
-        count = 1 if once else samples
+        is_asked_once = once or (samples is None and refresh is None and not sys.stdout.isatty())
+        count = 1 if is_asked_once else samples
         if what is not None:
             outcome.or_fail(
                 "top",
@@ -112,8 +116,10 @@ def _add_top(
             return
         if namespace is not None:
             outcome.or_fail("top", lambda: top_view.refuse_namespace("programs of this machine"))
+        if chosen != ServerChoice():
+            outcome.fail("top: name what to show of the cluster: gpus, nodes, pods or pending", outcome.USAGE)
         directories = outcome.or_fail("top", lambda: allocations.state_directories(environment, state_dir))
-        top.run(directories, output, count, refresh, _console(environment), host)
+        top.run(directories, output, count, refresh or REFRESH_S, _console(environment), host)
 
 
 def _console(environment: Mapping[str, str]) -> Console:

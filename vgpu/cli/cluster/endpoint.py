@@ -8,7 +8,7 @@ account `vgpu-admin`, which is good for the admin REST only.
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ SERVER_ENV: Final = "VGPU_SERVER"
 TOKEN_ENV: Final = "VGPU_TOKEN"  # noqa: S105 - the name of a variable
 CA_ENV: Final = "VGPU_CERTIFICATE_AUTHORITY"
 TOKEN_VALID_S: Final = 600
+_WITHOUT_KUBECONFIG: Final = (
+    "no kubeconfig was found, so `make run` on this machine was asked: start it, set KUBECONFIG, or give --server"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ def find(choice: ServerChoice, environment: Mapping[str, str], home: Path) -> Fo
     if not paths:
         if choice.context:
             raise CommandFailed("--context: there is no kubeconfig; set KUBECONFIG, or give --server", WRONG_USAGE)
-        return FoundServer(_direct(_local(), choice, environment), "default")
+        local = _direct(_local(), choice, environment)
+        return FoundServer(replace(local, advice=_WITHOUT_KUBECONFIG), "default")
     config = kubeconfig.load(paths, choice.context)
     return FoundServer(_proxied(config, choice, environment), config.namespace)
 
@@ -101,7 +105,8 @@ def _proxied(config: Kubeconfig, choice: ServerChoice, environment: Mapping[str,
     service = f"https:{names.ADMIN_SERVICE}:{names.ADMIN_PORT}"
     url = f"{api.url}/api/v1/namespaces/{choice.admin_namespace}/services/{service}/proxy{PREFIX}"
     headers = {**api.headers, names.ADMIN_TOKEN_HEADER: token}
-    return RestEndpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}")
+    advice = f"see whether the extender runs: kubectl get pods -n {choice.admin_namespace}"
+    return RestEndpoint(url, headers, api.tls, f"{names.ADMIN_SERVICE} behind {api.name}", advice)
 
 
 def _api(config: Kubeconfig, shown: Credentials) -> RestEndpoint:

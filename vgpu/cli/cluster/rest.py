@@ -38,12 +38,21 @@ Query = Mapping[str, str | int | bool | Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class RestEndpoint:
-    """Where the admin REST is: its URL with PREFIX, each request's headers, the TLS context, and a name for people."""
+    """Where the admin REST is.
+
+    Attributes:
+        url: with PREFIX.
+        headers: of each request.
+        tls: None for http.
+        name: for people.
+        advice: what to do where it does not answer; empty where that is not known.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tls: ssl.SSLContext | None = None
     name: str = ""
+    advice: str = ""
 
 
 class Rest:
@@ -116,7 +125,8 @@ class Rest:
 
     def _no_answer(self, error: Exception) -> CommandFailed:
         reason = getattr(error, "reason", None) or error
-        return CommandFailed(f"{self.endpoint.name} does not answer: {reason}", NO_ANSWER)
+        advice = f"\n  {self.endpoint.advice}" if self.endpoint.advice else ""
+        return CommandFailed(f"{self.endpoint.name} does not answer: {reason}{advice}", NO_ANSWER)
 
     def _json(self, method: str, path: str, query: Query | None, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -171,6 +181,8 @@ def refused(error: urllib.error.HTTPError, endpoint: RestEndpoint) -> CommandFai
     except (ValueError, AttributeError, KeyError, TypeError, OSError):
         said, errors = "", []
     message = said or f"{endpoint.name}: {error.code} {error.reason}"
+    if error.code == HTTPStatus.SERVICE_UNAVAILABLE and endpoint.advice:
+        errors.append(endpoint.advice)
     return CommandFailed(
         "\n".join([message, *(f"  {text}" for text in errors if text != said)]),
         _CODES.get(error.code, NO_ANSWER),

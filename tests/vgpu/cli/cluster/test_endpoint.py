@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from tests.vgpu.cli.cluster.conftest import Server, run
 from vgpu.cli.cluster import server_url
 from vgpu.cli.cluster.endpoint import ServerChoice, api_server, find
+from vgpu.cli.cluster.rest import Rest, RestEndpoint
 from vgpu.cli.failure import CommandFailed
 
 PROXY = "/api/v1/namespaces/vgpu-system/services/https:vgpu-admin:9871/proxy/api/v1/nodes"
@@ -159,6 +161,18 @@ def test_failures(server: Server, status: int, body: Any, code: int, words: str)
     server.answers["GET /api/v1/nodes"] = (status, body)
     ended, output = run("get", "nodes", "--server", server.url)
     assert (ended, words in output) == (code, True), output
+
+
+def test_without_an_answer_the_next_step_is_named(server: Server, tmp_path: Path) -> None:
+    """Without a kubeconfig `make run` is asked, which tests of this machine may run: so only the advice is tested."""
+    assert "set KUBECONFIG" in find(ServerChoice(), {}, tmp_path).endpoint.advice
+    asked = RestEndpoint(f"{server.url}/api/v1", name="the admin REST", advice="see whether the extender runs")
+    server.answers["GET /api/v1/nodes"] = (503, {"message": "no endpoints available"})
+    with pytest.raises(CommandFailed, match="no endpoints available\n  see whether the extender runs"):
+        Rest(asked).get("/nodes")
+    gone = replace(asked, url="http://127.0.0.1:9/api/v1")
+    with pytest.raises(CommandFailed, match=r"does not answer: .*refused\n  see whether the extender runs"):
+        Rest(gone).get("/nodes")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,17 @@ def test_an_empty_top_says_where_it_looked(home: Path) -> None:
     assert (code, f"No program runs under limits. Looked in: {home}" in " ".join(output.split())) == (0, True)
 
 
+def test_in_a_pipe_it_prints_one_sample(home: Path, make: Make) -> None:
+    make("ab12cd34", card_bytes(used=GIB), command="train")
+    done = subprocess.run(vgpu(home, "top"), capture_output=True, text=True, timeout=20, check=True)
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_server_without_a_kind_is_refused(home: Path) -> None:
+    code, output = run("top", "--server", "http://127.0.0.1:9", "--state", str(home))
+    assert (code, output) == (2, "vgpu top: name what to show of the cluster: gpus, nodes, pods or pending\n")
+
+
 def test_a_missing_state_directory_is_an_error() -> None:
     code, output = run("top", "--state", "/none")
     assert (code, output) == (125, "vgpu top: --state: /none/allocations cannot be read\n")
