@@ -56,6 +56,7 @@ def _in_a_pipe(at: Addresses) -> list[str]:
         f"webhook     {at.webhook}",
         f"Kubernetes  {at.kubernetes}   try: kubectl --server={at.kubernetes} get pods",
         f"try: {_vgpu()} get gpus --server {at.admin}",
+        f"try: {_vgpu()} explain too-large --server {at.admin}",
         "Ctrl-C stops everything",
     ]
 
@@ -67,6 +68,7 @@ def _on_terminal(at: Addresses) -> list[str]:
         f"Kubernetes {at.kubernetes}   webhook {at.webhook}",
         f"try: kubectl --server={at.kubernetes} get pods   Ctrl-C stops everything",
         f"try: {_vgpu()} get gpus --server {at.admin}",
+        f"try: {_vgpu()} explain too-large --server {at.admin}",
     ]
 
 

@@ -142,7 +142,7 @@ async def _simulate(
     await asyncio.gather(
         Scheduler(cluster, vgpu_profile(ExtenderClient(session, at.extender))).run(),
         Scheduler(cluster, Profile(DEFAULT_SCHEDULER)).run(),
-        workload.run(context.settings.pods),
+        workload.run(context.settings.pods, goes_on=context.settings.goes_on),
         _draw(context.display, lambda: view.view_of(cluster.store, fleet, workload.refused)),
     )
 

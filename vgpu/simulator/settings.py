@@ -28,7 +28,11 @@ class SimulatorSettings(BaseSettings):
         pattern=r"^([1-9]\d{0,6}(,[1-9]\d{0,6})*)?$",
         description="MiB of the cards of each node in turn, in place of memory-gib: 81008,24564",
     )
-    pods: int = Field(15, ge=0, description="number of pods, created one each second; one of each kind first")
+    pods: int = Field(
+        15,
+        ge=0,
+        description="number of pods, created one each second, one of each kind first (default: batch pods without end)",
+    )
     port: int = Field(
         DEFAULT_PORT,
         ge=0,
@@ -41,6 +45,11 @@ class SimulatorSettings(BaseSettings):
     def card_sizes(self) -> tuple[int, ...]:
         """MiB of the cards of the first, the second, ... node; the sizes repeat."""
         return tuple(map(int, self.memory_mib.split(","))) if self.memory_mib else (self.memory_gib * GIB_IN_MIB,)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether batch pods come without end: the user has not said how many pods there are."""
+        return "pods" not in self.model_fields_set
 
     @property
     def asked_port(self) -> int | None:

@@ -1,6 +1,8 @@
 """The workload: one pod of each kind first, which shows every case, then batch pods that start and end."""
 
 import asyncio
+import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle, islice
@@ -15,6 +17,8 @@ from vgpu.simulator.kubelet import RUNS_FOR
 
 NAMESPACE: Final = "default"
 PAUSE_S: Final = 1.0
+BATCH_PAUSE_S: Final = 4.0  # between batch pods that come without end: eight run at a time, on a quarter of 12 cards
+KEPT_BATCH_PODS: Final = 15  # older ones are deleted: they ended ten seconds ago or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +68,10 @@ BATCH_PODS: Final = (
 )
 
 
-def manifests(count: int) -> Iterator[JsonObject]:
-    """Yield the manifests of `count` pods: one of each kind, then batch pods."""
-    yield from (wanted.manifest() for wanted in FIRST_PODS[:count])
-    for number, wanted in enumerate(islice(cycle(BATCH_PODS), max(0, count - len(FIRST_PODS))), 1):
+def manifests() -> Iterator[JsonObject]:
+    """Yield the manifests of one pod of each kind, then of batch pods without end."""
+    yield from (wanted.manifest() for wanted in FIRST_PODS)
+    for number, wanted in enumerate(cycle(BATCH_PODS), 1):
         yield wanted.manifest(f"{wanted.name}-{number}")
 
 
@@ -79,11 +83,14 @@ class SimulatedWorkload:
         self._sleep = sleep
         self.refused: list[RejectedPod] = []
 
-    async def run(self, count: int) -> None:
-        """Create `count` pods, one each second."""
-        for manifest in manifests(count):
+    async def run(self, count: int, *, goes_on: bool = False) -> None:
+        """Create `count` pods, one each second; with `goes_on` then a batch pod every BATCH_PAUSE_S, without end."""
+        waiting = manifests()
+        for manifest in islice(waiting, count):
             await self.create(manifest)
             await self._sleep(PAUSE_S)
+        if goes_on:
+            await self._go_on(waiting)
 
     async def create(self, manifest: JsonObject) -> None:
         """Create one pod through admission, as kubectl does."""
@@ -91,3 +98,13 @@ class SimulatedWorkload:
             await self._cluster.create(Target(PODS, NAMESPACE), manifest)
         except KubernetesError as error:
             self.refused.append(RejectedPod(manifest["metadata"]["name"], error.message))
+
+    async def _go_on(self, waiting: Iterator[JsonObject]) -> None:
+        created: deque[str] = deque()
+        for manifest in waiting:
+            await self.create(manifest)
+            created.append(manifest["metadata"]["name"])
+            if len(created) > KEPT_BATCH_PODS:
+                with contextlib.suppress(KubernetesError):  # a user has deleted it
+                    await self._cluster.delete(Target(PODS, NAMESPACE, created.popleft()), {})
+            await self._sleep(BATCH_PAUSE_S)

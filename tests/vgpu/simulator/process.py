@@ -31,6 +31,7 @@ class Run:
         lines = [self.first_line, *(process.stdout.readline() for _ in range(3))]
         self.extender, self.admin, self.webhook, kubernetes = map(first_url, lines)
         self.advice = process.stdout.readline().strip()
+        self.advice_for_one_pod = process.stdout.readline().strip()
         self.last_line = process.stdout.readline()
         self.http = httpx.Client(base_url=kubernetes, verify=False)
         self._created: list[str] = []

@@ -1,8 +1,10 @@
 """What `make run` shows, and its workload."""
 
+import asyncio
 import io
 import re
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 from rich.console import Console, ConsoleDimensions
@@ -17,7 +19,7 @@ from vgpu.simulator.api import resources
 from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.view import CardLine, PodLine, View
-from vgpu.simulator.workload import FIRST_PODS, RejectedPod, SimulatedWorkload, manifests
+from vgpu.simulator.workload import FIRST_PODS, KEPT_BATCH_PODS, RejectedPod, SimulatedWorkload, manifests
 
 FLEET = nodes.fleet(1, 2, [80 * 1024], 256)
 FIRST, SECOND = (card.uuid for card in FLEET[0].cards)
@@ -147,9 +149,24 @@ async def test_refused_pods_of_the_workload_are_recorded(cluster: InMemoryCluste
 
 
 def test_every_pod_of_the_workload_has_a_unique_name() -> None:
-    found: list[JsonObject] = list(manifests(40))
+    found: list[JsonObject] = list(islice(manifests(), 40))
     assert len({manifest["metadata"]["name"] for manifest in found}) == 40
-    assert list(manifests(2)) == found[:2]
+
+
+async def test_batch_pods_come_without_end_and_old_ones_go(cluster: InMemoryCluster) -> None:
+    pauses = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 100:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await SimulatedWorkload(cluster, sleep).run(len(FIRST_PODS), goes_on=True)
+    left = {pod["metadata"]["name"] for pod in cluster.store.objects(PODS.name)}
+    assert {pod.name for pod in FIRST_PODS} < left
+    assert len(left) == len(FIRST_PODS) + KEPT_BATCH_PODS
+    assert {"batch-91", "sweep-77"} < left
 
 
 def test_names_are_links_into_the_admin_rest() -> None:
