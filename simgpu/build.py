@@ -45,7 +45,7 @@ FOLDERS = {
         *("cuda/vmm", "cuda/allocation", "cuda/graph", "cuda/memory"),
     ),
     "cuda/stream": (
-        *("hardware", "cuda/driver", "cuda/device", "cuda/context"),
+        *("hardware", "ledger", "cuda/driver", "cuda/device", "cuda/context"),
         *("cuda/queue", "cuda/module", "cuda/graph", "cuda/pool"),
     ),
     "cuda/graph/instance": (

@@ -4,6 +4,7 @@
 
 #include "ledger/attach.h"
 #include "ledger/card_time.h"
+#include "ledger/shared_events.h"
 #include "ledger/shared_memory.h"
 #include "ledger/state.h"
 
@@ -14,6 +15,7 @@ static int claim_free_slot(void) {
         if (slot_is_alive(slot)) continue;
         state->slot[slot] = (struct slot){0};
         shared_memory_forget((uint32_t)slot);
+        shared_events_forget((uint32_t)slot);
         card_time_forget((uint32_t)slot);
         return slot_claim(slot);
     }

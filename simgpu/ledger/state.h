@@ -15,6 +15,7 @@
 #define LEDGER_CARDS   32
 #define SHARED_ENTRIES 1024
 #define FAULT_LINES    64
+#define SHARED_EVENTS  512
 
 /* One process. Written only by that process, under the file's lock; cleared by any process once it is dead. */
 struct slot {
@@ -42,6 +43,16 @@ struct card_time {
     struct timeline timeline;
 };
 
+/* An event that several processes share. Written under the file's lock. */
+struct shared_event {
+    uint64_t id;       /* 0 = free; id % SHARED_EVENTS is the index of the entry, and no id is used twice */
+    uint64_t queue_id; /* of the queue that it was last recorded in; 0 = never recorded */
+    uint64_t position;
+    uint32_t queue; /* number of the queue */
+    int32_t card;   /* index of the card */
+    uint32_t maker; /* slot of the process that created the event */
+};
+
 struct state {
     char magic[8];
     uint32_t slots_used; /* slots from here on were never used */
@@ -55,6 +66,8 @@ struct state {
     uint64_t shared_ids;  /* multiple of SHARED_ENTRIES, added to an entry's index to form its next id */
     struct shared_entry shared[SHARED_ENTRIES];
     struct card_time time[LEDGER_CARDS];
+    uint64_t event_ids; /* multiple of SHARED_EVENTS, as shared_ids */
+    struct shared_event event[SHARED_EVENTS];
 };
 
 static_assert(sizeof(struct slot) == 640 && offsetof(struct state, slot) == 2072 && sizeof(struct shared_entry) == 1568,

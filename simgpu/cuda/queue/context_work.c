@@ -4,6 +4,7 @@
 #include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "hardware/timeline.h"
+#include "ledger/shared_events.h"
 
 /* Takes the event off the list of events whose time is not known. */
 static void unlink_event(CUevent event) {
@@ -55,6 +56,16 @@ void event_reset(CUevent event) {
     event->at = 0;
 }
 
+/* Of an event that is gone, what this process knows last stays. */
+void event_refresh(CUevent event) {
+    struct recorded_at at;
+    if (event->shared_id == 0 || !shared_event_read(event->shared_id, &at)) return;
+    if (at.position == event->position && at.queue.id == event->queue.id && at.queue.card == event->queue.card) return;
+    event_reset(event);
+    event->queue = at.queue;
+    event->position = at.position;
+}
+
 CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
     if (!context_open_queue(context)) return CUDA_ERROR_OUT_OF_MEMORY;
     event_reset(event);
@@ -62,6 +73,8 @@ CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
     event->position = card_queue_mark(context->queue, after);
     context->submitted = event->position > context->submitted ? event->position : context->submitted;
     link_event(event, context);
+    struct recorded_at at = {.queue = event->queue, .position = event->position};
+    if (event->shared_id != 0) shared_event_record(event->shared_id, at);
     return CUDA_SUCCESS;
 }
 

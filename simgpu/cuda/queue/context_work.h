@@ -14,6 +14,8 @@ void context_end_work(CUcontext context);
 
 /* Records an event behind the position `after`. */
 CUresult event_mark(CUevent event, CUcontext context, uint64_t after);
+/* Takes over what another process recorded last in an event that this process shares with it. */
+void event_refresh(CUevent event);
 /* Makes an event one that was never recorded. */
 void event_reset(CUevent event);
 /* CLOCK_MONOTONIC ns when the event passed; 0 = not yet. */

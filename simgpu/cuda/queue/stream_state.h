@@ -25,6 +25,8 @@ struct CUevent_st {
     uint64_t at;             /* CLOCK_MONOTONIC ns when it passed; 0 = not known yet */
     CUdevice device;         /* of the last cuEventRecord */
     uint64_t capture;        /* number of the capture it was recorded in; 0 = none */
+    unsigned flags;
+    uint64_t shared_id; /* of an event that other processes may know (ledger/shared_events.h); 0 = of no such event */
 };
 
 /* The default streams are NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. Here each waits for all work of the context.

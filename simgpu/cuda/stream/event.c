@@ -10,6 +10,7 @@
 #include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
+#include "ledger/shared_events.h"
 
 EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     (void)flags;
@@ -23,6 +24,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags
         stream->capture = event->capture; /* the stream joins the capture */
         return CUDA_SUCCESS;
     }
+    event_refresh(event);
     if (event->queue.id != context->queue.id || event->queue.card != context->queue.card) {
         queue_await(event->queue, event->position); /* of another context: this thread waits */
         return CUDA_SUCCESS;
@@ -32,13 +34,19 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags
     return CUDA_SUCCESS;
 }
 
+/* A shared event has no times: another process may record it. */
+static bool is_allowed(unsigned flags) {
+    return !(flags & CU_EVENT_INTERPROCESS) || (flags & CU_EVENT_DISABLE_TIMING) != 0;
+}
+
 EXPORT CUresult cuEventCreate(CUevent *event, unsigned flags) {
-    (void)flags;
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    if (!event) return CUDA_ERROR_INVALID_VALUE;
+    if (!event || !is_allowed(flags)) return CUDA_ERROR_INVALID_VALUE;
     *event = calloc(1, sizeof **event);
-    return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!*event) return CUDA_ERROR_OUT_OF_MEMORY;
+    (*event)->flags = flags;
+    return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event) {
@@ -46,6 +54,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event) {
     if (entered != CUDA_SUCCESS) return entered;
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     event_reset(event);
+    if (event->shared_id != 0 && shared_event_is_own(event->shared_id)) shared_event_free(event->shared_id);
     free(event);
     return CUDA_SUCCESS;
 }
@@ -75,6 +84,7 @@ EXPORT CUresult cuEventQuery(CUevent event) {
     if (capture_numbered(event->capture)) return CUDA_ERROR_CAPTURED_EVENT;
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
+    event_refresh(event);
     return event->queue.id == 0 || event_passed(event) != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -83,6 +93,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
     if (entered != CUDA_SUCCESS) return entered;
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     if (capture_numbered(event->capture)) return CUDA_ERROR_CAPTURED_EVENT;
+    event_refresh(event);
     CUdevice device = event->device;
     struct card_queue queue = event->queue;
     queue_await(queue, event->position);
@@ -94,6 +105,7 @@ EXPORT CUresult cuEventSynchronize(CUevent event) {
 static CUresult elapsed(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
     if (!pMilliseconds) return CUDA_ERROR_INVALID_VALUE;
     if (!hStart || !hEnd) return CUDA_ERROR_INVALID_HANDLE;
+    if ((hStart->flags | hEnd->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
     if (hStart->queue.id == 0 || hEnd->queue.id == 0) return CUDA_ERROR_INVALID_HANDLE;
     if (event_passed(hStart) == 0 || event_passed(hEnd) == 0) return CUDA_ERROR_NOT_READY;
     *pMilliseconds = (float)((double)hEnd->at - (double)hStart->at) / 1e6F;

@@ -115,4 +115,6 @@ CALL(cuCtxDisablePeerAccess)
 CALL(cuMemcpyPeer)
 CALL(cuMemcpyPeerAsync)
 CALL(cuMemPoolSetAccess)
+CALL(cuIpcGetEventHandle)
+CALL(cuIpcOpenEventHandle)
 #undef CALL

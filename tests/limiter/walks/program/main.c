@@ -2,6 +2,7 @@
  *
  *     walk SEED ROUNDS THREADS STEPS [tight] [child] [signals] [query] [exec] [context]
  *     walk import HANDLE
+ *     walk await HANDLE
  *     walk repeat STEP COUNT SECONDS
  *
  * Each round starts THREADS threads, which take STEPS steps each with objects of their own, and ends all that they made.
@@ -45,7 +46,7 @@ static void interrupt_every(long us) {
 }
 
 static const struct step *const LISTS[] = {memory_steps,  pool_steps,    work_steps,
-                                           graph_steps, context_steps, process_steps};
+                                           graph_steps, context_steps, process_steps, shared_event_steps};
 
 static unsigned weight_of_all(void) {
     unsigned sum = 0;
@@ -249,6 +250,7 @@ int main(int count, char **arguments) {
     if (count < 3) return 2;
     find_functions(has(arguments, "query"));
     if (strcmp(arguments[1], "import") == 0) return import_memory(arguments[2]);
+    if (strcmp(arguments[1], "await") == 0) return await_event(arguments[2]);
     if (count < 5) return 2;
     if (strcmp(arguments[1], "repeat") == 0)
         return repeat(arguments[2], (unsigned)atoi(arguments[3]), (unsigned)atoi(arguments[4]));

@@ -59,18 +59,27 @@ static void program(struct walker *walker) {
     note(walker, "program", (CUresult)run_again(walker, arguments));
 }
 
-static void to_text(char *text, const unsigned char *bytes, size_t count) {
+void to_text(char *text, const void *handle, size_t count) {
+    const unsigned char *bytes = handle;
     for (size_t i = 0; i < count; i++) (void)sprintf(text + 2 * i, "%02x", bytes[i]);
+}
+
+void from_text(void *handle, const char *text, size_t count) {
+    unsigned char *bytes = handle;
+    for (size_t i = 0; i < count; i++) {
+        char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
 }
 
 static void imported(struct walker *walker) {
     CUipcMemHandle handle;
     CUdeviceptr pointer = 0;
-    char text[2 * sizeof handle + 1];
+    char text[TEXT_SIZE(handle)];
     char *arguments[] = {"walk", "import", text, NULL};
     if (options.is_child || DO(walker, cuMemAlloc_v2, &pointer, 3 * MIB) != CUDA_SUCCESS) return;
     if (DO(walker, cuIpcGetMemHandle, &handle, pointer) == CUDA_SUCCESS) {
-        to_text(text, (const unsigned char *)&handle, sizeof handle);
+        to_text(text, &handle, sizeof handle);
         note(walker, "import", (CUresult)run_again(walker, arguments));
     }
     DO(walker, cuMemFree_v2, pointer);
@@ -81,11 +90,7 @@ int import_memory(const char *hexadecimal) {
     CUipcMemHandle handle;
     CUdeviceptr pointer;
     CUcontext context;
-    unsigned char *bytes = (unsigned char *)&handle;
-    for (size_t i = 0; i < sizeof handle; i++) {
-        char digits[3] = {hexadecimal[2 * i], hexadecimal[2 * i + 1], '\0'};
-        bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
-    }
+    from_text(&handle, hexadecimal, sizeof handle);
     if (cuda.cuInit(0) != CUDA_SUCCESS || cuda.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
     cuda.cuCtxSetCurrent(context);
     if (cuda.cuIpcOpenMemHandle_v2(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS) return 4;

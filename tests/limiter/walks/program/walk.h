@@ -110,6 +110,7 @@ struct step {
 };
 
 extern const struct step memory_steps[], pool_steps[], work_steps[], graph_steps[], context_steps[], process_steps[];
+extern const struct step shared_event_steps[];
 
 struct functions {
 #define CALL(name) __typeof__(&(name)) name;
@@ -137,6 +138,10 @@ void complain(const struct walker *walker, const char *what, long value);
 void complain_of_call(const char *what, long value);
 void find_functions(bool by_query);
 
+/* A track whose stream may not be there. */
+struct track *any_track(struct walker *walker);
+/* A kernel of the home's module, which is loaded first; NULL when that fails. */
+CUfunction any_kernel(struct walker *walker);
 void track_place(struct walker *walker, struct track *track);
 void order_check(struct walker *walker);
 void home_enter(struct walker *walker, struct home *home);
@@ -155,5 +160,11 @@ void opener_end(void);
 /* Runs this program again as another process, and returns its exit code. */
 int run_again(struct walker *walker, char *const arguments[]);
 int import_memory(const char *hexadecimal);
+int await_event(const char *hexadecimal);
+
+/* A handle as hexadecimal text, which fits the arguments of a program. */
+#define TEXT_SIZE(handle) (2 * sizeof(handle) + 1)
+void to_text(char *text, const void *handle, size_t count);
+void from_text(void *handle, const char *text, size_t count);
 
 #endif

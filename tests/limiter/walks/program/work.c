@@ -5,9 +5,9 @@
 
 static const char *const NAMES[KERNELS] = {"busy_5", "busy_40", "lazy_20", "busy_300"};
 
-static struct track *any_track(struct walker *walker) { return &walker->home->tracks[next(walker, STREAMS)]; }
+struct track *any_track(struct walker *walker) { return &walker->home->tracks[next(walker, STREAMS)]; }
 
-static CUfunction any_kernel(struct walker *walker) {
+CUfunction any_kernel(struct walker *walker) {
     struct home *home = walker->home;
     unsigned which = next(walker, KERNELS + 6);
     which = which < KERNELS ? which : 0;
