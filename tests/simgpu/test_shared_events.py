@@ -60,9 +60,7 @@ def test_the_work_of_a_killed_process_has_passed(session: ProbeSession, other: P
     assert session(f"ipc.await_event({event})") == 0
 
 
-def test_an_event_that_its_maker_ended_cannot_be_opened(
-    session: ProbeSession, other: ProbeSession, event: int
-) -> None:
+def test_an_event_that_its_maker_ended_cannot_be_opened(session: ProbeSession, other: ProbeSession, event: int) -> None:
     there = opened(session, other, event)
     _, handle = session(f"ipc.export_event({event})")
     assert session(f"ipc.take_event('{handle}')[0]") == INVALID_CONTEXT

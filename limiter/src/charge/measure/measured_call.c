@@ -1,5 +1,7 @@
 #include "charge/measure/measured_call.h"
 
+#include <string.h>
+
 #include "charge/measure/context_limits.h"
 #include "charge/measure/free_memory.h"
 #include "charge/nvml/nvml_usage.h"
@@ -40,6 +42,18 @@ static bool has_nvml_grown(const struct measured_call *call) {
     return now != UINT64_MAX && now > call->nvml_bytes_before;
 }
 
+/* The card's free memory can be read only through a context that is current. */
+static bool is_on_current_card(const uint8_t uuid[UUID_SIZE]) {
+    uint8_t current[UUID_SIZE];
+    return cards_current(current) && memcmp(current, uuid, UUID_SIZE) == 0;
+}
+
+/* Free memory shows what a call took if NVML does not. Until NVML is trusted, this holds for a reserved size too. */
+static uint64_t read_free_before(const struct measured_call *call, uint64_t expected) {
+    bool is_needed = !call->is_measured_if_due && (expected == 0 || !nvml_usage_is_trusted());
+    return is_needed && is_on_current_card(call->uuid) ? free_memory_read() : UINT64_MAX;
+}
+
 /* Without a region nothing can be charged, and with a limit of 0 nothing would fit. */
 static bool is_denied(const uint8_t uuid[UUID_SIZE]) {
     return !container_region() || container_memory_limit(uuid) == 0;
@@ -61,8 +75,7 @@ static void begin_measuring(struct measured_call *call, uint64_t expected) {
     call->calls_before = read_own_calls();
     call->nvml_bytes_before = read_nvml_bytes(call);
     call->used_before = read_container_charge(call->uuid);
-    bool may_estimate = expected == 0 && !call->is_measured_if_due && nvml_usage_is_trusted();
-    call->free_before = may_estimate ? free_memory_read() : UINT64_MAX;
+    call->free_before = read_free_before(call, expected);
     if (expected == 0 || charge_reserve(call->function_name, call->uuid, expected, &call->reservation)) return;
     call->is_refused = true;
     charge_end_call(call->call_slot);
@@ -139,8 +152,8 @@ static void estimate(struct measured_call *call) {
     call->estimated = free_memory_charge_fall(card, call->free_before, charged);
 }
 
-/* If other threads' calls prevent the measurement, the reservation stays charged until the next one. Without NVML it is
- * released, for only NVML knows the size of such memory. */
+/* If other threads' calls prevent the measurement, the reservation stays charged until the next one. Until NVML is
+ * trusted it is released, and the fall of the card's free memory is charged in its place. */
 bool measured_call_fits(struct measured_call *call, CUresult result) {
     if (!call->is_limited) return true;
     bool is_reconciled = result == CUDA_SUCCESS && reconcile_call(call);

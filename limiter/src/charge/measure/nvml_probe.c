@@ -1,16 +1,22 @@
 #include "charge/measure/nvml_probe.h"
 
+#include <string.h>
+
 #include "books/pointers/pointers.h"
 #include "charge/nvml/nvml_usage.h"
+#include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "charge/reserve/charge.h"
 #include "common/arithmetic.h"
+#include "common/clock.h"
 #include "container/container.h"
+#include "driver/capture.h"
+#include "driver/cards.h"
 #include "driver/function_table.h"
 #include "region/account.h"
 
 /* Memory that another thread gives back meanwhile may hide the growth. */
-enum { TRIES = 3 };
+enum { TRIES = 3, MOST_DOUBLINGS = 7 };
 
 static bool has_physical_memory(CUdevice device) {
     int is_supported = 0;
@@ -52,3 +58,38 @@ void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]) {
         if (grows_with_memory(device, uuid)) nvml_usage_trust();
     if (is_charged) release_charge(reservation.card, reservation.bytes);
 }
+
+/* Pauses between late probes, in ticks: about 0.1 s, doubled after each up to 16 s, because NVML may never show this
+ * process, as on a virtual GPU or in another pid namespace. */
+static uint64_t pause_after(unsigned probes) {
+    return clock_ticks_quarter_second() / 2 << min_u64(probes, MOST_DOUBLINGS);
+}
+
+/* The device of the card, if it is the current context's. */
+static bool has_device(const uint8_t uuid[UUID_SIZE], CUdevice *device) {
+    uint8_t current[UUID_SIZE];
+    return cards_current(current) && memcmp(current, uuid, UUID_SIZE) == 0 &&
+           REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
+}
+
+/* Made without room too: what was not charged meanwhile may be more than the probe's memory, which is there for 0.1 ms.
+ */
+static void probe_late(const uint8_t uuid[UUID_SIZE]) {
+    static uint64_t due;
+    static unsigned probes; /* relaxed atomic */
+    uint64_t bytes;
+    CUdevice device;
+    if (!has_device(uuid, &device) || !has_physical_memory(device)) return;
+    if (!nvml_usage_read_own(uuid, &bytes) || !clock_take_due(&due, pause_after(0))) return;
+    __atomic_store_n(&due, clock_ticks() + pause_after(__atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED)),
+                     __ATOMIC_RELAXED);
+    nvml_probe(device, uuid);
+    reconcile_own(uuid, 0);
+}
+
+static void refresh(const uint8_t uuid[UUID_SIZE], int card, bool is_after_reaping) {
+    (void)card;
+    if (is_after_reaping && !nvml_usage_is_trusted()) CAPTURE_ALLOWS(probe_late(uuid));
+}
+
+const struct memory_class nvml_probe_class = {.refresh = refresh};

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "charge/reserve/memory_class.h"
 #include "driver/abi.h"
 #include "region/region.h"
 
@@ -17,5 +18,8 @@ bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint
  * process grows by it, and gives it back; trusts NVML if so. They are charged meanwhile. Takes 0.1 ms, or nothing if
  * NVML is trusted already. The caller holds no lock, and measures this process afterwards. */
 void nvml_probe(CUdevice device, const uint8_t uuid[UUID_SIZE]);
+
+/* Makes the probe that could not be made with the context, once NVML answers (charge/reserve/memory_class.h). */
+extern const struct memory_class nvml_probe_class;
 
 #endif

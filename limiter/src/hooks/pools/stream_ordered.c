@@ -7,7 +7,6 @@
 #include "books/pools/pool_ids.h"
 #include "books/pools/pools.h"
 #include "books/pools/recent_allocations.h"
-#include "charge/nvml/nvml_usage.h"
 #include "charge/reconcile/reconcile.h"
 #include "charge/reserve/attempt.h"
 #include "charge/reserve/charge.h"
@@ -168,10 +167,11 @@ static bool has_allocations(CUmemoryPool handle) {
 }
 
 /* Two charges outlast the pool: of an imported pool with pointers that are not freed, whose memory the driver keeps
- * until the process ends; and of a pool that had live allocations, which only NVML can count. */
+ * until the process ends; and of a pool that had live allocations, which only NVML can count, now or when it answers
+ * again. */
 static void release_removed(struct pool removed, struct shared_pool shared, bool had_allocations) {
     if (imports_end_pool(shared.id)) return;
-    if (had_allocations && !removed.is_managed && nvml_usage_is_trusted()) removed.charged = 0;
+    if (had_allocations && !removed.is_managed) removed.charged = 0;
     pool_end(&removed, shared);
 }
 

@@ -6,6 +6,7 @@
 #include "driver/function_table.h"
 #include "hooks/programs/context_creation.h"
 #include "hooks/programs/context_end.h"
+#include "hooks/programs/context_estimates.h"
 
 /* The descriptor for slot locks has a high number, for which the kernel enlarges the process's table. In a process with
  * threads, and the driver starts some, that takes it 8 to 18 ms (an RCU grace period); so the descriptor is opened
@@ -16,7 +17,10 @@ EXPORT CUresult cuInit(unsigned flags) {
 }
 
 static CUresult finish_create(struct context_creation *creation, CUresult result, const CUcontext *context) {
-    if (context_creation_fits(creation, result)) return result;
+    if (context_creation_fits(creation, result)) {
+        if (result == CUDA_SUCCESS) context_estimates_put(*context, &creation->call);
+        return result;
+    }
     REAL(cuCtxDestroy_v2)(*context);
     return measured_call_refuse(&creation->call);
 }
@@ -72,7 +76,10 @@ EXPORT CUresult cuCtxDestroy(CUcontext context) {
     if (!container_is_limited()) return REAL(cuCtxDestroy)(context);
     struct context_end end = context_end_begin(context_end_device(context), context);
     CUresult result = REAL(cuCtxDestroy)(context);
-    if (result == CUDA_SUCCESS) context_limits_end(context);
+    if (result == CUDA_SUCCESS) {
+        context_limits_end(context);
+        context_estimates_end(context);
+    }
     return finish_end(&end, result);
 }
 
@@ -80,7 +87,10 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext context) {
     if (!container_is_limited()) return REAL(cuCtxDestroy_v2)(context);
     struct context_end end = context_end_begin(context_end_device(context), context);
     CUresult result = REAL(cuCtxDestroy_v2)(context);
-    if (result == CUDA_SUCCESS) context_limits_end(context);
+    if (result == CUDA_SUCCESS) {
+        context_limits_end(context);
+        context_estimates_end(context);
+    }
     return finish_end(&end, result);
 }
 
