@@ -129,12 +129,13 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 
 static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *device, const char *text,
                                         bool (*matches)(const struct card *, const char *)) {
-    struct cards cards;
-    nvmlReturn_t result = visible_cards(function, &cards);
+    FREED_AT_END struct cards *cards = calloc(1, sizeof *cards);
+    if (!cards) return NVML_ERROR_MEMORY;
+    nvmlReturn_t result = visible_cards(function, cards);
     if (result != NVML_SUCCESS || !device || !text)
         return result != NVML_SUCCESS ? result : NVML_ERROR_INVALID_ARGUMENT;
-    for (unsigned i = 0; i < cards.count; i++)
-        if (matches(&cards.card[i], text)) return get_handle(function, &cards.card[i], device);
+    for (unsigned i = 0; i < cards->count; i++)
+        if (matches(&cards->card[i], text)) return get_handle(function, &cards->card[i], device);
     return NVML_ERROR_NOT_FOUND;
 }
 

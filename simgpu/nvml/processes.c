@@ -1,5 +1,6 @@
 /* The processes of a device: the memory that each holds, and how busy each keeps the device. The lists of MPS and of
  * graphics processes are empty. */
+#include <stdlib.h>
 #include <time.h>
 
 #include "ledger/accounts.h"
@@ -11,7 +12,7 @@
 /* Lists the processes that hold memory on the card. A process without a context is not listed, although its pools and
  * its physical memory stay on the card (measured on an H200, driver 580). */
 static unsigned holders_of(const struct card *card, struct ledger_process out[MAX_PROCESSES]) {
-    unsigned known = ledger_processes(card->uuid, out, MAX_PROCESSES);
+    unsigned known = out ? ledger_processes(card->uuid, out, MAX_PROCESSES) : 0;
     unsigned kept = 0;
     for (unsigned i = 0; i < known; i++)
         if (out[i].bytes != 0 && out[i].contexts != 0) out[kept++] = out[i];
@@ -35,7 +36,7 @@ static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *co
 }
 
 static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
-    struct ledger_process found[MAX_PROCESSES];
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
@@ -43,7 +44,7 @@ static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned
 }
 
 static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
-    struct ledger_process found[MAX_PROCESSES];
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
@@ -111,7 +112,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device
 
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
     struct card card;
-    struct ledger_process found[MAX_PROCESSES];
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!details || details->mode > NVML_PROCESS_MODE_ALL) return NVML_ERROR_INVALID_ARGUMENT;
@@ -136,8 +137,8 @@ static uint64_t clock_ns(clockid_t clock) {
  * processes have equal utilization. Any other process has a sample of the time when its work ended. Returns the number
  * of samples younger than `seen_us`. */
 static unsigned sample(const struct card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
-    struct ledger_process found[MAX_PROCESSES];
-    unsigned known = ledger_processes(card->uuid, found, MAX_PROCESSES);
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    unsigned known = found && out ? ledger_processes(card->uuid, found, MAX_PROCESSES) : 0;
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
     unsigned busy = 0;
@@ -158,7 +159,7 @@ static unsigned sample(const struct card *card, uint64_t seen_us, nvmlProcessUti
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
                                                     unsigned *count, unsigned long long lastSeenTimeStamp) {
     struct card card;
-    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
+    FREED_AT_END nvmlProcessUtilizationSample_t *taken = calloc(MAX_PROCESSES, sizeof *taken);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!count) return NVML_ERROR_INVALID_ARGUMENT;
@@ -171,7 +172,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPro
 EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                           nvmlProcessesUtilizationInfo_v1_t *info) {
     struct card card;
-    nvmlProcessUtilizationSample_t taken[MAX_PROCESSES];
+    FREED_AT_END nvmlProcessUtilizationSample_t *taken = calloc(MAX_PROCESSES, sizeof *taken);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!info) return NVML_ERROR_INVALID_ARGUMENT;
@@ -189,7 +190,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 /* Accounting is enabled, and knows the processes that hold memory. */
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
     struct card card;
-    struct ledger_process found[MAX_PROCESSES];
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!count) return NVML_ERROR_INVALID_ARGUMENT;
@@ -200,7 +201,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *c
 
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
     struct card card;
-    struct ledger_process found[MAX_PROCESSES];
+    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!stats) return NVML_ERROR_INVALID_ARGUMENT;
