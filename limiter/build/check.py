@@ -15,7 +15,8 @@ _SRC = (
     *("common", "loader", "process", "region", "driver/functions", "driver", "container"),
     *("books", "books/pointers", "books/arrays", "books/graphs", "books/physical", "books/pools"),
     *("charge/nvml", "charge/release", "charge/reconcile", "charge/reserve", "charge/measure"),
-    *("compute", "hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
+    *("compute/turn", "compute/link", "compute/queue", "compute/gate"),
+    *("hooks/pools", "hooks/memory", "hooks/graphs", "hooks/programs", "hooks/view", "main"),
 )
 _SCHEDULE = ("src/common", "arbiter/predict", "arbiter/watermark", "arbiter/tenant", "arbiter/schedule")
 FOLDERS = {

@@ -2,7 +2,7 @@
 
 from tests.arbiter.simulation import GRACE, MS, US, Inference, Tenant, World
 
-SLACK = 500 * US  # BUSY_SLACK in limiter/src/compute/gate_queue.c
+SLACK = 500 * US  # BUSY_SLACK in limiter/src/compute/gate/queue_pace.c
 
 
 class WaitingInference(Inference):

@@ -8,9 +8,9 @@
 #define VGPU_PROCESS_LOCK_H
 
 enum lock {
-    LOCK_HIDDEN_PAGES,      /* compute/gate_teardown.c */
-    LOCK_GATE,              /* compute/gate_state.h: one mutex for each card, in `struct gate` */
-    LOCK_ARBITER_LINK,      /* compute/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
+    LOCK_HIDDEN_PAGES,      /* compute/gate/gate_teardown.c */
+    LOCK_GATE,              /* compute/gate/gate_state.h: one mutex for each card, in `struct gate` */
+    LOCK_ARBITER_LINK,      /* compute/link/arbiter_link.h: one mutex for each card, in `struct arbiter_link` */
     LOCK_POOL_GUARD,        /* books/pools/pool_guard.c: held while the driver destroys a pool */
     LOCK_POOL_IDS,          /* books/pools/pool_ids.c */
     LOCK_PHYSICAL_MEMORY,   /* books/physical/physical_memory.c; the tables of handles.c, mappings.c and references.c */

@@ -39,7 +39,7 @@ class Program:
 
 @dataclass
 class Gate:
-    """The launch gate of a process, which calls the functions as src/compute/launch_gate.c does.
+    """The launch gate of a process, which calls the functions as src/compute/gate/launch_gate.c does.
 
     Attributes:
         is_granted: whether the turns are the arbiter's, on a contended card.

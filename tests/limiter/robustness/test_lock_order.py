@@ -44,8 +44,8 @@ def test_every_mutex_of_the_limiter_is_ranked() -> None:
         "process/lock.c",
         "common/region_layout.h",
         "region/region.c",
-        "compute/gate_state.h",
-        "compute/arbiter_link.h",
+        "compute/gate/gate_state.h",
+        "compute/link/arbiter_link.h",
     }
     with_mutex = {
         str(path.relative_to(SOURCES))

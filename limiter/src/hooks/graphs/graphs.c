@@ -4,9 +4,9 @@
 #include "books/graphs/graph_needs.h"
 #include "charge/measure/local_memory.h"
 #include "charge/reserve/attempt.h"
-#include "compute/launch_gate.h"
-#include "compute/turn_events.h"
-#include "compute/turn_need.h"
+#include "compute/gate/launch_gate.h"
+#include "compute/gate/turn_need.h"
+#include "compute/queue/turn_events.h"
 #include "container/container.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"
@@ -225,7 +225,7 @@ static CUresult launch_per_thread(CUgraphExec executable, CUstream stream) {
     return run_graph("cuGraphLaunch_ptsz", REAL(cuGraphLaunch_ptsz), upload_per_thread, executable, stream);
 }
 
-/* The launch may wait for a turn (compute/launch_gate.h). `gate_stream` is the stream as LEGACY or PER_THREAD name
+/* The launch may wait for a turn (compute/gate/launch_gate.h). `gate_stream` is the stream as LEGACY or PER_THREAD name
  * it. */
 static inline CUresult launch_in_turn(run_function launch, CUgraphExec executable, CUstream stream,
                                       CUstream gate_stream) {

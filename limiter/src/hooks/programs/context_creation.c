@@ -3,7 +3,7 @@
 #include "charge/measure/nvml_probe.h"
 #include "charge/nvml/nvml_usage.h"
 #include "charge/reconcile/reconcile.h"
-#include "compute/turn_need.h"
+#include "compute/gate/turn_need.h"
 #include "container/container.h"
 #include "driver/cards.h"
 #include "region/account.h"

@@ -7,7 +7,7 @@
 #include "charge/reconcile/reconcile.h"
 #include "charge/release/release.h"
 #include "charge/reserve/charge.h"
-#include "compute/gate_teardown.h"
+#include "compute/gate/gate_teardown.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "hooks/graphs/graph_memory.h"

@@ -5,7 +5,7 @@
 #ifndef VGPU_HOOKS_PROGRAMS_CONTEXT_END_H
 #define VGPU_HOOKS_PROGRAMS_CONTEXT_END_H
 
-#include "compute/queue_page.h"
+#include "compute/queue/queue_page.h"
 #include "driver/abi.h"
 
 struct context_end {

@@ -1,10 +1,10 @@
 /* Wrappers of copies between card and host. A copy to the host counts as a wait for the card also where it is
  * asynchronous: the program wants the result, and a copy to memory that is not pinned blocks. What was queued ahead of
- * its turn needs the turn then (compute/gate_queue.h).
+ * its turn needs the turn then (compute/gate/gate_queue.h).
  *
  * Copies between a card and pageable memory, which CUDA does not know, are counted in the region. The driver is asked
  * about the memory only once launches of the program have taken turns. A copy that a capture records is none. */
-#include "compute/gate_queue.h"
+#include "compute/gate/gate_queue.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 #include "region/activity.h"

@@ -1,11 +1,11 @@
-/* Wrappers that launch kernels. A launch may wait for a turn (compute/launch_gate.h), and may take local memory
+/* Wrappers that launch kernels. A launch may wait for a turn (compute/gate/launch_gate.h), and may take local memory
  * (charge/measure/local_memory.h). Over the limit the result is CUDA_ERROR_OUT_OF_MEMORY, as the driver's is on a full
  * card. */
 #include "charge/measure/local_memory.h"
 #include "charge/reserve/attempt.h"
-#include "compute/launch_gate.h"
-#include "compute/turn_events.h"
-#include "compute/turn_need.h"
+#include "compute/gate/launch_gate.h"
+#include "compute/gate/turn_need.h"
+#include "compute/queue/turn_events.h"
 #include "driver/function_table.h"
 
 /* A launch that waited for its turn if turns are needed, and whose local memory is reserved. */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "compute/gate_queue.h"
+#include "compute/gate/gate_queue.h"
 
 static void drain(const uint8_t uuid[UUID_SIZE]) {
     for (int device = 0; gate_is_used() && device < GATES; device++) {

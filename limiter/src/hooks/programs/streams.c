@@ -3,7 +3,7 @@
 #include "charge/measure/context_limits.h"
 #include "charge/measure/local_memory.h"
 #include "charge/measure/measured_call.h"
-#include "compute/gate_teardown.h"
+#include "compute/gate/gate_teardown.h"
 #include "driver/function_table.h"
 
 static CUresult finish_create(struct measured_call *call, CUresult result, const CUstream *stream) {
@@ -31,7 +31,7 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx context, uns
 }
 
 /* Turn events that are still to be recorded in the stream are recorded before it is destroyed
- * (compute/gate_teardown.h). */
+ * (compute/gate/gate_teardown.h). */
 EXPORT CUresult cuStreamDestroy(CUstream stream) {
     gate_teardown_stream(stream);
     return REAL(cuStreamDestroy)(stream);

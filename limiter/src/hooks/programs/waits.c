@@ -1,7 +1,7 @@
 /* Wrappers of functions in which the host waits for the card. What was queued ahead of its turn needs the turn now
- * (compute/gate_queue.h). Copies wait too: copies.c. Functions without a wrapper that wait are noticed as a time
+ * (compute/gate/gate_queue.h). Copies wait too: copies.c. Functions without a wrapper that wait are noticed as a time
  * without launches. */
-#include "compute/gate_queue.h"
+#include "compute/gate/gate_queue.h"
 #include "driver/function_table.h"
 
 static CUresult finish(const struct host_wait *wait, CUresult result) {

@@ -1,0 +1,234 @@
+#include "compute/link/turn_request.h"
+
+#include "common/arithmetic.h"
+#include "common/clock.h"
+#include "common/system_calls.h"
+#include "compute/link/arbiter_link.h"
+#include "container/container.h"
+#include "region/account.h"
+#include "region/activity.h"
+#include "region/token_bucket.h"
+
+/* Longest wait for a turn of the container before the limits are read again. */
+#define SLEEP_MAX (100 * NS_PER_MS)
+
+/* While it waits for the arbiter, a process extends its turn of the container by this much each time;
+ * arbiter_turn_await returns after 20 ms. */
+#define WAITING_EXTENSION (50 * NS_PER_MS)
+
+/* An arbiter that has a heartbeat but gives no turn for this long is ignored, and the process launches without one. */
+#define ARBITER_TIMEOUT (5000 * NS_PER_MS)
+
+/* Id of this process as holder of the container's turn. 0 = no holder. */
+enum { HOLDER_WITHOUT_SLOT = 1, HOLDER_OF_FIRST_SLOT = 2 };
+
+static uint32_t holder_id_of(int slot) {
+    return slot < 0 ? HOLDER_WITHOUT_SLOT : HOLDER_OF_FIRST_SLOT + (uint32_t)slot;
+}
+
+/* The caller holds LOCK_REGION. */
+static void resolve_row(struct turn_request *request) {
+    struct region *region = container_region();
+    int card = account_find_or_add_card(region, request->uuid);
+    request->holder_id = holder_id_of(container_claim_slot(region));
+    __atomic_store_n(&request->card, card < 0 ? NULL : &region->cards[card], __ATOMIC_RELAXED);
+    __atomic_store_n(&request->activity, activity_of(region, request->card), __ATOMIC_RELAXED);
+}
+
+bool turn_request_is_needed(const struct turn_request *request, bool has_share) {
+    return has_share || arbiter_link_is_contended(&request->link);
+}
+
+/* Tells the arbiter, by `busy_until` in the region, that this process uses the card. Turns write it otherwise, but this
+ * process may need none. */
+static void show_use(const struct turn_request *request) {
+    struct region *region = container_region();
+    container_join(request->uuid);
+    int card = region ? account_find_card(region, request->uuid) : -1;
+    if (card >= 0) token_bucket_mark_used(&region->cards[card], clock_now() + ARBITRATION_BUSY_GRACE_NS);
+}
+
+void turn_request_update(struct turn_request *request) {
+    arbiter_link_update(&request->link, request->uuid);
+    if (arbiter_link_is_up(&request->link)) show_use(request);
+}
+
+static unsigned share_of(const struct turn_request *request, enum contention contention) {
+    unsigned own = container_share(request->uuid);
+    if (own || contention == CONTENTION_NONE) return own;
+    return contention == CONTENTION_ARBITRATED ? FULL_CORES : turn_limits_fallback(arbiter_link_page(&request->link));
+}
+
+/* Returns 0 if this process has the container's turn, or LOCK_REGION cannot be taken; otherwise the ns to wait before
+ * the next attempt. */
+static uint64_t take_from_bucket(struct turn_request *request) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return 0;
+    resolve_row(request);
+    if (!request->card || request->share >= FULL_CORES) return 0;
+    return token_bucket_take(request->card, request->holder_id, &request->ticket, request->share, clock_now());
+}
+
+static void sleep_until_turn_end(const struct turn_request *request, uint32_t turns_seen, uint64_t ns) {
+    uint64_t since = clock_now();
+    system_futex_wait(&request->card->turns_ended, turns_seen, min_u64(ns, SLEEP_MAX), 0);
+    activity_count_wait(request->activity, REGION_WAIT_SHARE, clock_now() - since);
+}
+
+static uint32_t turn_count(const struct turn_request *request) {
+    return request->card ? __atomic_load_n(&request->card->turns_ended, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool turn_request_is_at_hand(const struct turn_request *request) {
+    bool is_held = request->arbiter_turn.number && !turn_request_is_asked_to_yield(request);
+    return is_held || (!request->arbiter_turn.number && arbiter_link_turn(&request->link));
+}
+
+bool turn_request_is_arbitrated(const struct turn_request *request) { return request->arbiter_turn.number != 0; }
+
+bool turn_request_is_asked_to_yield(const struct turn_request *request) {
+    return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
+}
+
+uint64_t turn_request_free_at(const struct turn_request *request) {
+    return arbiter_turn_free_at(&request->arbiter_turn, &request->link);
+}
+
+/* The arbiter lets one process at a time use the card. If another process of the container still holds the container's
+ * turn, its work is draining. */
+static void seize_container_turn(const struct turn_request *request, uint64_t waited) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region || !request->card) return;
+    token_bucket_seize(request->card, request->holder_id, clock_now());
+    token_bucket_keep_earned(request->card, request->share, waited);
+}
+
+/* Extends the container's turn while waiting, so that other processes of the container do not regard it as
+ * abandoned. */
+static bool await_arbiter_turn(struct turn_request *request) {
+    uint64_t until = clock_now() + ARBITER_TIMEOUT;
+    while (!arbiter_turn_take(&request->arbiter_turn, &request->link)) {
+        uint64_t since = clock_now();
+        turn_request_extend(request, since + WAITING_EXTENSION);
+        arbiter_turn_await(&request->arbiter_turn, &request->link);
+        activity_count_wait(request->activity, REGION_WAIT_TURN, clock_now() - since);
+        if (arbiter_link_update(&request->link, request->uuid) != CONTENTION_ARBITRATED || clock_now() > until)
+            return false;
+    }
+    return true;
+}
+
+/* The arbiter counts the turns of a card, so after a turn of another client the numbers have a gap. */
+static void begin_arbiter_turn(struct turn_request *request, uint64_t waited) {
+    bool is_handover = request->arbiter_turn.number != request->arbiter_turn.last_returned + 1;
+    activity_count_turn(request->activity, is_handover);
+    seize_container_turn(request, waited);
+}
+
+static struct turn_limits take_arbiter_turn(struct turn_request *request) {
+    uint32_t previous = request->arbiter_turn.number;
+    uint64_t since = clock_now();
+    if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
+    if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
+    struct turn_limits limits =
+        turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
+    limits.end_by = arbiter_turn_until(&request->link);
+    return limits;
+}
+
+static struct turn_limits limits_for(struct turn_request *request, enum contention contention) {
+    if (contention == CONTENTION_ARBITRATED) return take_arbiter_turn(request);
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, 0, false);
+    return contention == CONTENTION_UNARBITRATED ? turn_limits_without_arbiter(request->share)
+                                                 : turn_limits_alone(request->share);
+}
+
+struct turn_limits turn_request_take(struct turn_request *request) {
+    enum contention contention = arbiter_link_update(&request->link, request->uuid);
+    while ((request->share = share_of(request, contention)) != 0) {
+        uint32_t turns_seen = turn_count(request);
+        uint64_t wait = take_from_bucket(request);
+        if (wait == 0) break;
+        arbiter_turn_give_back_all(&request->arbiter_turn, &request->link);
+        sleep_until_turn_end(request, turns_seen, wait);
+        contention = arbiter_link_update(&request->link, request->uuid);
+    }
+    return limits_for(request, contention);
+}
+
+void turn_request_extend(struct turn_request *request, uint64_t until) {
+    if (request->card) token_bucket_extend_turn(request->card, request->holder_id, until);
+}
+
+void turn_request_note_awaited(struct turn_request *request, uint64_t until) {
+    if (request->card) token_bucket_note_awaited(request->card, request->holder_id, until);
+}
+
+static bool has_tokens(const struct turn_request *request, uint64_t expected) {
+    return request->share >= FULL_CORES || (request->card && token_bucket_covers(request->card, expected));
+}
+
+bool turn_request_is_unbounded(const struct turn_request *request, uint64_t expected) {
+    return request->arbiter_turn.budget_left == UINT64_MAX && has_tokens(request, expected);
+}
+
+/* The region says when the work drains, because the arbiter may receive the message late. */
+void turn_request_give_back(struct turn_request *request, uint64_t rest, bool is_awaited) {
+    turn_request_extend(request, clock_now() + rest + ARBITRATION_BUSY_GRACE_NS);
+    arbiter_turn_give_back(&request->arbiter_turn, &request->link, rest, is_awaited);
+}
+
+void turn_request_ask_next(struct turn_request *request, uint64_t expected) {
+    bool may_ask = arbiter_link_contention(&request->link) == CONTENTION_ARBITRATED && has_tokens(request, expected);
+    if (may_ask) arbiter_turn_ask(&request->arbiter_turn, &request->link);
+}
+
+void turn_request_note_drained(struct turn_request *request) {
+    arbiter_turn_note_drained(&request->arbiter_turn, &request->link);
+}
+
+bool turn_request_await_next(struct turn_request *request, uint64_t ns) {
+    if (!request->arbiter_turn.is_next_requested && !arbiter_link_turn(&request->link)) return false;
+    arbiter_link_wait(&request->link, ns);
+    return arbiter_link_turn(&request->link) != 0;
+}
+
+void turn_request_end(struct turn_request *request, uint64_t cost) {
+    arbiter_turn_spend(&request->arbiter_turn, &request->link, cost);
+    turn_request_charge(request, cost);
+}
+
+/* Only the arbiter limits the process, and its turn goes on. Without the container's turn, `busy_until` would no longer
+ * be written, and the arbiter would revoke the turn of a card that is busy. */
+static bool goes_on(const struct turn_request *request) {
+    return request->share >= FULL_CORES && request->arbiter_turn.number;
+}
+
+/* False if LOCK_REGION cannot be taken. */
+static bool charge_bucket(struct turn_request *request) {
+    HELD_REGION struct region *region = region_hold(container_region(), REGION_LOCK_MS);
+    if (!region) return false;
+    uint64_t cost = __atomic_exchange_n(&request->uncharged_ns, 0, __ATOMIC_RELAXED);
+    token_bucket_charge(request->card, request->holder_id, request->share, cost, clock_now());
+    if (goes_on(request)) token_bucket_keep_turn(request->card, request->holder_id);
+    return true;
+}
+
+void turn_request_charge(struct turn_request *request, uint64_t cost) {
+    if (!request->card || request->share == 0) return;
+    turn_request_charge_later(request, cost);
+    if (charge_bucket(request)) system_futex_wake(&request->card->turns_ended, 1, 0);
+}
+
+void turn_request_charge_later(struct turn_request *request, uint64_t cost) {
+    __atomic_fetch_add(&request->uncharged_ns, cost, __ATOMIC_RELAXED);
+}
+
+void turn_request_count_wait(const struct turn_request *request, uint64_t ns) {
+    struct region_card *card = __atomic_load_n(&request->card, __ATOMIC_RELAXED);
+    if (card) token_bucket_count_wait(card, ns);
+}
+
+struct region_activity *turn_request_activity(const struct turn_request *request) {
+    return __atomic_load_n(&request->activity, __ATOMIC_RELAXED);
+}

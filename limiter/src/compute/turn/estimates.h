@@ -1,0 +1,43 @@
+/* Estimates of GPU time: the measured average of each kernel with a grid and block shape, and of each graph, in a hash
+ * table of fixed size. Pure. The caller holds LOCK_GATE or owns the gate (gate_state.h). */
+#ifndef VGPU_COMPUTE_TURN_ESTIMATES_H
+#define VGPU_COMPUTE_TURN_ESTIMATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ESTIMATES = 2048 };
+
+struct estimates {
+    struct estimate {
+        uint64_t key;        /* from estimates_key; 0 = the row is free */
+        uint64_t ns;         /* average GPU time of a launch */
+        uint32_t count;      /* samples in the average, at most 16: then new ones have a weight of 1/16 */
+        uint32_t is_outlier; /* the last sample was much longer than the average */
+    } rows[ESTIMATES];
+    uint32_t scale; /* in 1/1024: the time of launches together, over the sum of their averages; 0 = not yet measured */
+};
+
+/* The key of a kernel with the three dimensions of its grid and of its block, or of a graph if `shape` is NULL. Never
+ * 0. */
+uint64_t estimates_key(const void *what, const unsigned shape[6]);
+
+/* Stores in `ns` what a launch is expected to add to a turn's GPU time; false if it was never sampled. */
+bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns);
+
+/* Whether an estimate may be far too long: it is long, and has one sample only. The driver loads a kernel when it is
+ * first launched, which can take milliseconds between the events around that launch. */
+bool estimates_is_doubtful(const struct estimates *estimates, uint64_t key);
+
+/* Adds a sample: a launch took `ns`. Samples have to be drawn at random from all launches; otherwise the average is not
+ * theirs. A sample can be too long, never too short: the time slices of another context, or the host, may interrupt
+ * it. So of the first samples the shortest counts, and a much longer one counts in full only when the next one confirms
+ * it. */
+void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
+
+/* Adapts `scale` to a turn whose launches were expected to take `expected` ns and took `measured` ns. A shorter time
+ * means that launches overlapped. A longer time counts only if the turn `is_device_bound` (the card was rarely idle):
+ * it contains the handover then; otherwise the card has waited for the program. */
+void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound);
+
+#endif
