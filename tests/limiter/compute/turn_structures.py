@@ -1,4 +1,4 @@
-"""The structures of compute/turn/turn.h and compute/turn/turn_limits.h for ctypes, and the units of the tests that use them."""
+"""The structures of turn.h and turn_limits.h for ctypes, and the units of the tests that use them."""
 
 import ctypes
 

@@ -1,5 +1,8 @@
 #include "compute/gate/gate_measure.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/arithmetic.h"
 #include "common/clock.h"
 #include "common/system_calls.h"
@@ -69,7 +72,7 @@ uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at) {
     if (!is_done) return clock_now() - gate->turn.begun_at;
     uint64_t measured = believable(gate, &gate->turn, turn_events_measured_ns(gate_events(gate)));
     uint64_t cost = turn_cost(&gate->turn, measured, ends_recorded_at);
-    learn_estimates(gate, &gate->turn, gate_events(gate), gate->sample_key, measured);
+    learn_estimates(gate, &gate->turn, gate_events(gate), gate->turn_sample.key, measured);
     return cost ? cost : clock_now() - gate->turn.begun_at;
 }
 
@@ -77,7 +80,7 @@ void gate_measure_set_aside(struct gate *gate, uint64_t ends_recorded_at) {
     gate->set_aside = (struct set_aside_turn){.is_valid = true,
                                               .has_ends = ends_recorded_at != 0,
                                               .ends_recorded_at = ends_recorded_at,
-                                              .sample_key = gate->sample_key,
+                                              .sample_key = gate->turn_sample.key,
                                               .turn = gate->turn};
     gate->open_events ^= 1;
     turn_events_reset(gate_events(gate));
@@ -108,4 +111,23 @@ void gate_measure_collect(struct gate *gate) {
 void gate_measure_drop(struct gate *gate) {
     if (gate->set_aside.is_valid) turn_request_charge_later(&gate->request, gate->set_aside.turn.expected);
     gate->set_aside.is_valid = false;
+}
+
+struct turn_events *gate_measure_detach_events(struct gate *gate) {
+    struct turn_events *copy = gate->in_driver ? NULL : malloc(sizeof gate->events);
+    if (copy) memcpy(copy, gate->events, sizeof gate->events);
+    memset(gate->events, 0, sizeof gate->events);
+    gate->set_aside.is_valid = false;
+    gate->queue.sample = (struct queue_sample){0};
+    return copy;
+}
+
+void gate_measure_destroy_events(struct turn_events *events) {
+    for (int i = 0; events && i < 2; i++) turn_events_destroy(&events[i]);
+    free(events);
+}
+
+void gate_measure_charge_estimates(struct gate *gate) {
+    turn_request_give_back(&gate->request, turn_remaining(&gate->turn, clock_now()), false);
+    turn_request_end(&gate->request, gate->turn.expected);
 }

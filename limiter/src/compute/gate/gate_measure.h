@@ -1,4 +1,5 @@
-/* Measures what the turns of a launch gate cost, and teaches the estimates. The caller owns the gate (gate_state.h). */
+/* Measures what the turns of a launch gate cost, and teaches the estimates. The caller owns the gate (gate_machine.h).
+ */
 #ifndef VGPU_COMPUTE_GATE_GATE_MEASURE_H
 #define VGPU_COMPUTE_GATE_GATE_MEASURE_H
 
@@ -24,5 +25,19 @@ void gate_measure_collect(struct gate *gate);
 /* Drops the turn that was set aside, if there is one: it is charged with what was expected, at the next charge. Asks
  * neither the driver nor the region; the request may be another thread's. */
 void gate_measure_drop(struct gate *gate);
+
+/* Takes the CUDA events of both turns away, before a context is destroyed: copies them to the heap, because they take
+ * too much room for a thread's stack, and clears the originals. The caller passes the copy to
+ * gate_measure_destroy_events, without the lock. NULL, and the events are leaked, if memory is out or a launch that
+ * stays in the driver may use them. The caller holds LOCK_GATE, and has not released it since the launches left the
+ * driver. */
+struct turn_events *gate_measure_detach_events(struct gate *gate);
+
+/* Destroys what gate_measure_detach_events returned; NULL does nothing. Asks the driver. */
+void gate_measure_destroy_events(struct turn_events *events);
+
+/* Gives the turn back and charges it by its estimates, because the events that would measure it end with their
+ * contexts. */
+void gate_measure_charge_estimates(struct gate *gate);
 
 #endif

@@ -14,55 +14,66 @@
 #ifndef VGPU_COMPUTE_GATE_GATE_QUEUE_H
 #define VGPU_COMPUTE_GATE_GATE_QUEUE_H
 
+#include "common/clock.h"
 #include "compute/gate/gate_state.h"
 
-/* A launch of `estimate` GPU time is admitted; 0 = it has no estimate. The caller holds LOCK_GATE. */
+/* Longest wait for the work of queued launches. */
+#define GATE_QUEUE_DRAIN_MAX (100 * NS_PER_MS)
+
+/* No function waits, takes a lock or asks the driver, but for what is said. The caller holds LOCK_GATE. */
+
+/* A launch of `estimate` GPU time is admitted; 0 = it has no estimate. */
 void gate_queue_note_launch(struct gate *gate, uint64_t estimate);
 
 /* Whether launches are to be queued: they are short, only the arbiter limits the program, and the driver can do it. The
- * phase is OPENING, set by the caller; no segment is closed. May call the driver. */
+ * phase is OPENING; no segment is closed. May call the driver; the caller owns the gate, and does not hold the lock. */
 bool gate_queue_is_worth_it(const struct gate *gate);
 
-/* Begins to queue launches; returns the gate's next phase: OPEN if a turn is at hand. The phase is OPENING, set by the
- * caller, who holds LOCK_GATE, which is released meanwhile. */
-enum phase gate_queue_begin(struct gate *gate);
+/* Begins to queue launches. */
+void gate_queue_begin(struct gate *gate);
 
-/* Adds a launch to a segment, or to the turn; VERDICT_FITS: it has its `slot`. Otherwise there is no room. The caller
- * holds LOCK_GATE; the phase is QUEUING, or OPEN with a queue turn. */
+/* When the gate's thread asks for the turn of what is queued, CLOCK_MONOTONIC in ns; 0 = at once. */
+uint64_t gate_queue_ask_at(const struct gate *gate);
+
+/* Begins the turn that the gate's thread has asked for, and opens the first segments. */
+void gate_queue_begin_turn(struct gate *gate, struct turn_limits limits);
+
+/* Whether the turn may be given back as soon as nothing is launched. A program that keeps the card busy keeps its turn
+ * until the arbiter asks it back, because its pauses are short. */
+bool gate_queue_is_idle(const struct gate *gate);
+
+/* When the gate's thread looks at an open turn again, after queue_pace_step has returned `verdict`; UINT64_MAX = when
+ * something changes. */
+uint64_t gate_queue_look_at(const struct gate *gate, enum verdict verdict, uint64_t now);
+
+/* Whether a turn that is full is to be given back. It goes on if only its time has to be charged. */
+bool gate_queue_is_turn_over(const struct gate *gate);
+
+/* Adds a launch to a segment, or to the turn; VERDICT_FITS: it has its `slot`. Otherwise there is no room. Launches are
+ * queued, or the turn is one of queued launches. */
 enum verdict gate_queue_admit(struct gate *gate, const struct queued_launch *launch, uint64_t now,
                               struct launch_slot *slot);
 
-/* Learns from the sample that slot->reads_sample announced, if the card has passed it. Takes LOCK_GATE. */
-void gate_queue_read_sample(struct gate *gate);
+/* Charges a turn, without waiting for its work, and gives it back if `is_given_back`; then, if `may_ask_driver`, the
+ * ends of its launches are recorded; whether they were. The caller owns the gate, and does not hold the lock. */
+bool gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back);
 
-/* Asks for the turn of what is queued now. The caller holds LOCK_GATE. */
-void gate_queue_want_turn(struct gate *gate);
+/* A thread is about to wait for the card, at `since`; whether that ends a period of host_periods.h, with launches that
+ * were queued. */
+bool gate_queue_note_host_waits(struct gate *gate, uint64_t since);
 
-/* Charges a turn, without waiting for its work, and gives it back if `is_given_back`. The caller owns the gate.
- * `may_ask_driver`: false in the gate's thread. */
-void gate_queue_end_turn(struct gate *gate, bool may_ask_driver, bool is_given_back);
+/* That wait took `ns`. */
+void gate_queue_note_host_waited(struct gate *gate, uint64_t ns, bool ends_period);
 
-/* A wait of the host for the card. */
-struct host_wait {
-    struct gate *gate; /* NULL: no launch needs turns */
-    uint64_t since;
-    bool ends_period; /* of the gate's host_periods, with launches that were queued */
-};
+/* The card was busy with the open turn until `now`, and was waited for for `waited` ns. */
+void gate_queue_note_busy(struct gate *gate, uint64_t waited, uint64_t now);
 
-/* The calling thread is about to wait for the card: the turn of what is queued is asked for, and a host-bound program's
- * turn is given back, because nothing is launched before its work has drained. Takes LOCK_GATE. Called before any
- * driver function that may block. */
-struct host_wait gate_queue_begin_wait(void);
+/* Tells the arbiter when the work of a turn that was given back has drained. The arbiter waits for that before it gives
+ * the next turn to a best-effort tenant; and if the work took less time than announced, the card would stay idle until
+ * the announced time. Asks the driver; the caller owns the gate, and does not hold the lock. */
+void gate_queue_correct_drain(struct gate *gate);
 
-/* The wait is over: the card was busy until now. Takes LOCK_GATE. */
-void gate_queue_end_wait(const struct host_wait *wait);
-
-/* If launches are queued: opens them as gate_queue_flush does, and waits until their work should have drained, for 0.1
- * s at most. Takes LOCK_GATE. */
-void gate_queue_drain(struct gate *gate);
-
-/* Opens what is queued, before a context ends; waits for the turn for one second at most. The phase is not QUEUING
- * afterwards. The caller holds LOCK_GATE, which is released while it waits. */
-void gate_queue_flush(struct gate *gate);
+/* How long to wait for the work of what was queued and is open. */
+uint64_t gate_queue_time_to_drain(const struct gate *gate);
 
 #endif

@@ -2,18 +2,10 @@
 
 #include <limits.h>
 
-#include "common/arithmetic.h"
-#include "common/clock.h"
 #include "common/system_calls.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
 #include "process/fork.h"
-#include "process/lock.h"
-
-/* CLOSED_TIMEOUT: how long gate_await_closed waits; LAUNCHES_TIMEOUT: how long gate_await_launches waits. A launch may
- * stay in the driver until the program makes another one, so both waits have a bound. */
-#define CLOSED_TIMEOUT   (1000 * NS_PER_MS)
-#define LAUNCHES_TIMEOUT (100 * NS_PER_MS)
 
 static struct gate *gates[GATES]; /* atomic; set once by compare-and-swap */
 static bool is_used;              /* atomic */
@@ -63,41 +55,9 @@ struct gate *gate_ensure(int device) {
     return gate;
 }
 
-void gate_lock(struct gate *gate) {
-    lock_note_taken(LOCK_GATE);
-    mutex_lock(&gate->mutex);
-}
-
-void gate_unlock(struct gate *gate) {
-    mutex_unlock(&gate->mutex);
-    lock_note_released(LOCK_GATE);
-}
-
-struct turn_limits gate_take_turn(struct gate *gate) {
-    RELEASE_GATE(gate);
-    return turn_request_take(&gate->request);
-}
-
-/* A futex of its own: pthread_cond_timedwait() is a cancellation point, and waits by the wall clock, which may be set
- * back, unless the condition variable is initialised for another clock. */
-void gate_await_change(struct gate *gate, uint64_t ns) {
-    uint32_t seen = gate->changes;
-    gate->waiters++;
-    {
-        RELEASE_GATE(gate);
-        system_futex_wait(&gate->changes, seen, ns, FUTEX_PRIVATE_FLAG);
-    }
-    gate->waiters--;
-}
-
 void gate_note_change(struct gate *gate) {
     __atomic_fetch_add(&gate->changes, 1, __ATOMIC_RELEASE);
     if (gate->waiters) system_futex_wake(&gate->changes, INT_MAX, FUTEX_PRIVATE_FLAG);
-}
-
-void gate_set_phase(struct gate *gate, enum phase phase) {
-    gate->phase = phase;
-    gate_note_change(gate);
 }
 
 struct gate *gate_of_current_context(void) {
@@ -108,26 +68,4 @@ struct gate *gate_of_current_context(void) {
 struct region_activity *gate_activity(void) {
     const struct gate *gate = gate_is_used() ? gate_of_current_context() : NULL;
     return gate ? turn_request_activity(&gate->request) : NULL;
-}
-
-bool gate_await_launches(struct gate *gate) {
-    uint64_t until = clock_now() + LAUNCHES_TIMEOUT;
-    while (gate->launches_in_driver && clock_now() < until) {
-        gate->are_launches_awaited = true;
-        gate_await_change(gate, NS_PER_MS);
-    }
-    return gate->launches_in_driver == 0;
-}
-
-void gate_note_left_driver(struct gate *gate) {
-    gate->launches_in_driver--;
-    if (gate->launches_in_driver || !gate->are_launches_awaited) return;
-    gate->are_launches_awaited = false;
-    gate_note_change(gate);
-}
-
-bool gate_await_closed(struct gate *gate) {
-    uint64_t until = clock_now() + CLOSED_TIMEOUT;
-    while (gate->phase == CLOSING && clock_now() < until) gate_await_change(gate, NS_PER_MS * 10);
-    return gate->phase != CLOSING;
 }

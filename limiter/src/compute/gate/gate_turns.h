@@ -1,13 +1,25 @@
-/* Opens and closes the turns of a launch gate, and measures what they cost. */
+/* Turns in which launches go to the card directly, within the turn's budget: how they begin, how they end, and when
+ * there is room in them. */
 #ifndef VGPU_COMPUTE_GATE_GATE_TURNS_H
 #define VGPU_COMPUTE_GATE_GATE_TURNS_H
 
 #include "compute/gate/gate_state.h"
 
-/* One step towards a turn with room for a launch that got `verdict` from turn_judge: waits for the thread that opens or
- * closes the turn, waits until less work is in flight, closes the turn, or opens the next one. May block; the caller
- * asks turn_judge again afterwards. The caller holds LOCK_GATE, which is released while the function waits or calls the
- * driver. */
-void gate_turns_step(struct gate *gate, enum verdict verdict);
+/* Chooses the launch of the next turn that is timed alone. The caller holds LOCK_GATE. */
+void gate_turns_draw_sample(struct gate *gate);
+
+/* Begins a turn within `limits`. The caller holds LOCK_GATE. */
+void gate_turns_begin(struct gate *gate, struct turn_limits limits);
+
+/* Measures the turn and gives it back, or sets it aside, because a launch got `verdict`. Waits for its work, and asks
+ * the driver. The caller owns the gate, and holds no lock. */
+void gate_turns_end(struct gate *gate, enum verdict verdict);
+
+/* The driver was asked whether the card has passed the probe. The caller holds LOCK_GATE; meanwhile it did not. */
+void gate_turns_apply_probe(struct gate *gate, CUevent probe, bool is_passed);
+
+/* In how many ns less work is in flight: 1 ms at most, because the arbiter may ask the turn back meanwhile, and not
+ * after the next turn could be given: a DONE that is sent later leaves the card idle. The caller holds LOCK_GATE. */
+uint64_t gate_turns_room_in(const struct gate *gate);
 
 #endif

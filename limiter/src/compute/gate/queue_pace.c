@@ -33,9 +33,9 @@
 #define BUSY_SLACK (500 * NS_PER_US)
 
 uint64_t queue_pace_segment(const struct gate *gate) {
-    uint64_t most = gate->is_host_bound_period || !gate->depth ? SEGMENT_HOST_BOUND : SEGMENT_MAX;
-    uint64_t part = max_u64(gate->depth / 6, min_u64(gate->depth / 2, SEGMENT_SMALL));
-    return max_u64(SEGMENT_MIN, min_u64(gate->depth ? part : most, most));
+    uint64_t most = gate->host.is_bound || !gate->queue.depth ? SEGMENT_HOST_BOUND : SEGMENT_MAX;
+    uint64_t part = max_u64(gate->queue.depth / 6, min_u64(gate->queue.depth / 2, SEGMENT_SMALL));
+    return max_u64(SEGMENT_MIN, min_u64(gate->queue.depth ? part : most, most));
 }
 
 static uint64_t open_ahead(uint64_t depth) {
@@ -45,26 +45,24 @@ static uint64_t open_ahead(uint64_t depth) {
 
 void queue_pace_begin(struct gate *gate, struct turn_limits limits) {
     uint64_t now = clock_now(), drains_at = gate->turn.drains_at;
-    gate->depth = limits.depth;
+    gate->queue.depth = limits.depth;
     limits.depth = open_ahead(limits.depth);
     gate->turn = turn_open(now, limits);
     turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));
-    gate->is_queue_turn = true;
-    gate->is_turn_wanted = false;
-    gate->first_segment = gate->segments.opened + 1;
-    gate->progress_at = now;
+    gate->queue.first_segment = gate->queue.segments.opened + 1;
+    gate->queue.progress_at = now;
 }
 
 static void apply_progress(struct gate *gate, uint64_t now) {
-    struct segments *segments = &gate->segments;
+    struct segments *segments = &gate->queue.segments;
     uint64_t before = segments->begun;
     segments_note_begun(segments, queue_page_begun(gate->index, (uint32_t)segments->begun));
-    if (segments->begun != before) gate->progress_at = now;
+    if (segments->begun != before) gate->queue.progress_at = now;
     uint64_t begun_ns = segments_begun_ns(segments), not_begun_ns = segments_not_begun_ns(segments);
     bool is_stuck =
-        not_begun_ns && now > max_u64(gate->progress_at, turn_free_at(&gate->turn)) + 4 * begun_ns + STUCK_AFTER;
+        not_begun_ns && now > max_u64(gate->queue.progress_at, turn_free_at(&gate->turn)) + 4 * begun_ns + STUCK_AFTER;
     if (is_stuck) segments->begun = segments->opened;
-    bool is_in_turn = segments->begun >= gate->first_segment && !is_stuck;
+    bool is_in_turn = segments->begun >= gate->queue.first_segment && !is_stuck;
     turn_bound_drain(&gate->turn, not_begun_ns ? now + not_begun_ns : 0,
                      is_in_turn ? now + not_begun_ns + begun_ns : UINT64_MAX);
 }
@@ -79,27 +77,27 @@ static enum verdict judge(struct gate *gate, uint64_t estimate, uint64_t now) {
 /* The gate's thread gives the turn of a host-bound program back itself when the host is silent, so the arbiter is not
  * to revoke it in each gap between launches. */
 void queue_pace_note_run(struct gate *gate, uint64_t estimate, uint64_t now) {
-    uint64_t host_gap = gate->is_host_bound_period ? HOST_GAP_MAX : 0;
+    uint64_t host_gap = gate->host.is_bound ? HOST_GAP_MAX : 0;
     turn_add(&gate->turn, true, estimate, now);
     turn_request_extend(&gate->request, gate->turn.drains_at + host_gap + ARBITRATION_BUSY_GRACE_NS);
 }
 
 static void open_next(struct gate *gate, uint64_t now) {
-    const struct segment *next = segments_next(&gate->segments);
+    const struct segment *next = segments_next(&gate->queue.segments);
     queue_pace_note_run(gate, next->expected, now);
     gate->turn.launches += next->launches - 1;
     activity_count_queued(gate->request.activity, next->launches);
-    uint64_t number = segments_open_next(&gate->segments);
-    if (number == gate->first_segment) queue_sample_note_delay(&gate->sample, number);
+    uint64_t number = segments_open_next(&gate->queue.segments);
+    if (number == gate->queue.first_segment) queue_sample_note_delay(&gate->queue.sample, number);
     queue_page_open(gate->index, (uint32_t)number);
-    if (gate->is_host_waiting) queue_pace_note_awaited(gate);
+    if (gate->host.is_waiting) queue_pace_note_awaited(gate);
 }
 
 enum verdict queue_pace_step(struct gate *gate, uint64_t now) {
     enum verdict verdict = VERDICT_FITS;
     bool has_opened = false;
-    while (segments_any_closed(&gate->segments)) {
-        verdict = judge(gate, segments_next(&gate->segments)->expected, now);
+    while (segments_any_closed(&gate->queue.segments)) {
+        verdict = judge(gate, segments_next(&gate->queue.segments)->expected, now);
         if (verdict != VERDICT_FITS) break;
         open_next(gate, now);
         has_opened = true;
@@ -109,12 +107,12 @@ enum verdict queue_pace_step(struct gate *gate, uint64_t now) {
 }
 
 void queue_pace_open_all(struct gate *gate) {
-    while (segments_any_closed(&gate->segments)) open_next(gate, clock_now());
+    while (segments_any_closed(&gate->queue.segments)) open_next(gate, clock_now());
 }
 
 void queue_pace_release_all(struct gate *gate) {
-    while (segments_any_closed(&gate->segments))
-        queue_page_open(gate->index, (uint32_t)segments_open_next(&gate->segments));
+    while (segments_any_closed(&gate->queue.segments))
+        queue_page_open(gate->index, (uint32_t)segments_open_next(&gate->queue.segments));
 }
 
 /* Looks again at the earlier of two times, by the estimates of the open work that is not done. When that work is down
@@ -122,12 +120,12 @@ void queue_pace_release_all(struct gate *gate) {
  * card should begin the next of them: if it is late, everything behind that segment is late, too. */
 uint64_t queue_pace_due_in(const struct gate *gate, uint64_t now) {
     uint64_t rest = turn_remaining(&gate->turn, now);
-    uint64_t least = max_u64(gate->turn.limits.depth, segments_not_begun_ns(&gate->segments));
+    uint64_t least = max_u64(gate->turn.limits.depth, segments_not_begun_ns(&gate->queue.segments));
     return max_u64(LOOK_MIN, min_u64(rest - min_u64(rest, least), LOOK_MAX));
 }
 
 bool queue_pace_may_run(struct gate *gate, uint64_t estimate, uint64_t now) {
-    return !segments_any_closed(&gate->segments) && judge(gate, estimate, now) == VERDICT_FITS;
+    return !segments_any_closed(&gate->queue.segments) && judge(gate, estimate, now) == VERDICT_FITS;
 }
 
 void queue_pace_note_awaited(struct gate *gate) {

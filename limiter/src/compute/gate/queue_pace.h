@@ -6,7 +6,7 @@
 
 #include "compute/gate/gate_state.h"
 
-/* Begins a turn within `limits` for the launches that are queued. The caller sets the phase OPEN. */
+/* Begins a turn within `limits` for the launches that are queued. The phase becomes OPEN_QUEUE. */
 void queue_pace_begin(struct gate *gate, struct turn_limits limits);
 
 /* Opens every segment that may be opened now. VERDICT_FITS: none is closed; VERDICT_TOO_DEEP: later; VERDICT_FULL: not

@@ -1,5 +1,5 @@
 /* The turn that the node's arbiter gave this process on a card. All times are in ns; points in time are
- * CLOCK_MONOTONIC. The caller owns the gate (gate_state.h). Functions that send a message take LOCK_ARBITER_LINK. */
+ * CLOCK_MONOTONIC. The caller owns the gate (gate_machine.h). Functions that send a message take LOCK_ARBITER_LINK. */
 #ifndef VGPU_COMPUTE_LINK_ARBITER_TURN_H
 #define VGPU_COMPUTE_LINK_ARBITER_TURN_H
 

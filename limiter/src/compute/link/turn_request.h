@@ -8,7 +8,7 @@
 #include "compute/turn/turn_limits.h"
 #include "region/region.h"
 
-/* The fields belong to the thread that owns the gate (gate_state.h), or that holds LOCK_GATE while the gate is open.
+/* The fields belong to the thread that owns the gate (gate_machine.h), or that holds LOCK_GATE while the gate is open.
  * `link` has a lock of its own; any thread reads what is atomic, at any time. */
 struct turn_request {
     uint8_t uuid[UUID_SIZE];  /* of the card; never changes */

@@ -5,7 +5,7 @@
  *
  * Locks: turn_events_find_slot, turn_events_probe and turn_events_drop_probe need LOCK_GATE. The launching thread calls
  * turn_events_before_launch and turn_events_after_launch without it. The others, where not said otherwise, need
- * LOCK_GATE or the ownership of the gate (gate_state.h). Functions that call the driver keep other threads' captures
+ * LOCK_GATE or the ownership of the gate (gate_machine.h). Functions that call the driver keep other threads' captures
  * valid (capture.h), and none of them waits for the card. */
 #ifndef VGPU_COMPUTE_QUEUE_TURN_EVENTS_H
 #define VGPU_COMPUTE_QUEUE_TURN_EVENTS_H

@@ -1,5 +1,5 @@
 /* Estimates of GPU time: the measured average of each kernel with a grid and block shape, and of each graph, in a hash
- * table of fixed size. Pure. The caller holds LOCK_GATE or owns the gate (gate_state.h). */
+ * table of fixed size. Pure. The caller holds LOCK_GATE or owns the gate (gate_machine.h). */
 #ifndef VGPU_COMPUTE_TURN_ESTIMATES_H
 #define VGPU_COMPUTE_TURN_ESTIMATES_H
 

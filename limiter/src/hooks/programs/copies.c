@@ -1,10 +1,11 @@
 /* Wrappers of copies between card and host. A copy to the host counts as a wait for the card also where it is
  * asynchronous: the program wants the result, and a copy to memory that is not pinned blocks. What was queued ahead of
- * its turn needs the turn then (compute/gate/gate_queue.h).
+ * its turn needs the turn then (compute/gate/host_wait.h).
  *
  * Copies between a card and pageable memory, which CUDA does not know, are counted in the region. The driver is asked
  * about the memory only once launches of the program have taken turns. A copy that a capture records is none. */
-#include "compute/gate/gate_queue.h"
+#include "compute/gate/gate_state.h"
+#include "compute/gate/host_wait.h"
 #include "driver/capture.h"
 #include "driver/function_table.h"
 #include "region/activity.h"
@@ -45,17 +46,17 @@ static CUresult count_in(CUstream stream, CUresult result, CUdeviceptr to, CUdev
 }
 
 static CUresult end_wait(const struct host_wait *wait, CUresult result) {
-    gate_queue_end_wait(wait);
+    host_wait_end(wait);
     return result;
 }
 
 EXPORT CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpy)(to, from, size)), to, from, size);
 }
 
 EXPORT CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpy_ptds)(to, from, size)), to, from, size);
 }
 
@@ -68,12 +69,12 @@ EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t size
 }
 
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpyHtoD_v2)(to, from, size)), to, (CUdeviceptr)from, size);
 }
 
 EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpyHtoD_v2_ptds)(to, from, size)), to, (CUdeviceptr)from, size);
 }
 
@@ -88,23 +89,23 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr to, const void *from, size
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpyDtoH_v2)(to, from, size)), (CUdeviceptr)to, from, size);
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *to, CUdeviceptr from, size_t size) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count(end_wait(&wait, REAL(cuMemcpyDtoH_v2_ptds)(to, from, size)), (CUdeviceptr)to, from, size);
 }
 
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count_in(STREAM_OR_LEGACY(stream), end_wait(&wait, REAL(cuMemcpyDtoHAsync_v2)(to, from, size, stream)),
                     (CUdeviceptr)to, from, size);
 }
 
 EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *to, CUdeviceptr from, size_t size, CUstream stream) {
-    struct host_wait wait = gate_queue_begin_wait();
+    struct host_wait wait = host_wait_begin();
     return count_in(STREAM_OR_PER_THREAD(stream),
                     end_wait(&wait, REAL(cuMemcpyDtoHAsync_v2_ptsz)(to, from, size, stream)), (CUdeviceptr)to, from,
                     size);

@@ -1,0 +1,89 @@
+#include "compute/gate/gate_admission.h"
+
+#include "common/clock.h"
+#include "compute/gate/gate_queue.h"
+#include "compute/link/turn_request.h"
+#include "compute/queue/queue_page.h"
+#include "compute/turn/estimates.h"
+#include "compute/turn/suitable_turn.h"
+#include "compute/turn/turn.h"
+#include "region/activity.h"
+
+void gate_admission_note_arrival(struct gate *gate) {
+    struct gate_host *host = &gate->host;
+    backlog_note_arrival(&host->backlog, clock_now());
+    arbiter_link_note_suitable_turn(&gate->request.link,
+                                    suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)));
+}
+
+/* What every admitted launch does. */
+static void note_admitted(struct gate *gate, const struct queued_launch *launch, const struct launch_slot *slot,
+                          uint64_t now) {
+    if (slot->is_sampled) gate->turn_sample.key = launch->key;
+    gate->turn_sample.is_chosen |= slot->is_sampled;
+    gate->host.last_launch_at = now;
+    __atomic_store_n(&gate->host.is_waiting, false, __ATOMIC_RELAXED);
+    backlog_note_launch(&gate->host.backlog, turn_remaining(&gate->turn, now) + gate->queue.segments.closed_ns, now);
+    gate->in_driver++;
+    host_periods_note_launch(&gate->host.periods, launch->estimate, now);
+    gate_queue_note_launch(gate, launch->estimate);
+    activity_note_launch(turn_request_activity(&gate->request), now);
+}
+
+/* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
+ * room for its events, so that every turn makes progress. */
+static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
+                                  struct launch_slot *slot) {
+    bool is_first = gate->turn.launches == 0;
+    if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
+    enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
+    if (verdict != VERDICT_FITS) return verdict;
+    if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first)
+        return VERDICT_UNMEASURED;
+    slot->is_sampled = !gate->turn_sample.is_chosen && (!is_known || gate->turn.launches == gate->turn_sample.index);
+    turn_add(&gate->turn, is_known, launch->estimate, now);
+    gate->turn.is_doubtful |= launch->is_doubtful;
+    slot->records_end_at_once = gate->host.has_left_gap;
+    slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
+    if (slot->probe_out) turn_note_probe(&gate->turn);
+    turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
+    return VERDICT_FITS;
+}
+
+/* A launch without an estimate is measured alone, and in a context without a page nothing can be queued: such a launch
+ * waits until nothing is queued before it. */
+static enum verdict admit_to_queue(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
+                                   struct launch_slot *slot) {
+    if (is_known && queue_page_has(launch->context)) return gate_queue_admit(gate, launch, now, slot);
+    return gate_is_queuing(gate->phase) || segments_any_closed(&gate->queue.segments) ? VERDICT_TOO_DEEP
+                                                                                      : VERDICT_UNMEASURED;
+}
+
+enum verdict gate_admission_try(struct gate *gate, struct queued_launch *launch, struct launch_slot *slot) {
+    enum gate_admission admission = gate_admission(gate->phase);
+    if (admission == GATE_ADMITS_NONE) return VERDICT_FULL;
+    uint64_t now = clock_now();
+    launch->estimate = 0;
+    bool is_known = estimates_of(&gate->estimates, launch->key, &launch->estimate);
+    if (admission == GATE_ADMITS_OPENING) return is_known ? VERDICT_FULL : VERDICT_UNMEASURED;
+    launch->is_doubtful = estimates_is_doubtful(&gate->estimates, launch->key);
+    enum verdict verdict = admission == GATE_ADMITS_TO_QUEUE ? admit_to_queue(gate, is_known, launch, now, slot)
+                                                             : admit_to_turn(gate, is_known, launch, now, slot);
+    if (verdict == VERDICT_FITS) note_admitted(gate, launch, slot, now);
+    return verdict;
+}
+
+/* How much work has to be in flight for a launch to be held back; 0: it waits for a turn. */
+static uint64_t depth_of(const struct gate *gate, enum verdict verdict) {
+    if (verdict != VERDICT_TOO_DEEP) return 0;
+    return gate->phase == GATE_OPEN ? gate->turn.limits.depth : UINT64_MAX;
+}
+
+void gate_admission_note_held_back(struct gate *gate, enum verdict verdict) {
+    backlog_note_held_back(&gate->host.backlog, depth_of(gate, verdict));
+}
+
+void gate_admission_note_waited(struct gate *gate, uint64_t ns) {
+    host_periods_note_wait(&gate->host.periods, ns);
+    turn_request_count_wait(&gate->request, ns);
+}
