@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.admin.answers import rows
+from extender.admin.answers.listed import gpus, nodes, pods
 from extender.admin.exchange import snapshot_pieces
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem
@@ -138,7 +138,7 @@ def _pod_changes(before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[St
         known = before.pods.get(uid)
         if known is not pod and known != pod:
             kind = "ADDED" if known is None else "MODIFIED"
-            yield _change("pod", pod.namespace, kind, rows.pod_row(pod, after))
+            yield _change("pod", pod.namespace, kind, pods.row(pod, after))
     for uid in before.pods.keys() - after.pods.keys():
         pod = before.pods[uid]
         gone = {"uid": uid, "namespace": pod.namespace, "name": pod.name}
@@ -151,14 +151,14 @@ def _node_changes(
     if known is not None and snapshot_pieces.is_same_view(known, view):
         return
     kind = "ADDED" if known is None else "MODIFIED"
-    row = rows.node_row(view, after)
-    if known is None or rows.node_row(known, before) != row:
+    row = nodes.row(view, after)
+    if known is None or nodes.row(known, before) != row:
         yield _change("node", NO_NAMESPACE, kind, row)
     cards = {card.card.uuid: card for card in known.state.cards} if known is not None else {}
     for state in view.state.cards:
         old = cards.pop(state.card.uuid, None)
-        gpu = rows.gpu_row(view, state, after)
-        if known is None or old is None or rows.gpu_row(known, old, before) != gpu:
+        gpu = gpus.row(view, state, after)
+        if known is None or old is None or gpus.row(known, old, before) != gpu:
             yield _change("gpu", NO_NAMESPACE, "ADDED" if old is None else "MODIFIED", gpu)
     for uuid in cards:
         yield _change("gpu", NO_NAMESPACE, "DELETED", {"uuid": uuid, "node": view.name})

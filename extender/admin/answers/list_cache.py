@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from extender.admin.answers import paging, rows
+from extender.admin.answers.listed import pods
 from extender.admin.answers.paging import Key, ListKind, ListRequest, RowPage
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.state.objects import GpuNode, WatchedPod
@@ -131,7 +132,7 @@ class ListCache:
             return known[3]
         if len(self._pods) > 2 * len(snapshot.pods):
             self._pods = {uid: entry for uid, entry in self._pods.items() if uid in snapshot.pods}
-        encoded = msgspec.json.encode(rows.pod_row(pod, snapshot))
+        encoded = msgspec.json.encode(pods.row(pod, snapshot))
         self._pods[pod.uid] = (pod, gpunode, silent, encoded)
         return encoded
 

@@ -1,19 +1,18 @@
 """The query parameters of each list. Unknown parameters are refused: a misspelt filter must not show every row."""
 
-from typing import Annotated, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from extender.admin.answers import label_selectors, paging
+from extender.admin.answers.listed import gpus, nodes, pods
+from extender.admin.answers.listed.columns import Columns
+from extender.admin.answers.listed.filters import MAX_VALUES, Name, RowFilter
 from extender.admin.answers.paging import ListRequest
 from extender.history.recording.events import EventKind
 from vgpu.domain.identifiers import NO_NODE, NO_POD, UNNAMED_CARD, CardUuid, NodeName, PodUid
 
-# Looser than vgpu.domain.object_names: UUIDs of cards are such names too, and a name that no object has finds nothing.
-NAME: Final = r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?$"
-MAX_VALUES: Final = 100
-
-Name = Annotated[str, Field(pattern=NAME, max_length=253)]
 Names = Annotated[list[Name], Field(max_length=MAX_VALUES)]
 
 
@@ -24,7 +23,9 @@ class Query(BaseModel):
 
 
 class ListQuery(Query):
-    """What every list has."""
+    """What every list has. `filters` are those of the columns, by the column's name."""
+
+    filters: ClassVar[Mapping[str, RowFilter]] = {}
 
     sort: str = Field(
         "", max_length=256, description="fields, separated by commas; `-` before a field sorts descending",
@@ -46,79 +47,67 @@ class ListQuery(Query):
 
     def wanted(self) -> dict[str, tuple[str, ...]]:
         """Return the accepted values by field."""
-        return {}
+        found: dict[str, tuple[str, ...]] = {}
+        for column, chosen in self.filters.items():
+            found |= chosen.wanted(column, getattr(self, chosen.parameter(column)[0]))
+        return found
 
     def least(self) -> dict[str, int]:
         """Return the smallest number by field."""
-        return {}
+        found: dict[str, int] = {}
+        for column, chosen in self.filters.items():
+            found |= chosen.least(column, getattr(self, chosen.parameter(column)[0]))
+        return found
 
 
+Q = TypeVar("Q", bound=ListQuery)
+
+
+def filtered_by(columns: Columns[Any], only: Collection[str] | None = None) -> Callable[[type[Q]], type[Q]]:
+    """Return a class decorator that adds the filters of columns to a query; `only` names columns, None for all."""
+    filters = {
+        column.name: column.filter for column in columns if column.filter and (only is None or column.name in only)
+    }
+    parameters = [found.parameter(name) for name, found in filters.items()]
+    fields: dict[str, Any] = {name: (kind, field) for name, kind, field in parameters}
+
+    def filtered(query: type[Q]) -> type[Q]:
+        made: type[Q] = create_model(
+            query.__name__, __base__=query, __module__=query.__module__, __doc__=query.__doc__, **fields
+        )
+        made.filters = filters
+        return made
+
+    return filtered
+
+
+@filtered_by(nodes.COLUMNS)
 class NodeQuery(ListQuery):
     """Filters of nodes."""
 
-    name: Names = Field([], description="names of nodes")
-    usable: bool | None = Field(None, description="whether pods can be placed on the node")
-    min_free_mib: int = Field(0, ge=0, le=1 << 40, alias="minFreeMiB", description="the least free MiB over its cards")
 
-    def wanted(self) -> dict[str, tuple[str, ...]]:
-        """Return the accepted values by field."""
-        return {"name": tuple(self.name), "usable": _flag(self.usable)}
-
-    def least(self) -> dict[str, int]:
-        """Return the smallest number by field."""
-        return {"freeMiB": self.min_free_mib}
-
-
+@filtered_by(gpus.COLUMNS)
 class GpuQuery(ListQuery):
     """Filters of cards."""
 
-    node: Names = Field([], description="names of nodes")
-    model: list[str] = Field([], max_length=MAX_VALUES, description="product names, as NVML writes them")
-    healthy: bool | None = Field(None, description="whether the card can be given to new containers")
-    cordoned: bool | None = Field(None, description="whether an administrator has cordoned the card")
-    min_free_mib: int = Field(0, ge=0, le=1 << 40, alias="minFreeMiB", description="the least free MiB")
-    min_free_cores: int = Field(0, ge=0, le=100, alias="minFreeCores", description="the least free percent of time")
 
-    def wanted(self) -> dict[str, tuple[str, ...]]:
-        """Return the accepted values by field."""
-        return {
-            "node": tuple(self.node),
-            "model": tuple(self.model),
-            "healthy": _flag(self.healthy),
-            "cordoned": _flag(self.cordoned),
-        }
+class SelectedQuery(ListQuery):
+    """What lists of pods have."""
 
-    def least(self) -> dict[str, int]:
-        """Return the smallest number by field."""
-        return {"freeMiB": self.min_free_mib, "freeCores": self.min_free_cores}
-
-
-class PendingQuery(ListQuery):
-    """Filters of waiting pods."""
-
-    namespace: Names = Field([], description="namespaces")
-    name: Names = Field([], description="names of pods")
     selector: str = Field(
         "", max_length=label_selectors.MAX_LENGTH, description="labels of pods: KEY=VALUE, KEY!=VALUE, KEY, !KEY",
         examples=["app=train"],
     )  # fmt: skip
 
-    def wanted(self) -> dict[str, tuple[str, ...]]:
-        """Return the accepted values by field."""
-        return {"namespace": tuple(self.namespace), "name": tuple(self.name)}
+
+@filtered_by(pods.COLUMNS, only={"namespace", "name"})
+class PendingQuery(SelectedQuery):
+    """Filters of waiting pods."""
 
 
-class PodQuery(PendingQuery):
+@filtered_by(pods.COLUMNS)
+class PodQuery(SelectedQuery):
     """Filters of pods."""
-
-    node: Names = Field([], description="names of nodes")
-    status: list[Annotated[str, Field(pattern="^(Pending|Starting|Running|Terminating|Ended)$")]] = Field(
-        [], max_length=5, description="where the pods are in their life"
-    )
-
-    def wanted(self) -> dict[str, tuple[str, ...]]:
-        """Return the accepted values by field."""
-        return {**super().wanted(), "node": tuple(self.node), "status": tuple(self.status)}
 
 
 class ExplainQuery(Query):
@@ -200,7 +189,3 @@ class NoQuery(Query):
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word for part in text.split(",") if (word := part.strip()))
-
-
-def _flag(value: bool | None) -> tuple[str, ...]:
-    return () if value is None else (str(value).lower(),)

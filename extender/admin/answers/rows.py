@@ -1,11 +1,10 @@
-"""Rows of the REST's lists, made of a snapshot. Amounts are MiB and percent, and their names say so."""
+"""What the columns of lists read of a snapshot. Amounts are MiB and percent, and their names say so."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from extender.admin.answers.paging import ListKind, Row
-from extender.admin.exchange import snapshot_pieces, times
+from extender.admin.answers.paging import Row
+from extender.admin.exchange import times
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.idle import pod_use
 from extender.state.fields import container_use
@@ -20,52 +19,11 @@ from vgpu.domain.quantity import FULL_CORES
 from vgpu.placement import documents
 from vgpu.placement.snapshot import NodeView
 
-NODE_FIELDS: Final = (
-    "name", "usable", "reason", "gpus", "healthyGpus", "cordonedGpus", "models", "memoryMiB", "allocatedMiB",
-    "freeMiB", "allocatedCores", "freeCores", "pods", "sliceMiB", "pluginVersion", "usedMiB", "usedCores", "usedAt",
-    "staleSince",
-)  # fmt: skip
-GPU_FIELDS: Final = (
-    "uuid", "node", "index", "model", "memoryMiB", "allocatedMiB", "freeMiB", "allocatedCores", "freeCores", "shares",
-    "heldWhole", "healthy", "reason", "nodeReason", "countsOn", "cordoned", "mode", "numaNode", "nvlinkPeers",
-    "unified", "podCount", "usedMiB", "usedCores", "usedAt", "staleSince",
-)  # fmt: skip
-POD_FIELDS: Final = (
-    "namespace", "name", "uid", "status", "statusReason", "node", "requested", "memoryMiB", "cores", "gpuCount",
-    "computePolicy", "priority", "gpus", "problems", "idleSeconds", "staleSince",
-)  # fmt: skip
-
 BEGINNING: Final = frozenset({"PodInitializing", "ContainerCreating"})
 NOT_ADMITTED_YET: Final = "NotStarted"  # the kubelet has not said anything about the pod
 SUMMED: Final = ("usedMiB", "usedCores")
 NOT_REPORTED: Final = {"usedMiB": None, "usedCores": None, "usedAt": ""}
 Sees = Callable[[Namespace], bool]  # whether the caller may see the pods of a namespace
-
-
-def node_row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
-    """Return a node: whether pods can be placed on it, and what is free on its cards."""
-    cards = own_cards(view)
-    gpunode = snapshot.gpunodes.get(view.name)
-    used = added([used_on(view.name, card.card.uuid, snapshot) for card in cards])
-    return {
-        "name": view.name,
-        "usable": view.blocked is None,
-        "reason": str(view.blocked or ""),
-        "gpus": len(cards),
-        "healthyGpus": sum(card.card.healthy for card in cards),
-        "cordonedGpus": sum(card.card.cordoned for card in cards),
-        "models": sorted({card.card.model for card in cards}),
-        "memoryMiB": sum(card.card.memory_mib for card in cards),
-        "allocatedMiB": sum(allocated_mib(card) for card in cards),
-        "freeMiB": sum(usable_mib(view, card) for card in cards),
-        "allocatedCores": sum(map(allocated_cores, cards)),
-        "freeCores": sum(usable_cores(view, card) for card in cards),
-        "pods": len({pod.uid for card in cards for pod in snapshot.holders.get((view.name, card.card.uuid), ())}),
-        "sliceMiB": view.state.slice_mib,
-        "pluginVersion": gpunode.node.plugin_version if gpunode else "",
-        **used,
-        "staleSince": view.silent_since,
-    }
 
 
 def with_staleness(row: Row, snapshot: ClusterSnapshot) -> Row:
@@ -76,150 +34,6 @@ def with_staleness(row: Row, snapshot: ClusterSnapshot) -> Row:
 def own_cards(view: NodeView) -> list[CardState]:
     """Return a node's cards without those that count on another node, which reports them too."""
     return [state for state in view.state.cards if not state.card.counts_on]
-
-
-def gpu_row(view: NodeView, state: CardState, snapshot: ClusterSnapshot) -> Row:
-    """Return a card, without the names of its pods."""
-    card = state.card
-    return {
-        "uuid": card.uuid,
-        "node": view.name,
-        "index": card.index,
-        "model": card.model,
-        "memoryMiB": card.memory_mib,
-        "allocatedMiB": allocated_mib(state),
-        "freeMiB": usable_mib(view, state),
-        "allocatedCores": allocated_cores(state),
-        "freeCores": usable_cores(view, state),
-        "shares": state.usage.shares,
-        "heldWhole": state.is_held_whole,
-        "healthy": card.healthy,
-        "reason": card.reason,
-        "nodeReason": str(view.blocked or ""),
-        "countsOn": card.counts_on,
-        "cordoned": card.cordoned,
-        "mode": str(card.mode),
-        "numaNode": card.numa_node,
-        "nvlinkPeers": list(card.nvlink_peers),
-        "unified": card.unified,
-        "podCount": len(snapshot.holders.get((view.name, card.uuid), ())),
-        **used_on(view.name, card.uuid, snapshot),
-        "staleSince": view.silent_since,
-    }
-
-
-def node_kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
-    """Return how nodes are listed."""
-    columns: dict[str, Callable[[NodeView], Any]] = {
-        "name": lambda view: view.name,
-        "usable": lambda view: view.blocked is None,
-        "reason": lambda view: str(view.blocked or ""),
-        "gpus": lambda view: len(own_cards(view)),
-        "memoryMiB": lambda view: sum(card.card.memory_mib for card in own_cards(view)),
-        "allocatedMiB": lambda view: sum(map(allocated_mib, own_cards(view))),
-        "freeMiB": lambda view: sum(usable_mib(view, card) for card in own_cards(view)),
-        "allocatedCores": lambda view: sum(map(allocated_cores, own_cards(view))),
-        "freeCores": lambda view: sum(usable_cores(view, card) for card in own_cards(view)),
-    }
-    return ListKind(
-        columns,
-        ("name",),
-        lambda view: node_row(view, snapshot),
-        NODE_FIELDS,
-        name=lambda view: view.name,
-        same=snapshot_pieces.is_same_view,
-    )
-
-
-Gpu = tuple[NodeView, CardState]
-
-
-def gpu_kind(snapshot: ClusterSnapshot, sees: Sees) -> ListKind[Gpu]:
-    """Return how cards are listed."""
-    columns: dict[str, Callable[[Gpu], Any]] = {
-        "uuid": lambda gpu: gpu[1].card.uuid,
-        "node": lambda gpu: gpu[0].name,
-        "index": lambda gpu: gpu[1].card.index,
-        "model": lambda gpu: gpu[1].card.model,
-        "healthy": lambda gpu: gpu[1].card.healthy,
-        "cordoned": lambda gpu: gpu[1].card.cordoned,
-        "mode": lambda gpu: str(gpu[1].card.mode),
-        "memoryMiB": lambda gpu: gpu[1].card.memory_mib,
-        "allocatedMiB": lambda gpu: allocated_mib(gpu[1]),
-        "freeMiB": lambda gpu: usable_mib(*gpu),
-        "allocatedCores": lambda gpu: allocated_cores(gpu[1]),
-        "freeCores": lambda gpu: usable_cores(*gpu),
-        "shares": lambda gpu: gpu[1].usage.shares,
-    }
-
-    def row(gpu: Gpu) -> Row:
-        made = gpu_row(*gpu, snapshot)
-        return {**made, "pods": tenants(made["node"], made["uuid"], snapshot, sees)}
-
-    return ListKind(
-        columns,
-        ("node", "index", "uuid"),
-        row,
-        (*GPU_FIELDS, "pods"),
-        name=lambda gpu: (gpu[0].name, gpu[1].card.uuid),
-        same=lambda one, other: one[1] is other[1] and snapshot_pieces.is_same_view(one[0], other[0]),
-    )
-
-
-def pod_kind(snapshot: ClusterSnapshot, encoded: Callable[[WatchedPod], bytes] | None = None) -> ListKind[WatchedPod]:
-    """Return how pods are listed; `encoded` returns a pod's encoded row where rows are cached."""
-    columns: dict[str, Callable[[WatchedPod], Any]] = {
-        "namespace": lambda pod: pod.namespace,
-        "name": lambda pod: pod.name,
-        "uid": lambda pod: pod.uid,
-        "status": status,
-        "node": lambda pod: pod.node,
-        "priority": lambda pod: pod.scheduling.priority,
-        "memoryMiB": lambda pod: asked_mib(pod.parsed.request),
-        "cores": lambda pod: asked_cores(pod.parsed.request),
-    }
-    identity = ("namespace", "name", "uid")
-    row = partial(pod_row, snapshot=snapshot)
-    return ListKind(columns, identity, row, POD_FIELDS, name=lambda pod: pod.uid, encoded=encoded)
-
-
-def gpus(snapshot: ClusterSnapshot) -> Iterator[Gpu]:
-    """Yield every card with its node."""
-    return ((view, state) for view in snapshot.views.values() for state in view.state.cards)
-
-
-def tenants(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot, sees: Sees) -> list[Row]:
-    """Return the containers on a card whose pods the caller may see."""
-    return [
-        {"namespace": pod.namespace, "pod": pod.name, **grant}
-        for pod in snapshot.holders.get((node, uuid), ())
-        if sees(pod.namespace)
-        for grant in _grants(pod, snapshot)
-        if grant["uuid"] == uuid
-    ]
-
-
-def pod_row(pod: WatchedPod, snapshot: ClusterSnapshot) -> Row:
-    """Return a pod: what it asks for, and which cards it has."""
-    request = pod.parsed.request
-    return {
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "status": status(pod),
-        "statusReason": status_reason(pod),
-        "node": pod.node,
-        "requested": documents.asked(request) if request else "",
-        "memoryMiB": asked_mib(request),
-        "cores": asked_cores(request),
-        "gpuCount": max((container.gpus for container in request.containers), default=0) if request else 0,
-        "computePolicy": str(request.options.compute_policy or "") if request else "",
-        "priority": pod.scheduling.priority,
-        "gpus": list(_grants(pod, snapshot)),
-        "problems": [str(problem) for problem in pod.parsed.problems] or distrust(pod),
-        "idleSeconds": _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot))),
-        "staleSince": silent_since(pod, snapshot),
-    }
 
 
 def status(pod: WatchedPod) -> str:
@@ -285,6 +99,11 @@ def asked_cores(request: PodRequest | None) -> int:
     return sum((container.cores or 0) * container.gpus for container in request.containers) if request else 0
 
 
+def asked_gpus(request: PodRequest | None) -> int:
+    """Return how many cards a pod's containers ask for: of the container that asks for most."""
+    return max((container.gpus for container in request.containers), default=0) if request else 0
+
+
 def allocated_mib(state: CardState) -> int:
     """Return the MiB of a card that containers hold, by their assignments or by the kubelet's report."""
     if state.is_held_whole:
@@ -315,9 +134,9 @@ def usable_cores(view: NodeView, state: CardState) -> int:
 def used_on(node: NodeName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
     """Return what the containers of a card use of it, as its node last reported."""
     return added(
-        _used(pod, container, uuid, snapshot)
+        used_of(pod, container, uuid, snapshot)
         for pod in snapshot.holders.get((node, uuid), ())
-        for container, grants in _held(pod)
+        for container, grants in held(pod)
         if any(grant.gpu == uuid for grant in grants)
     )
 
@@ -332,7 +151,8 @@ def added(parts: Iterable[Row]) -> Row:
     }
 
 
-def _used(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
+def used_of(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> Row:
+    """Return what a container uses of a card, as its node last reported."""
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     if found is None:
         return NOT_REPORTED
@@ -344,16 +164,22 @@ def _uses(pod: WatchedPod, snapshot: ClusterSnapshot) -> tuple[ContainerUse, ...
     return gpunode.usage.get(pod.uid, ()) if gpunode else ()
 
 
-def _idle_s(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> int | None:
+def idle_s(pod: WatchedPod, container: ContainerName, uuid: CardUuid, snapshot: ClusterSnapshot) -> int | None:
+    """Return for how long a container has not used a card; None where its node reported nothing."""
     found = container_use.now(_uses(pod, snapshot), container, uuid)
     return _seconds(found.idle_ms) if found else None
+
+
+def pod_idle_s(pod: WatchedPod, snapshot: ClusterSnapshot) -> int | None:
+    """Return for how long no container of a pod has used a card; None where its node reported nothing."""
+    return _seconds(pod_use.idle_ms(pod, _uses(pod, snapshot)))
 
 
 def _seconds(ms: int | None) -> int | None:
     return None if ms is None else ms // 1000
 
 
-def _held(pod: WatchedPod) -> Iterator[tuple[ContainerName, tuple[Grant, ...]]]:
+def held(pod: WatchedPod) -> Iterator[tuple[ContainerName, tuple[Grant, ...]]]:
     """Yield what containers have, without init containers that have ended: the next ones have the cards instead."""
     if not isinstance(pod.assignment, Assignment):
         return
@@ -364,25 +190,6 @@ def _held(pod: WatchedPod) -> Iterator[tuple[ContainerName, tuple[Grant, ...]]]:
         run = runs.get(container)
         if container not in inits or run is None or run.exit is None or run.exit.code:
             yield container, grants
-
-
-def _grants(pod: WatchedPod, snapshot: ClusterSnapshot) -> Iterator[Row]:
-    if not pod.node:
-        return
-    gpunode = snapshot.gpunodes.get(pod.node)
-    for container, grants in _held(pod):
-        for grant in grants:
-            card = gpunode.node.card(grant.gpu) if gpunode else None
-            yield {
-                "container": container,
-                "uuid": grant.gpu,
-                "index": card.index if card else -1,
-                "memoryMiB": grant.memory_mib,
-                "cores": FULL_CORES if grant.whole else grant.cores or 0,
-                "whole": grant.whole,
-                **_used(pod, container, grant.gpu, snapshot),
-                "idleSeconds": _idle_s(pod, container, grant.gpu, snapshot),
-            }
 
 
 def distrust(pod: WatchedPod) -> list[str]:

@@ -1,49 +1,25 @@
-"""The answers' schemas, with examples, for the OpenAPI document. The answers themselves are made of `rows`."""
+"""The schemas of answers that are no rows of `listed`, with examples, for the OpenAPI document."""
 
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from extender.admin.answers.listed import figures
+from extender.admin.answers.listed.columns import AnswerSchema
+from extender.admin.answers.listed.grants import GrantSchema
+from extender.admin.answers.listed.pages import AnswerStaleSince
+from extender.admin.answers.listed.pods import PodSchema
+from extender.admin.answers.listed.waits import DecisionSchema, NearestSchema, ReasonCountSchema
 from vgpu.domain import object_names
 from vgpu.domain.identifiers import (
-    NO_NAMESPACE,
-    NO_NODE,
-    NO_POD,
-    UNNAMED_CARD,
     CardUuid,
     ContainerName,
     Namespace,
     NodeName,
-    PodUid,
 )
 
-UUID: Final = "GPU-8f3c2a10-1111-2222-3333-444455556666"
-
-# Times of which an empty text means that nothing is old, or nothing was reported.
-UsedAt = Annotated[
-    str,
-    Field(
-        description="when the node measured that, of several containers the oldest; empty: not reported",
-        examples=["2026-11-22T12:00:00+00:00"],
-    ),
-]
-NodeStaleSince = Annotated[
-    str,
-    Field(
-        description="when the node's device plugin was last heard of, if it is silent: figures are of then; empty: "
-        "they are fresh",
-        examples=[""],
-    ),
-]
-AnswerStaleSince = Annotated[
-    str,
-    Field(
-        description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
-        "it is fresh",
-        examples=[""],
-    ),
-]
+# As AnswerStaleSince, for answers of the history.
 HistoryStaleSince = Annotated[
     str,
     Field(
@@ -52,12 +28,6 @@ HistoryStaleSince = Annotated[
         examples=[""],
     ),
 ]
-
-
-class AnswerSchema(BaseModel):
-    """A schema; answers contain exactly these fields."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class FieldErrorSchema(AnswerSchema):
@@ -80,178 +50,6 @@ class ProblemSchema(AnswerSchema):
     errors: list[FieldErrorSchema] = Field([], description="the fields that are wrong")
 
 
-class GrantSchema(AnswerSchema):
-    """What a container has of one card."""
-
-    container: ContainerName = Field(examples=["main"])
-    uuid: CardUuid = Field(examples=[UUID])
-    index: int = Field(description="NVML's index on the node; -1: unknown", examples=[0])
-    memoryMiB: int = Field(examples=[8192])
-    cores: int = Field(description="percent of the card's time that is guaranteed", examples=[30])
-    whole: bool = Field(description="no other container may use the card")
-    usedMiB: int | None = Field(
-        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
-    )
-    usedCores: int | None = Field(
-        None, description="percent of the time of a card that was used in that minute", examples=[22]
-    )
-    usedAt: UsedAt = ""
-    idleSeconds: int | None = Field(
-        None, description="time since the container last used the card, as reported; null: unknown", examples=[0]
-    )
-
-
-class TenantSchema(GrantSchema):
-    """A container on a card."""
-
-    namespace: Namespace = Field(examples=["default"])
-    pod: str = Field(examples=["train"])
-
-
-class NodeSchema(AnswerSchema):
-    """A node with GPUs. Every field is optional, because a request may choose fields."""
-
-    name: str = Field("", examples=["node-1"])
-    usable: bool = Field(True, description="whether pods can be placed on the node now")
-    reason: str = Field("", description="why not", examples=["PluginAway"])
-    gpus: int = Field(0, examples=[8])
-    healthyGpus: int = Field(0, examples=[8])
-    cordonedGpus: int = Field(0, examples=[0])
-    models: list[str] = Field([], examples=[["NVIDIA H100 80GB HBM3"]])
-    memoryMiB: int = Field(0, examples=[652_304])
-    allocatedMiB: int = Field(0, description="held by containers", examples=[65_536])
-    freeMiB: int = Field(0, description="on cards that can be used", examples=[586_768])
-    allocatedCores: int = Field(0, description="percent of one card's time, added up over all cards", examples=[80])
-    freeCores: int = Field(0, description="the same, on cards that can be used", examples=[720])
-    pods: int = Field(0, examples=[5])
-    sliceMiB: int = Field(256, examples=[256])
-    pluginVersion: str = Field("", examples=["0.1.0"])
-    usedMiB: int | None = Field(
-        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
-    )
-    usedCores: int | None = Field(
-        None, description="percent of the time of a card that was used in that minute", examples=[22]
-    )
-    usedAt: UsedAt = ""
-    staleSince: NodeStaleSince = ""
-
-
-class GpuSchema(AnswerSchema):
-    """A card."""
-
-    uuid: CardUuid = Field(UNNAMED_CARD, examples=[UUID])
-    node: NodeName = Field(NO_NODE, examples=["node-1"])
-    index: int = Field(0, examples=[0])
-    model: str = Field("", examples=["NVIDIA H100 80GB HBM3"])
-    memoryMiB: int = Field(0, examples=[81_538])
-    allocatedMiB: int = Field(0, description="held by containers", examples=[8192])
-    freeMiB: int = Field(0, description="0 on a card that cannot be used", examples=[73_346])
-    allocatedCores: int = Field(0, description="percent of its time", examples=[30])
-    freeCores: int = Field(0, examples=[70])
-    shares: int = Field(0, description="containers with a share of the card", examples=[1])
-    heldWhole: bool = Field(False, description="a container holds the whole card")
-    healthy: bool = Field(True)
-    reason: str = Field("", description="why the card is unhealthy")
-    nodeReason: str = Field("", description="why no pod can use the card's node now", examples=["PluginAway"])
-    countsOn: NodeName = Field(
-        NO_NODE, description="the node that the card counts on, where that is another one that reports it too: the "
-        "card is closed here (DuplicateUUID) and part of no total",
-    )  # fmt: skip
-    cordoned: bool = Field(False, description="no new containers on the card")
-    mode: str = Field("shared", examples=["shared"])
-    numaNode: int = Field(-1, examples=[0])
-    nvlinkPeers: list[CardUuid] = Field([])
-    unified: bool = Field(False, description="the card uses the machine's memory, such as GB10")
-    podCount: int = Field(0, examples=[1])
-    usedMiB: int | None = Field(
-        None, description="in use, as the node last reported, about a minute ago; null: not reported", examples=[5120]
-    )
-    usedCores: int | None = Field(
-        None, description="percent of the time of a card that was used in that minute", examples=[22]
-    )
-    usedAt: UsedAt = ""
-    pods: list[TenantSchema] = Field([], description="the containers of pods that the caller may see")
-    staleSince: NodeStaleSince = ""
-
-
-class PodSchema(AnswerSchema):
-    """A pod that asks for GPUs."""
-
-    namespace: Namespace = Field(NO_NAMESPACE, examples=["default"])
-    name: str = Field("", examples=["train"])
-    uid: PodUid = Field(NO_POD, examples=["0b8a1c9e-0000-4000-8000-000000000001"])
-    status: str = Field("", description="Pending, Starting, Running, Terminating or Ended", examples=["Running"])
-    statusReason: str = Field(
-        "", description="the kubelet's word for why a pod is Starting, such as ImagePullBackOff; empty: it runs, or is "
-        "on no node", examples=[""],
-    )  # fmt: skip
-    node: NodeName = Field(NO_NODE, examples=["node-1"])
-    requested: str = Field("", description="for people", examples=["8 GiB, 30 %"])
-    memoryMiB: int = Field(0, description="asked for over all cards", examples=[8192])
-    cores: int = Field(0, description="percent asked for over all cards", examples=[30])
-    gpuCount: int = Field(0, examples=[1])
-    computePolicy: str = Field("", description="empty: the default", examples=["burst"])
-    priority: int = Field(0, description="of the pod's PriorityClass")
-    gpus: list[GrantSchema] = Field([], description="what the pod has")
-    problems: list[str] = Field([], description="why the pod's request or its assignment does not count")
-    idleSeconds: int | None = Field(
-        None, description="time since any of its containers last used a card; null: unknown", examples=[1860]
-    )
-    staleSince: NodeStaleSince = ""
-
-
-class ReasonCountSchema(AnswerSchema):
-    """How many nodes refuse by one reason."""
-
-    reason: str = Field(examples=["CardInsufficientMemory"])
-    text: str = Field(examples=["no card has the GPU memory free"])
-    nodes: int = Field(examples=[3])
-
-
-class CardNameSchema(AnswerSchema):
-    """A card, by UUID and index."""
-
-    uuid: CardUuid = Field(examples=[UUID])
-    index: int = Field(examples=[0])
-
-
-class NearestSchema(AnswerSchema):
-    """The node that lacks the least for a pod."""
-
-    node: NodeName = Field(examples=["node-2"])
-    gpus: list[CardNameSchema]
-    lackingMiB: int = Field(examples=[2560])
-    lackingCores: int = Field(examples=[0])
-    detail: str = Field(examples=["card 1 lacks 2.5 GiB of memory (5.5 GiB free, 8 GiB asked for)"])
-    wouldHelp: list[str] = Field(
-        [], description="pods that the caller may see whose end would make room", examples=[["default/notebook"]]
-    )
-
-
-class DecisionSchema(AnswerSchema):
-    """What filter last answered about a pod that no node could take."""
-
-    time: str = Field(examples=["2026-11-22T12:00:00+00:00"])
-    attempts: int = Field(description="answers since the extender's start", examples=[12])
-    reasons: list[ReasonCountSchema]
-
-
-class PendingPodSchema(PodSchema):
-    """A pod that waits for a node, and why."""
-
-    waitsSince: str = Field(
-        "", description="when kube-scheduler first found no node, else the pod's creation; empty: not known",
-        examples=["2026-11-22T11:40:00+00:00"],
-    )  # fmt: skip
-    lastDecision: DecisionSchema | None = Field(
-        None, description="null: filter was not asked since the extender's start"
-    )
-
-    message: str = Field("", description="why the pod waits, in one sentence")
-    reasons: list[ReasonCountSchema] = Field([])
-    nearest: NearestSchema | None = Field(None)
-
-
 class AdviceSchema(AnswerSchema):
     """A change after which the pod would be placed; it was tried."""
 
@@ -265,7 +63,7 @@ class AdviceSchema(AnswerSchema):
 class CardVerdictSchema(AnswerSchema):
     """A card, and why the pod cannot use it."""
 
-    uuid: CardUuid = Field(examples=[UUID])
+    uuid: CardUuid = Field(examples=[figures.UUID])
     index: int
     model: str
     memoryMiB: int
@@ -431,38 +229,6 @@ class SummarySchema(AnswerSchema):
     pods: SummaryPodsSchema
     scheduler: str = Field(description="why this replica does not bind; empty where it does")
     findings: list[FindingSchema]
-    staleSince: AnswerStaleSince = ""
-
-
-class NodeListSchema(AnswerSchema):
-    """A page of nodes."""
-
-    items: list[NodeSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
-
-
-class GpuListSchema(AnswerSchema):
-    """A page of cards."""
-
-    items: list[GpuSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
-
-
-class PodListSchema(AnswerSchema):
-    """A page of pods."""
-
-    items: list[PodSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
-
-
-class PendingListSchema(AnswerSchema):
-    """A page of waiting pods."""
-
-    items: list[PendingPodSchema]
-    nextCursor: str = Field(description="empty on the last page")
     staleSince: AnswerStaleSince = ""
 
 

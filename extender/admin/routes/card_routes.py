@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
 
-from extender.admin.answers import rows, schemas
 from extender.admin.answers.json_response import answer
+from extender.admin.answers.listed import gpus
 from extender.admin.answers.queries import NoQuery
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using
@@ -21,7 +21,7 @@ router = APIRouter(tags=["administration"])
 PATCH_NODE: Final = AccessRequest("patch", "gpunodes", names.DOMAIN)
 
 
-@router.post("/gpus/{uuid}/cordon", response_model=schemas.GpuSchema)
+@router.post("/gpus/{uuid}/cordon", response_model=gpus.GpuSchema)
 async def cordon(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -29,7 +29,7 @@ async def cordon(
     return answer(request, await _set(context, caller, uuid, cordoned=True))
 
 
-@router.post("/gpus/{uuid}/uncordon", response_model=schemas.GpuSchema)
+@router.post("/gpus/{uuid}/uncordon", response_model=gpus.GpuSchema)
 async def uncordon(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -54,4 +54,4 @@ async def _set(context: Context, caller: Caller, uuid: CardUuid, *, cordoned: bo
     view = snapshot.views[node]
     state = next(card for card in view.state.cards if card.card.uuid == uuid)
     now = replace(state, card=replace(state.card, cordoned=cordoned))
-    return {**rows.gpu_row(view, now, snapshot), "pods": []}
+    return {**gpus.row(view, now, snapshot), "pods": []}

@@ -4,9 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from extender.admin.answers import rows, schemas
+from extender.admin.answers import rows
 from extender.admin.answers.json_response import answer
-from extender.admin.answers.queries import NAME, GpuQuery, NodeQuery, NoQuery
+from extender.admin.answers.listed import gpus, nodes, pages
+from extender.admin.answers.listed.filters import NAME
+from extender.admin.answers.queries import GpuQuery, NodeQuery, NoQuery
 from extender.admin.problems import not_found
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
@@ -18,19 +20,19 @@ NodeInPath = Annotated[NodeName, Path(pattern=NAME, max_length=253, description=
 Uuid = Annotated[CardUuid, Path(pattern=r"^[A-Za-z0-9-]+$", max_length=80, description="NVML's UUID of the card")]
 
 
-@router.get("/nodes", response_model=schemas.NodeListSchema)
+@router.get("/nodes", response_model=pages.NodeListSchema)
 async def list_nodes(
     request: Request, context: Using, caller: Called, query: Annotated[NodeQuery, Query()]
 ) -> Response:
     """List nodes with GPUs. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
-    kind = rows.node_kind(snapshot)
+    kind = nodes.kind(snapshot)
     page = await context.lists.page("nodes", snapshot, snapshot.views.values(), query.list_request(), kind)
     return answer(request, page.as_json(snapshot.stale_since))
 
 
-@router.get("/nodes/{name}", response_model=schemas.NodeSchema)
+@router.get("/nodes/{name}", response_model=nodes.NodeSchema)
 async def get_node(
     request: Request, context: Using, caller: Called, name: NodeInPath, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -39,21 +41,21 @@ async def get_node(
     snapshot = await context.snapshot()
     if name not in snapshot.views:
         raise not_found(f"node {name}")
-    return answer(request, rows.with_staleness(rows.node_row(snapshot.views[name], snapshot), snapshot))
+    return answer(request, rows.with_staleness(nodes.row(snapshot.views[name], snapshot), snapshot))
 
 
-@router.get("/gpus", response_model=schemas.GpuListSchema)
+@router.get("/gpus", response_model=pages.GpuListSchema)
 async def list_gpus(request: Request, context: Using, caller: Called, query: Annotated[GpuQuery, Query()]) -> Response:
     """List cards, with the containers on them whose pods the caller may see. Needs the right to list gpunodes."""
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
-    kind = rows.gpu_kind(snapshot, sees)
-    page = await context.lists.page("gpus", snapshot, rows.gpus(snapshot), query.list_request(), kind)
+    kind = gpus.kind(snapshot, sees)
+    page = await context.lists.page("gpus", snapshot, gpus.of(snapshot), query.list_request(), kind)
     return answer(request, page.as_json(snapshot.stale_since))
 
 
-@router.get("/gpus/{uuid}", response_model=schemas.GpuSchema)
+@router.get("/gpus/{uuid}", response_model=gpus.GpuSchema)
 async def get_gpu(
     request: Request, context: Using, caller: Called, uuid: Uuid, query: Annotated[NoQuery, Query()]  # noqa: ARG001
 ) -> Response:  # fmt: skip
@@ -68,4 +70,4 @@ async def get_gpu(
     if view is None:
         raise not_found(f"card {uuid}")
     state = next(card for card in view.state.cards if card.card.uuid == uuid)
-    return answer(request, rows.with_staleness(rows.gpu_kind(snapshot, sees).row((view, state)), snapshot))
+    return answer(request, rows.with_staleness(gpus.kind(snapshot, sees).row((view, state)), snapshot))

@@ -10,7 +10,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from extender.admin.answers import label_selectors, paging, pending_explanations, rows, schemas
 from extender.admin.answers.json_response import answer
-from extender.admin.answers.queries import NAME, ExplainQuery, NoQuery, PendingQuery, PodQuery
+from extender.admin.answers.listed import columns, pages, pending, pods
+from extender.admin.answers.listed.filters import NAME
+from extender.admin.answers.listed.pending import ListedWait
+from extender.admin.answers.queries import ExplainQuery, NoQuery, PendingQuery, PodQuery
 from extender.admin.exchange.snapshots import ClusterSnapshot
 from extender.admin.problems import AdminProblem, not_found
 from extender.admin.routes.context import Called, Context, Using
@@ -29,57 +32,58 @@ PodName = Annotated[str, Path(pattern=NAME, max_length=253, description="name of
 Row = dict[str, Any]
 
 
-@router.get("/pods", response_model=schemas.PodListSchema)
+@router.get("/pods", response_model=pages.PodListSchema)
 async def list_pods(request: Request, context: Using, caller: Called, query: Annotated[PodQuery, Query()]) -> Response:
     """List pods that ask for GPUs, of the namespaces in which the caller may get pods."""
     snapshot = await context.snapshot()
-    sees = await _sees(context, caller, query.namespace, snapshot)
+    sees = await _sees(context, caller, query.wanted()["namespace"], snapshot)
     matches = label_selectors.parse(query.selector)
     page = await context.lists.page(
         "pods",
         snapshot,
         snapshot.pods.values(),
         query.list_request(),
-        rows.pod_kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
+        pods.kind(snapshot, lambda pod: context.lists.pod_row(pod, snapshot)),
         keeps=lambda pod: _asks(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
     return answer(request, page.as_json(snapshot.stale_since))
 
 
-@router.get("/pods/{namespace}/{name}", response_model=schemas.PodSchema)
+@router.get("/pods/{namespace}/{name}", response_model=pods.PodSchema)
 async def get_pod(
     request: Request, context: Using, caller: Called, namespace: NamespaceInPath, name: PodName,
     query: Annotated[NoQuery, Query()],  # noqa: ARG001 - refuses unknown parameters
 ) -> Response:  # fmt: skip
     """Show one pod."""
     snapshot, pod = await _pod(context, caller, namespace, name)
-    return answer(request, rows.with_staleness(rows.pod_row(pod, snapshot), snapshot))
+    return answer(request, rows.with_staleness(pods.row(pod, snapshot), snapshot))
 
 
-@router.get("/pending", response_model=schemas.PendingListSchema)
+@router.get("/pending", response_model=pages.PendingListSchema)
 async def list_pending(
     request: Request, context: Using, caller: Called, query: Annotated[PendingQuery, Query()]
 ) -> Response:
     """List waiting pods, each with the reasons of the nodes and the node that lacks the least."""
     snapshot = await context.snapshot()
-    sees = await _sees(context, caller, query.namespace, snapshot)
+    sees = await _sees(context, caller, query.wanted()["namespace"], snapshot)
     matches = label_selectors.parse(query.selector)
     wanted = query.list_request()
-    paging.check_fields(wanted.fields, schemas.PendingPodSchema.model_fields)
+    paging.check_fields(wanted.fields, pending.FIELDS)
     page = await context.lists.page(
         "pending",
         snapshot,
         snapshot.pods.values(),
         replace(wanted, fields=()),
-        rows.pod_kind(snapshot),
+        pods.kind(snapshot),
         keeps=lambda pod: rows.is_pending(pod) and matches(pod.scheduling.labels),
         sees=lambda pod: sees(pod.namespace),
     )
     listed = [row for row in page.items if isinstance(row, dict) and row["uid"] in snapshot.pods]
     waiting = [snapshot.pods[row["uid"]] for row in listed]
     found = await _reasons(context, caller, snapshot, waiting, sees)
-    items = [{**row, **rows.waiting(snapshot.pods[row["uid"]], snapshot), **found[row["uid"]]} for row in listed]
+    waits = [ListedWait(rows.waiting(pod, snapshot), found[pod.uid]) for pod in waiting]
+    items = [{**row, **columns.row(pending.OF_WAIT, wait)} for row, wait in zip(listed, waits, strict=True)]
     chosen = [paging.chosen(row, wanted.fields) for row in items]
     return answer(request, paging.RowPage(chosen, page.next_cursor).as_json(snapshot.stale_since))
 
@@ -96,7 +100,7 @@ async def explain_pod(
     (request_,) = await context.requests([pod])
     waits = rows.waiting(pod, snapshot) if rows.is_pending(pod) else {"waitsSince": "", "lastDecision": None}
     if known is not None or request_ is None:
-        shown = {**_nothing(), **(known or {}), **waits, "pod": rows.pod_row(pod, snapshot)}
+        shown = {**_nothing(), **(known or {}), **waits, "pod": pods.row(pod, snapshot)}
         return answer(request, {**shown, "staleSince": snapshot.stale_since})
     wanted, reserved = Wanted(request_, pod.host, rules=pod.rules), await context.reserved(pod)
     elsewhere = pending_explanations.elsewhere(pod, gang)
@@ -107,7 +111,7 @@ async def explain_pod(
     found["message"] = pending_explanations.why_waiting(
         pod, request_, found["reasons"], found["nearest"], fits=found["fits"], gang=gang
     )
-    shown = {**found, **waits, "pod": rows.pod_row(pod, snapshot)}
+    shown = {**found, **waits, "pod": pods.row(pod, snapshot)}
     return answer(request, {**shown, "staleSince": snapshot.stale_since})
 
 
@@ -140,13 +144,13 @@ async def _reasons(
     context: Context,
     caller: Caller,
     snapshot: ClusterSnapshot,
-    pods: list[WatchedPod],
+    waiting: list[WatchedPod],
     sees: Callable[[Namespace], bool],
 ) -> dict[str, Row]:
     found: dict[str, Row] = {}
     asked = []
-    gangs = await context.why_gangs_wait(gang_members.keys_of(pods))
-    for pod in pods:
+    gangs = await context.why_gangs_wait(gang_members.keys_of(waiting))
+    for pod in waiting:
         gang = pending_explanations.gang_of(pod, gangs)
         known = pending_explanations.cause(pod, gang, snapshot)
         if known is not None:

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 import vgpu
 from extender.admin.answers import findings, rows, schemas
 from extender.admin.answers.json_response import answer
+from extender.admin.answers.listed import nodes as node_rows
 from extender.admin.answers.queries import NoQuery
 from extender.admin.routes.context import Called, Using
 from extender.admin.security import visibility
@@ -25,7 +26,7 @@ async def summarize(
     await visibility.require_cards(context.access, caller)
     snapshot = await context.snapshot()
     sees = await visibility.namespaces(context.access, caller, snapshot.namespaces)
-    nodes = [rows.node_row(view, snapshot) for view in snapshot.views.values()]
+    nodes = [node_rows.row(view, snapshot) for view in snapshot.views.values()]
     pods = Counter(rows.status(pod) for pod in snapshot.pods.values() if sees(pod.namespace))
     body: dict[str, Any] = {
         "version": vgpu.__version__,

@@ -1,0 +1,52 @@
+"""Pages of rows, as the OpenAPI document has them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from extender.admin.answers.listed.columns import AnswerSchema
+from extender.admin.answers.listed.gpus import GpuSchema
+from extender.admin.answers.listed.nodes import NodeSchema
+from extender.admin.answers.listed.pending import PendingPodSchema
+from extender.admin.answers.listed.pods import PodSchema
+
+AnswerStaleSince = Annotated[
+    str,
+    Field(
+        description="since when the extender has heard nothing of the cluster, so that the answer is old; empty: "
+        "it is fresh",
+        examples=[""],
+    ),
+]
+
+
+class NodeListSchema(AnswerSchema):
+    """A page of nodes."""
+
+    items: list[NodeSchema]
+    nextCursor: str = Field(description="empty on the last page")
+    staleSince: AnswerStaleSince = ""
+
+
+class GpuListSchema(AnswerSchema):
+    """A page of cards."""
+
+    items: list[GpuSchema]
+    nextCursor: str = Field(description="empty on the last page")
+    staleSince: AnswerStaleSince = ""
+
+
+class PodListSchema(AnswerSchema):
+    """A page of pods."""
+
+    items: list[PodSchema]
+    nextCursor: str = Field(description="empty on the last page")
+    staleSince: AnswerStaleSince = ""
+
+
+class PendingListSchema(AnswerSchema):
+    """A page of waiting pods."""
+
+    items: list[PendingPodSchema]
+    nextCursor: str = Field(description="empty on the last page")
+    staleSince: AnswerStaleSince = ""
