@@ -186,7 +186,8 @@ def actors(seen: Observers, leader: Leader) -> Actors:
     holding = RoomHolding(seen.gangs, seen.waker, defaults, hold_times, clocks.monotonic)
     deadlines = GangDeadlines(seen.gangs, leader, evictor, seen.recorder, clocks.sleep, holding)
     preemption = Preemption(pods, room, seen.budgets, leader, evictor, clocks.monotonic, clocks.sleep)
-    seen.registry.add(lambda: metrics.families(_sources(seen, leader, holding), clocks.monotonic()))
+    parts = _parts(seen, leader, holding)
+    seen.registry.add(lambda: metrics.families(parts))
     verbs = SchedulerVerbs(
         reader=seen.reader,
         cluster=seen.cluster,
@@ -227,26 +228,17 @@ async def _handle_idle(seen: Observers, leader: Leader) -> None:
     await seen.idle.run(leader, idle_actions.actions(means), lambda action, outcome: counter(action, outcome).inc())
 
 
-def _sources(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.ExtenderSources:
-    objects, watches = seen.cluster.objects, seen.watches
-    return metrics.ExtenderSources(
-        leads=lambda: not leader.refusal(),
-        objects=lambda: {
-            "pods": len(objects.pods),
-            "nodes": len(objects.nodes),
-            "gpunodes": len(objects.gpunodes),
-        },
-        reservations=lambda: len(seen.cluster.reservations),
-        gangs=seen.gangs.known.count_by_phase,
-        gang_plans=lambda: seen.gangs.plans.outcomes,
-        held_cards=lambda: holding.cards,
-        gang_holds=lambda: holding.outcomes,
-        watches=watches.by_name,
-        queues=lambda: {
-            "events": seen.recorder.waiting,
-            "explanations": seen.unschedulable.waiting,
-            "node_reports": seen.refusals.waiting,
-            "idle_pods": seen.idle.waiting,
-        },
-        history=seen.history_lag,
+def _parts(seen: Observers, leader: Leader, holding: RoomHolding) -> metrics.ExtenderParts:
+    return metrics.ExtenderParts(
+        seen.cluster,
+        leader,
+        seen.gangs,
+        holding,
+        seen.watches.by_name,
+        seen.recorder,
+        seen.unschedulable,
+        seen.refusals,
+        seen.idle,
+        seen.history_lag,
+        seen.clocks.monotonic,
     )

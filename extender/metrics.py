@@ -1,17 +1,28 @@
 """The extender's metrics: how long the verbs take, what they answer, and what the watches and queues hold.
 
-The labels have values from closed sets only: there are at most 180 series.
+A metric that is read is declared once, with how its value is read (`READ`); what is counted where it happens is in
+`COUNTED`. The labels have values from closed sets only: there are at most 180 series.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import vgpu
+from extender.effects.event_recorder import EventRecorder
+from extender.effects.node_refusals import NodeRefusals
+from extender.explain.unschedulable import UnschedulablePods
+from extender.gangs.room_holding import RoomHolding
+from extender.gangs.tracker import GangTracker
 from extender.history.lag import Lag
+from extender.idle.watcher import IdleWatcher
+from extender.lead.leader import Leader
+from extender.state.cluster import Cluster
 from vgpu.adapters.kubernetes.reflector import Reflector
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind, Registry
 from vgpu.domain.cards.reasons import Reason
+
+Sample = tuple[tuple[str, ...], float]  # the values of the labels, and the metric's
 
 VERB_SECONDS: Final = Metric("vgpu_extender_verb_seconds", MetricKind.HISTOGRAM, "Time of a verb, by verb", ("verb",))
 FAILURES: Final = Metric(
@@ -29,63 +40,6 @@ UNPLACED: Final = Metric(
 BINDS: Final = Metric(
     "vgpu_extender_binds_total", MetricKind.COUNTER, "Bind calls, by result: bound, refused", ("result",)
 )
-INFO: Final = Metric("vgpu_extender_info", MetricKind.GAUGE, "1, with the version of the extender", ("version",))
-LEADER: Final = Metric("vgpu_extender_leader", MetricKind.GAUGE, "1 while this replica binds")
-OBJECTS: Final = Metric("vgpu_extender_objects", MetricKind.GAUGE, "Objects in memory, by kind", ("kind",))
-RESERVATIONS: Final = Metric("vgpu_extender_reservations", MetricKind.GAUGE, "Pods whose Binding is in flight")
-GANGS: Final = Metric(
-    "vgpu_extender_gangs",
-    MetricKind.GAUGE,
-    "Gangs by state: waiting, planned (cards are reserved), partial (some pods are bound), started",
-    ("state",),
-)
-GANG_PLANS: Final = Metric(
-    "vgpu_extender_gang_plans_total",
-    MetricKind.COUNTER,
-    "Plans of gangs that ended, by outcome: started, dropped (a pod went, or the cards no longer suffice), expired (a "
-    "pod did not come before the deadline), evicted (some pods were bound without the others)",
-    ("outcome",),
-)
-HELD_CARDS: Final = Metric(
-    "vgpu_extender_gang_held_cards",
-    MetricKind.GAUGE,
-    "Cards on which room is kept free for a gang that has waited for long",
-)
-HOLDS: Final = Metric(
-    "vgpu_extender_gang_holds_total",
-    MetricKind.COUNTER,
-    "Times that room was kept free for a gang, by how it ended: planned, expired (other pods did not leave in time), "
-    "dropped (a pod went, or this replica no longer leads), impossible (the gang does not fit the empty cluster)",
-    ("outcome",),
-)
-SYNCED: Final = Metric("vgpu_extender_watch_synced", MetricKind.GAUGE, "1 after the first list of a watch", ("watch",))
-AGE: Final = Metric(
-    "vgpu_extender_watch_age_seconds",
-    MetricKind.GAUGE,
-    "Time since a watch last heard of the API server, which sends a bookmark about each minute",
-    ("watch",),
-)
-UNREADABLE: Final = Metric(
-    "vgpu_extender_unreadable_objects_total", MetricKind.COUNTER, "Objects that a watch has skipped", ("watch",)
-)
-WAITING: Final = Metric(
-    "vgpu_extender_queue_length", MetricKind.GAUGE, "Entries that are not done yet, by queue", ("queue",)
-)
-HISTORY_WAITING: Final = Metric(
-    "vgpu_extender_history_waiting_records",
-    MetricKind.GAUGE,
-    "Records of the history that are not in the database yet: in memory, or on disk",
-    ("where",),
-)
-HISTORY_LOST: Final = Metric(
-    "vgpu_extender_history_lost_records_total",
-    MetricKind.COUNTER,
-    "Records of the history that are lost, by cause: dropped (no room), unreadable, refused (by the database)",
-    ("cause",),
-)
-HISTORY_UP: Final = Metric(
-    "vgpu_extender_history_up", MetricKind.GAUGE, "1 while the disk and the database of the history take records"
-)
 IDLE: Final = Metric(
     "vgpu_extender_idle_actions_total",
     MetricKind.COUNTER,
@@ -93,28 +47,7 @@ IDLE: Final = Metric(
     ("action", "outcome"),
 )
 
-CATALOGUE: Final = (
-    VERB_SECONDS,
-    FAILURES,
-    UNPLACED,
-    BINDS,
-    INFO,
-    LEADER,
-    OBJECTS,
-    RESERVATIONS,
-    GANGS,
-    GANG_PLANS,
-    HELD_CARDS,
-    HOLDS,
-    SYNCED,
-    AGE,
-    UNREADABLE,
-    WAITING,
-    HISTORY_WAITING,
-    HISTORY_LOST,
-    HISTORY_UP,
-    IDLE,
-)
+COUNTED: Final = (VERB_SECONDS, FAILURES, UNPLACED, BINDS, IDLE)
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
 
@@ -149,60 +82,138 @@ class VerbMetrics:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtenderSources:
-    """What the extender's parts know now; the functions are called in the event loop.
+class ExtenderParts:
+    """The parts that metrics are read from, in the event loop.
 
     Attributes:
-        leads: whether this replica binds.
-        objects: number of objects by kind.
-        reservations: number of pods whose Binding is in flight.
-        gangs: number of gangs by state.
-        gang_plans: number of plans that ended, by outcome.
-        held_cards: number of cards on which room is kept free for a gang.
-        gang_holds: how often room was kept free, by outcome.
+        cluster: what the watches know.
+        leader: whether this replica binds.
+        gangs: what is known of them.
+        holding: the cards on which room is kept free for gangs.
         watches: by name.
-        queues: lengths by name.
+        recorder: Events that wait to be posted.
+        unschedulable: pods that wait for an explanation.
+        refusals: reports of nodes that wait to be posted.
+        idle: idle pods that wait to be handled.
         history: how far the history's database is behind; returns None where no history is kept.
+        clock: the event loop's time in seconds.
     """
 
-    leads: Callable[[], bool]
-    objects: Callable[[], Mapping[str, int]]
-    reservations: Callable[[], int]
-    gangs: Callable[[], Mapping[str, int]]
-    gang_plans: Callable[[], Mapping[str, int]]
-    held_cards: Callable[[], int]
-    gang_holds: Callable[[], Mapping[str, int]]
+    cluster: Cluster
+    leader: Leader
+    gangs: GangTracker
+    holding: RoomHolding
     watches: Mapping[str, Reflector]
-    queues: Callable[[], Mapping[str, int]]
+    recorder: EventRecorder
+    unschedulable: UnschedulablePods
+    refusals: NodeRefusals
+    idle: IdleWatcher
     history: Callable[[], Lag | None]
+    clock: Callable[[], float]
 
 
-def families(sources: ExtenderSources, now: float) -> Iterable[MetricFamily]:
-    """Return the values of the gauges; `now` is the event loop's time in seconds."""
-    watches = sources.watches.items()
-    yield MetricFamily(INFO, [((vgpu.__version__,), 1)])
-    yield MetricFamily(LEADER, [((), sources.leads())])
-    yield MetricFamily(OBJECTS, _by_label(sources.objects()))
-    yield MetricFamily(RESERVATIONS, [((), sources.reservations())])
-    yield MetricFamily(GANGS, _by_label(sources.gangs()))
-    yield MetricFamily(GANG_PLANS, _by_label(sources.gang_plans()))
-    yield MetricFamily(HELD_CARDS, [((), sources.held_cards())])
-    yield MetricFamily(HOLDS, _by_label(sources.gang_holds()))
-    yield MetricFamily(SYNCED, [((name,), watch.synced.is_set()) for name, watch in watches])
-    yield MetricFamily(AGE, [((name,), now - watch.heard_at) for name, watch in watches if watch.heard_at is not None])
-    yield MetricFamily(UNREADABLE, [((name,), watch.unreadable) for name, watch in watches])
-    yield MetricFamily(WAITING, _by_label(sources.queues()))
-    yield from history_families(sources.history())
+@dataclass(frozen=True, slots=True)
+class ReadMetric:
+    """A metric, and how its values are read of the parts."""
+
+    metric: Metric
+    read: Callable[[ExtenderParts], Sequence[Sample]]
 
 
-def history_families(lag: Lag | None) -> Iterable[MetricFamily]:
-    """Return how far the history's database is behind; without values where no history is kept."""
-    waiting = {"memory": lag.queued, "disk": lag.waiting} if lag else {}
-    lost = {"dropped": lag.dropped, "unreadable": lag.unreadable, "refused": lag.refused} if lag else {}
-    yield MetricFamily(HISTORY_WAITING, _by_label(waiting))
-    yield MetricFamily(HISTORY_LOST, _by_label(lost))
-    yield MetricFamily(HISTORY_UP, [((), not lag.error)] if lag else [])
+def _gauge(
+    name: str, text: str, read: Callable[[ExtenderParts], Sequence[Sample]], labels: tuple[str, ...] = ()
+) -> ReadMetric:
+    return ReadMetric(Metric(name, MetricKind.GAUGE, text, labels), read)
 
 
-def _by_label(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:
+def _counter(
+    name: str, text: str, read: Callable[[ExtenderParts], Sequence[Sample]], labels: tuple[str, ...] = ()
+) -> ReadMetric:
+    return ReadMetric(Metric(name, MetricKind.COUNTER, text, labels), read)
+
+
+def _by_label(values: Mapping[str, float]) -> list[Sample]:
     return [((name,), value) for name, value in values.items()]
+
+
+def _of_history(read: Callable[[Lag], Mapping[str, float]]) -> Callable[[ExtenderParts], list[Sample]]:
+    """Return how a metric of the history is read: without values where no history is kept."""
+
+    def values(parts: ExtenderParts) -> list[Sample]:
+        lag = parts.history()
+        return _by_label(read(lag)) if lag else []
+
+    return values
+
+
+def _history_up(parts: ExtenderParts) -> list[Sample]:
+    lag = parts.history()
+    return [((), not lag.error)] if lag else []
+
+
+def _objects(parts: ExtenderParts) -> list[Sample]:
+    objects = parts.cluster.objects
+    counts = {"pods": len(objects.pods), "nodes": len(objects.nodes), "gpunodes": len(objects.gpunodes)}
+    return _by_label(counts)
+
+
+def _queues(parts: ExtenderParts) -> list[Sample]:
+    return _by_label(
+        {
+            "events": parts.recorder.waiting,
+            "explanations": parts.unschedulable.waiting,
+            "node_reports": parts.refusals.waiting,
+            "idle_pods": parts.idle.waiting,
+        }
+    )
+
+
+def _ages(parts: ExtenderParts) -> list[Sample]:
+    heard = [(name, watch.heard_at) for name, watch in parts.watches.items()]
+    return [((name,), parts.clock() - heard_at) for name, heard_at in heard if heard_at is not None]
+
+
+READ: Final = (
+    _gauge("vgpu_extender_info", "1, with the version of the extender", lambda _: [((vgpu.__version__,), 1)],
+           ("version",)),
+    _gauge("vgpu_extender_leader", "1 while this replica binds", lambda parts: [((), not parts.leader.refusal())]),
+    _gauge("vgpu_extender_objects", "Objects in memory, by kind", _objects, ("kind",)),
+    _gauge("vgpu_extender_reservations", "Pods whose Binding is in flight",
+           lambda parts: [((), len(parts.cluster.reservations))]),
+    _gauge("vgpu_extender_gangs",
+           "Gangs by state: waiting, planned (cards are reserved), partial (some pods are bound), started",
+           lambda parts: _by_label(parts.gangs.known.count_by_phase()), ("state",)),
+    _counter("vgpu_extender_gang_plans_total",
+             "Plans of gangs that ended, by outcome: started, dropped (a pod went, or the cards no longer suffice), "
+             "expired (a pod did not come before the deadline), evicted (some pods were bound without the others)",
+             lambda parts: _by_label(parts.gangs.plans.outcomes), ("outcome",)),
+    _gauge("vgpu_extender_gang_held_cards",
+           "Cards on which room is kept free for a gang that has waited for long",
+           lambda parts: [((), parts.holding.cards)]),
+    _counter("vgpu_extender_gang_holds_total",
+             "Times that room was kept free for a gang, by how it ended: planned, expired (other pods did not leave in "
+             "time), dropped (a pod went, or this replica no longer leads), impossible (the gang does not fit the "
+             "empty cluster)", lambda parts: _by_label(parts.holding.outcomes), ("outcome",)),
+    _gauge("vgpu_extender_watch_synced", "1 after the first list of a watch",
+           lambda parts: [((name,), watch.synced.is_set()) for name, watch in parts.watches.items()], ("watch",)),
+    _gauge("vgpu_extender_watch_age_seconds",
+           "Time since a watch last heard of the API server, which sends a bookmark about each minute", _ages,
+           ("watch",)),
+    _counter("vgpu_extender_unreadable_objects_total", "Objects that a watch has skipped",
+             lambda parts: [((name,), watch.unreadable) for name, watch in parts.watches.items()], ("watch",)),
+    _gauge("vgpu_extender_queue_length", "Entries that are not done yet, by queue", _queues, ("queue",)),
+    _gauge("vgpu_extender_history_waiting_records",
+           "Records of the history that are not in the database yet: in memory, or on disk",
+           _of_history(lambda lag: {"memory": lag.queued, "disk": lag.waiting}), ("where",)),
+    _counter("vgpu_extender_history_lost_records_total",
+             "Records of the history that are lost, by cause: dropped (no room), unreadable, refused (by the database)",
+             _of_history(lambda lag: {"dropped": lag.dropped, "unreadable": lag.unreadable, "refused": lag.refused}),
+             ("cause",)),
+    _gauge("vgpu_extender_history_up", "1 while the disk and the database of the history take records", _history_up),
+)  # fmt: skip
+CATALOGUE: Final = (*COUNTED, *(declared.metric for declared in READ))
+
+
+def families(parts: ExtenderParts) -> Iterable[MetricFamily]:
+    """Return the values of the metrics that are read."""
+    return (MetricFamily(declared.metric, declared.read(parts)) for declared in READ)

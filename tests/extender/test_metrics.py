@@ -1,7 +1,10 @@
 """The extender's metrics, from its verbs and watches to Prometheus' text."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
@@ -9,10 +12,11 @@ import pytest
 from extender import app, metrics
 from extender.history import drain_state, folder, lag
 from extender.history.drain_state import DrainState
+from extender.history.lag import Lag
 from extender.history.recording.events import Gap
 from extender.history.recording.recorder import SpillRecorder
 from extender.history.recording.spill import Spill
-from extender.metrics import VerbMetrics
+from extender.metrics import ExtenderParts, VerbMetrics
 from tests.extender.conftest import World
 from vgpu.adapters.metrics import Metric, MetricKind, Registry
 from vgpu.domain.cards.reasons import ONLY_EXPLAINED, Reason
@@ -51,6 +55,13 @@ async def test_every_metric_of_the_catalogue_is_served_and_there_are_at_most_160
     assert len(lines) + len(set(Reason) - ONLY_EXPLAINED) <= 160
 
 
+def history_values(found: Callable[[], Lag | None]) -> dict[str, dict[tuple[str, ...], float]]:
+    """The metrics of the history, which are read of nothing else."""
+    parts = cast("ExtenderParts", SimpleNamespace(history=found))
+    read = {declared.metric.name: declared.read for declared in metrics.READ}
+    return {name: dict(values(parts)) for name, values in read.items() if "_history_" in name}
+
+
 def test_the_lag_of_the_history(tmp_path: Path) -> None:
     """Two records are in the spill, and no drain has stored them."""
     drain_state.write(folder.state_file(tmp_path), DrainState(1, 3, 4, "no such database"))
@@ -59,14 +70,12 @@ def test_the_lag_of_the_history(tmp_path: Path) -> None:
     for number in range(2):
         recorder.record(Gap("r", number, number, 1))
     assert recorder.stop(10.0)
-    found = lag.reader(recorder, tmp_path, lambda: 0)()
-    served = {
-        history_family.metric.name: dict(history_family.samples) for history_family in metrics.history_families(found)
-    }
+    served = history_values(lag.reader(recorder, tmp_path, lambda: 0))
     assert served["vgpu_extender_history_waiting_records"] == {("memory",): 0, ("disk",): 2}
     assert served["vgpu_extender_history_lost_records_total"] == {("dropped",): 0, ("unreadable",): 3, ("refused",): 4}
     assert served["vgpu_extender_history_up"] == {(): 0}
     assert lag.reader(recorder, None, lambda: 0)() is None
+    assert set(map(len, history_values(lambda: None).values())) == {0}
 
 
 @pytest.mark.parametrize("metric", metrics.CATALOGUE, ids=lambda metric: metric.name)
