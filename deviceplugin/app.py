@@ -136,7 +136,7 @@ def build(
     arbiter, marks = _turns(settings, files, clocks)
     reader = _metrics(settings, node, driver, processes, watching, card_health, arbiter, reporter, endpoints, clocks)
     spec = SpecHandler(card_health.acknowledge, node.inventory.set_spec, marks)
-    used = UsageReporter(reader.usage, settings.usage_period)
+    used = UsageReporter(reader.usage, settings.usage_period, read_cards=reader.card_usage)
     publisher = _publisher(node, reporter, watching, used, endpoints, heartbeat, spec, arbiter, clocks)
     return Plugin(
         node=node,
@@ -303,6 +303,7 @@ def _publisher(
         vgpu.__version__,
         refusals=lambda: [*reporter.refusals(), *watching.reports(), *_of_unhealthy_cards(node)],
         usage=used.entries,
+        card_use=used.card_entries,
         conditions=lambda: (
             *watching.conditions(),
             *gpunode_status.arbiter_condition(arbiter.is_running if arbiter else None),

@@ -114,6 +114,7 @@ class ExtenderSettings(Listening):
     )
     history_events_days: int = Field(90, ge=1, le=36500, description="days that events are kept")
     history_hours_days: int = Field(1100, ge=1, le=36500, description="days that usage by the hour is kept")
+    history_series_hours: int = Field(48, ge=1, le=1000, description="hours that five-minute figures are kept")
     history_max_mib: int = Field(
         4096, ge=64, description="MiB of the database, above which the oldest days of events are deleted"
     )
@@ -136,6 +137,7 @@ class ExtenderSettings(Listening):
             "VGPU_HISTORY_URL": self.history_url,
             "VGPU_HISTORY_EVENTS_DAYS": str(self.history_events_days),
             "VGPU_HISTORY_HOURS_DAYS": str(self.history_hours_days),
+            "VGPU_HISTORY_SERIES_HOURS": str(self.history_series_hours),
             "VGPU_HISTORY_MAX_MIB": str(self.history_max_mib),
             "VGPU_HISTORY_LOG_LEVEL": self.log_level,
         }

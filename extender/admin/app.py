@@ -21,6 +21,7 @@ from extender.admin.routes import (
     history_routes,
     inventory_routes,
     pod_routes,
+    series_routes,
     simulate_routes,
     summary_routes,
 )
@@ -31,6 +32,7 @@ from extender.web import routes as web
 PREFIX: Final = "/api/v1"
 ROUTES: Final = (
     inventory_routes, pod_routes, simulate_routes, card_routes, event_routes, summary_routes, history_routes,
+    series_routes,
 )  # fmt: skip
 DESCRIPTION: Final = (
     "What administrators and tenants ask about cards, pods and waiting pods. Amounts of memory are MiB, amounts of "

@@ -43,7 +43,7 @@ def drain(settings: DrainSettings) -> Drain:
     return Drain(
         database.engine(settings.url or database.sqlite_url(folder.sqlite_file(settings.dir))),
         SpillReader(folder.spill(settings.dir)),
-        Retention(settings.events_days, settings.hours_days, settings.max_mib << 20),
+        Retention(settings.events_days, settings.hours_days, settings.max_mib << 20, settings.series_hours),
         folder.state_file(settings.dir),
         time.monotonic,
         lambda: time.time_ns() // 1_000_000,

@@ -19,5 +19,6 @@ class DrainSettings(BaseSettings):
     url: str = Field("", description="postgresql://USER@HOST/NAME or sqlite:////PATH (default: history.db in dir)")
     events_days: int = Field(90, ge=1, le=36_500, description="days that events are kept")
     hours_days: int = Field(1_100, ge=1, le=36_500, description="days that usage by the hour is kept")
+    series_hours: int = Field(48, ge=1, le=1_000, description="hours that five-minute figures are kept")
     max_mib: int = Field(4_096, ge=64, description="MiB of the database, above which the oldest events are deleted")
     log_level: str = Field("info", description="debug, info, warning or error")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extender.state.fields import container_use, lifecycle, node_problems, pod_rules, refused, scheduling
+from extender.state.fields import card_use, container_use, lifecycle, node_problems, pod_rules, refused, scheduling
+from extender.state.fields.card_use import ReportedCardUse
 from extender.state.fields.equal_pods import SharedRequest
 from extender.state.fields.lifecycle import Lifecycle
 from extender.state.fields.node_problems import NodeProblem
@@ -158,6 +159,7 @@ class GpuNode:
         version: the resourceVersion since which `node` is as it is.
         refusals: pods that the device plugin refused, or found.
         usage: what containers have used, by the UID of their pod.
+        card_use: what was measured of its cards.
         problems: what the device plugin says is wrong on the node.
     """
 
@@ -168,6 +170,7 @@ class GpuNode:
     refusals: tuple[RefusedPod, ...] = ()
     usage: container_use.ByPod = field(default_factory=dict)
     problems: tuple[NodeProblem, ...] = ()
+    card_use: tuple[ReportedCardUse, ...] = ()
 
     @property
     def reference(self) -> dict[str, str]:
@@ -175,10 +178,11 @@ class GpuNode:
         return {"apiVersion": names.API_VERSION, "kind": "GPUNode", "uid": self.uid, "name": self.node.name}
 
     def differs_in_usage_only(self, other: "GpuNode") -> bool:
-        """Whether two versions of one object differ in what containers have used, and in nothing else but versions."""
+        """Whether two versions differ in what containers and cards have used, and in nothing else but versions."""
         rest = (self.uid, self.created, self.node, self.refusals, self.problems)
         same = rest == (other.uid, other.created, other.node, other.refusals, other.problems)
-        return same and self.usage != other.usage and other.version >= 0
+        used = (self.usage, self.card_use) != (other.usage, other.card_use)
+        return same and used and other.version >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +228,7 @@ def gpunode(raw: bytes) -> GpuNode:
         refusals=refused.decode(status),
         usage=container_use.decode(status),
         problems=node_problems.decode(status),
+        card_use=card_use.decode(status),
     )
 
 

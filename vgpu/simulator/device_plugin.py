@@ -32,7 +32,7 @@ class DevicePlugin:
 
     async def register(self, owner_uid: str) -> None:
         """Create the GPUNode, owned by its Node, and the Lease."""
-        await self.publish(owner_uid, {}, [])
+        await self.publish(owner_uid, {}, {})
         await self._write_lease(self._node.name)
 
     async def leave(self) -> None:
@@ -43,14 +43,14 @@ class DevicePlugin:
         if lease is not None and (lease.get("spec") or {}).get("holderIdentity"):
             await self.release()
 
-    async def publish(self, owner_uid: str, used: dict[CardUuid, Usage], measured: list[JsonObject]) -> None:
-        """Publish what is held of each card, and what containers use; writes only what has changed.
+    async def publish(self, owner_uid: str, used: dict[CardUuid, Usage], measured: JsonObject) -> None:
+        """Publish what is held of each card, and what containers and cards use; writes only what has changed.
 
         A GPUNode that is missing, or of another Node of this name, is made anew. Raises KubernetesError where one of
         the objects is deleted meanwhile.
         """
         await self._own_gpunode(owner_uid)
-        status = nodes.gpunode_status(self._node, used) | {"usage": measured}
+        status = nodes.gpunode_status(self._node, used) | measured
         await self._cluster.patch(self._status_of(resources.GPUNODES), lambda old: {**old, "status": status})
         devices = nodes.devices(self._node, used)
 

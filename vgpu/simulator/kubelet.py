@@ -59,7 +59,7 @@ class Kubelet:
         for pod in self._bound():
             await self._sync(pod)
         running = self._running()
-        used, entries = card_usage.used(self._node, running), measured.entries(running, self._cluster.now())
+        used, entries = card_usage.used(self._node, running), measured.status(self._node, running, self._cluster.now())
         try:
             await self.plugin.publish(node["metadata"]["uid"], used, entries)
             await self.plugin.renew()

@@ -6,16 +6,27 @@ from datetime import datetime
 from typing import Final
 
 from vgpu.domain.asks.request import ContainerKind
-from vgpu.domain.cards import measured_use
+from vgpu.domain.cards import measured_card, measured_use
+from vgpu.domain.cards.device import Node
+from vgpu.domain.cards.measured_card import CardSensors
 from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.identifiers import NO_CONTAINER, NO_POD, CardUuid
 from vgpu.domain.json_types import JsonObject
 from vgpu.domain.quantity import FULL_CORES
 from vgpu.simulator import card_usage
 
 PERIOD_MS: Final = 10_000  # between two reports
 IDLE_CORES: Final = 10  # that a container without guaranteed time finds idle
+WAIT_PART: Final = 8  # launches wait for an eighth of the time used, and a sixteenth because the share is used up
+COOL: Final = 40  # degrees Celsius, and watts, of an idle card
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
+
+
+def status(node: Node, pods: Iterable[JsonObject], now: datetime) -> JsonObject:
+    """Return what a node's status says of what these running pods use."""
+    uses = entries(pods, now)
+    return {"usage": uses, "cardUse": _cards(node, uses, now)}
 
 
 def entries(pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
@@ -23,6 +34,21 @@ def entries(pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
     until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
     found = [measured_use.as_json(use) for pod in pods for use in _uses(pod, until_ms)]
     return found[: measured_use.MAX_ENTRIES]
+
+
+def _cards(node: Node, uses: list[JsonObject], now: datetime) -> list[JsonObject]:
+    """Return the entries of `status.cardUse`: the sum of what containers use, and sensors that follow from it."""
+    until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
+    from_ms = until_ms // _HOUR_MS * _HOUR_MS
+    periods, sensors = [], dict[CardUuid, CardSensors]()
+    for card in node.cards:
+        own = [use for use in uses if use["gpu"] == card.uuid]
+        percent = min(FULL_CORES, sum(use["percent"] for use in own))
+        busy = min(until_ms - from_ms, sum(use["gpuMs"] for use in own))
+        periods.append(MeasuredUse(NO_POD, NO_CONTAINER, card.uuid, from_ms, until_ms, busy))
+        used_mib = sum(use["usedMiB"] for use in own)
+        sensors[card.uuid] = CardSensors(used_mib, COOL + percent // 2, COOL + 4 * percent)
+    return measured_card.as_json((period for period in periods if until_ms > from_ms), sensors)
 
 
 def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
@@ -53,6 +79,7 @@ def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
                 memory,
                 levels if levels[-1] else (),
                 0,
+                (used // WAIT_PART, used // (2 * WAIT_PART), 0, 0),
             )
 
 

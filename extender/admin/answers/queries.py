@@ -155,6 +155,13 @@ class UsageQuery(PeriodQuery):
     limit: int = Field(1000, ge=1, le=10_000, description="the most rows, those with the most usage")
 
 
+class SeriesQuery(Query):
+    """The time that series cover."""
+
+    since: str = Field("", max_length=40, description=f"{_PERIOD} (default: 24h)", examples=["24h"])
+    until: str = Field("", max_length=40, description=f"{_PERIOD} (default: now)")
+
+
 class RightSizeQuery(PeriodQuery):
     """Of which containers what they used is compared with what they ask for."""
 

@@ -46,11 +46,11 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
 
     Shows the namespaces in which the caller may get pods.
     """
-    reports = _reports(context)
+    reports = reports_of(context)
     groups = [_group(dimension) for dimension in query.by or ["namespace"]]
     since, until = periods.read(query.since, query.until, context.now())
     filters = UsageFilters(
-        namespaces=await _namespaces(context, caller, query.namespace),
+        namespaces=await readable_namespaces(context, caller, query.namespace),
         owner=query.owner or None,
         nodes=frozenset(map(NodeName, query.node)) or None,
         cards=frozenset(map(CardUuid, query.gpu)) or None,
@@ -58,14 +58,14 @@ async def usage(request: Request, context: Using, caller: Called, query: Annotat
         labels=_labels(query.label),
     )
     begin, end = periods.ms(since), periods.ms(until)
-    found = await _asked(context, lambda: reports.usage(groups, begin, end, filters))
+    found = await asked(context, lambda: reports.usage(groups, begin, end, filters))
     items = [_usage_row(groups, row) for row in found[: query.limit]]
     body = {
-        "since": _text(since),
-        "until": _text(until),
+        "since": text(since),
+        "until": text(until),
         "items": items,
         "itemsLeftOut": max(0, len(found) - query.limit),
-        "staleSince": await _stale_since(context, reports, since, until),
+        "staleSince": await stale_since(context, reports, since, until),
     }
     return answer(request, body)
 
@@ -78,20 +78,20 @@ async def right_sizes(
 
     Advice needs an hour of measurement. Shows the namespaces in which the caller may get pods.
     """
-    reports = _reports(context)
+    reports = reports_of(context)
     since, until = periods.read(query.since, query.until, context.now())
-    namespaces = await _namespaces(context, caller, query.namespace)
+    namespaces = await readable_namespaces(context, caller, query.namespace)
     filters = UsageFilters(namespaces=namespaces, owner=query.owner or None, labels=_labels(query.label))
     begin, end = periods.ms(since), periods.ms(until)
-    found = await _asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
+    found = await asked(context, lambda: reports.right_sizes(begin, end, filters, query.pod))
     rows = _worst(found.rows) if query.worst else found.rows
     body = {
-        "since": _text(since),
-        "until": _text(until),
+        "since": text(since),
+        "until": text(until),
         "items": [_right_size(row) for row in rows[: query.limit]],
         "itemsLeftOut": max(0, len(rows) - query.limit),
         "complete": found.is_complete,
-        "staleSince": await _stale_since(context, reports, since, until),
+        "staleSince": await stale_since(context, reports, since, until),
     }
     return answer(request, body)
 
@@ -104,9 +104,9 @@ async def history(
 
     Shows events of the namespaces in which the caller may get pods; others with the right to list gpunodes.
     """
-    reports = _reports(context)
+    reports = reports_of(context)
     since, until = periods.read(query.since, query.until, context.now())
-    namespaces = await _namespaces(context, caller, query.namespace)
+    namespaces = await readable_namespaces(context, caller, query.namespace)
     if namespaces is not None and not query.namespace and await context.access.may(caller, READ_CARDS):
         namespaces |= {NO_NAMESPACE}
     filters = HistoryFilters(
@@ -120,21 +120,22 @@ async def history(
         until_ms=periods.ms(until),
     )
     try:
-        page = await _asked(context, lambda: reports.history(filters, query.cursor, query.limit))
+        page = await asked(context, lambda: reports.history(filters, query.cursor, query.limit))
     except MalformedCursor as error:
         raise bad_field("cursor", "is no cursor of this query; take nextCursor of the page before") from error
-    stale_since = await _stale_since(context, reports, since, until)
+    stale = await stale_since(context, reports, since, until)
     items = [_entry(entry) for entry in page.entries]
-    return answer(request, {"items": items, "nextCursor": page.cursor, "staleSince": stale_since})
+    return answer(request, {"items": items, "nextCursor": page.cursor, "staleSince": stale})
 
 
-def _reports(context: Context) -> Reports:
+def reports_of(context: Context) -> Reports:
+    """Return the history. Raises AdminProblem where none is kept."""
     if context.reports is None:
         raise AdminProblem(HTTPStatus.SERVICE_UNAVAILABLE, "the extender keeps no history; start it with --history-dir")
     return context.reports
 
 
-async def _asked(context: Context, ask: Callable[[], T]) -> T:
+async def asked(context: Context, ask: Callable[[], T]) -> T:
     """Ask the database in a thread; at most a few questions at once.
 
     A database that does not answer is asked again for `WAIT_S`: at the start of the extender its tables are being made.
@@ -152,14 +153,14 @@ async def _asked(context: Context, ask: Callable[[], T]) -> T:
         await asyncio.sleep(RETRY_S)
 
 
-async def _stale_since(context: Context, reports: Reports, since: datetime, until: datetime) -> str:
+async def stale_since(context: Context, reports: Reports, since: datetime, until: datetime) -> str:
     """Return until when a period is stored; empty where all of it is that is not in the future."""
-    stored_ms = max(await _asked(context, reports.stored_until_ms), periods.ms(since))
+    stored_ms = max(await asked(context, reports.stored_until_ms), periods.ms(since))
     wanted_ms = min(periods.ms(until), periods.ms(context.now()))
     return times.text(stored_ms) if stored_ms < wanted_ms - BEHIND_MS else ""
 
 
-async def _namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[Namespace] | None:
+async def readable_namespaces(context: Context, caller: Caller, asked: Iterable[str]) -> frozenset[Namespace] | None:
     """Return the namespaces that count, None for all. Raises AdminProblem: 403 for one asked for by name."""
     named = frozenset(map(Namespace, asked))
     if await context.access.may(caller, READ_PODS):
@@ -233,8 +234,9 @@ def _right_size(row: RightSizeRow) -> dict[str, Any]:
 
 def _entry(entry: HistoryEntry) -> dict[str, Any]:
     at = datetime.fromtimestamp(entry.at_ms / 1000, UTC)
-    return {"id": entry.id, "time": _text(at), "kind": entry.kind, "namespace": entry.namespace, "event": entry.event}
+    return {"id": entry.id, "time": text(at), "kind": entry.kind, "namespace": entry.namespace, "event": entry.event}
 
 
-def _text(at: datetime) -> str:
+def text(at: datetime) -> str:
+    """Return a time as the history's answers have it."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

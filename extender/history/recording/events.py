@@ -256,6 +256,8 @@ class Used:
         gpu_ms: GPU time in the period.
         peak_mib: the most memory that the container has used.
         levels: histogram of the period's minutes by percent of the card's time (`vgpu.domain.cards.measured_use`).
+        used_mib: memory in use at `until_ms`.
+        wait_ms: for how long launches waited in the period, by cause (WAIT_CAUSES there).
     """
 
     pod_uid: PodUid
@@ -267,6 +269,8 @@ class Used:
     gpu_ms: int
     peak_mib: int = 0
     levels: tuple[int, ...] = ()
+    used_mib: int = 0
+    wait_ms: tuple[int, ...] = ()
 
     @property
     def at_ms(self) -> int:
@@ -276,6 +280,31 @@ class Used:
     def key(self) -> tuple[str, ...]:
         """Periods of one container on one card do not overlap."""
         return (self.pod_uid, self.node, self.container, self.gpu, str(self.from_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class CardMeasured:
+    """How long a card was busy, as its node measured it, in a period that grows until its hour is over.
+
+    Attributes:
+        node: the node that reports.
+        gpu: UUID of the card.
+        from_ms: beginning of the period.
+        until_ms: until when it was measured.
+        busy_ms: time in the period in which the card was busy.
+        used_mib: memory in use at `until_ms`; None where the card does not tell, as for the next two.
+        celsius: temperature of the GPU.
+        watts: power drawn.
+    """
+
+    node: NodeName
+    gpu: CardUuid
+    from_ms: int
+    until_ms: int
+    busy_ms: int
+    used_mib: int | None = None
+    celsius: int | None = None
+    watts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +390,7 @@ class Listed:
 
 
 Event = Decision | Refusals | Start | Restart | End | Resize | CardEvent | AdminAction | Gap
-Record = Event | Used | Watched | Listed  # what the spill contains; only events are listed by reports
+Record = Event | Used | CardMeasured | Watched | Listed  # what the spill contains; only events are listed by reports
 
 
 class EventKind(StrEnum):

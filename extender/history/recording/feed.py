@@ -12,7 +12,7 @@ from extender.history.recording import card_changes, decisions, node_usage, pod_
 from extender.history.recording.events import DecisionSource, Listed, Record, Watched
 from extender.history.recording.recorder import NO_RECORDER, HistoryRecorder
 from extender.history.recording.refusals import RefusalPeriods, Refused
-from extender.state.fields import container_use
+from extender.state.fields import card_use, container_use
 from extender.state.objects import GpuNode, WatchedPod
 from vgpu.domain.grants.assignment import Assignment
 from vgpu.domain.identifiers import NodeName, PodUid
@@ -94,6 +94,8 @@ class Feed:
         self._all(card_changes.changes(before, after, self._now_ms()))
         known = before.usage if before else {}
         self._all(node_usage.used(after.node.name, new) for new in container_use.news(known, after.usage))
+        measured = card_use.news(before.card_use if before else (), after.card_use)
+        self._all(node_usage.card_measured(after.node.name, new) for new in measured)
 
     def gpunode_deleted(self, gone: GpuNode) -> None:
         """Take the deletion of a GPUNode."""

@@ -11,14 +11,20 @@ from typing import Any, Final
 import msgspec
 
 from extender.history.recording import events
-from extender.history.recording.events import Listed, Record, Used, Watched
+from extender.history.recording.events import CardMeasured, Listed, Record, Used, Watched
 from vgpu.domain.errors import MalformedEvent
 
 VERSION: Final = 1
 MAX_LINE: Final = 16 << 20  # bytes; the list of 100,000 pods has 4 MB
 _CRC_DIGITS: Final = 8
 
-_NAMES: Final[dict[type, str]] = {**events.KINDS, Used: "used", Watched: "watched", Listed: "listed"}
+_NAMES: Final[dict[type, str]] = {
+    **events.KINDS,
+    Used: "used",
+    CardMeasured: "card_measured",
+    Watched: "watched",
+    Listed: "listed",
+}
 _DECODERS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     name: msgspec.json.Decoder(kind) for kind, name in _NAMES.items()
 }

@@ -155,6 +155,56 @@ class RightSizes:
     is_complete: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What was measured between two times, in Unix milliseconds.
+
+    Attributes:
+        from_ms: beginning.
+        until_ms: end.
+        used_ms: of a container, GPU time used; of a card, time in which it was busy.
+        used_mib: memory in use at the end, or the most in an hour; None where it is not known, as for the rest.
+        wait_ms: for how long launches waited, by `measured_use.WAIT_CAUSES`; empty where that is not known.
+        celsius: temperature of the GPU.
+        watts: power drawn.
+    """
+
+    from_ms: int
+    until_ms: int
+    used_ms: int
+    used_mib: int | None = None
+    wait_ms: tuple[int, ...] = ()
+    celsius: int | None = None
+    watts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSeries:
+    """Figures of a container on a card, in order."""
+
+    namespace: Namespace
+    pod: str
+    container: ContainerName
+    gpu: CardUuid
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeries:
+    """Series of containers. `is_complete`: whether every point was read; otherwise ask for a shorter time."""
+
+    containers: tuple[ContainerSeries, ...]
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CardSeries:
+    """Figures of a card, in order, and the series of the containers on it."""
+
+    figures: tuple[Figure, ...]
+    containers: PodSeries
+
+
 class Reports(Protocol):
     """Reads the history."""
 
@@ -181,6 +231,27 @@ class Reports(Protocol):
         self, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters(), pod: str = ""
     ) -> RightSizes:
         """Return what containers used beside what they asked for; of one pod's name only, where `pod` is given.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
+    def card_series(
+        self,
+        node: NodeName,
+        gpu: CardUuid,
+        since_ms: int,
+        until_ms: int,
+        namespaces: frozenset[Namespace] | None = None,
+    ) -> CardSeries:
+        """Return the figures of a card of a node, and of the containers of these namespaces (None: all) on it.
+
+        Raises:
+            HistoryUnavailable: the database does not answer.
+        """
+
+    def pod_series(self, namespace: Namespace, name: str, since_ms: int, until_ms: int) -> PodSeries:
+        """Return the figures of the containers of the latest pod of a name.
 
         Raises:
             HistoryUnavailable: the database does not answer.

@@ -6,10 +6,20 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from extender.history import folder
-from extender.history.reporting import event_list, prices, right_sizes, usage_report
+from extender.history.reporting import event_list, prices, right_sizes, series, usage_report
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import EntryPage, HistoryFilters, RightSizes, UsageFilters, UsageGroup, UsageRow
+from extender.history.reporting.reports import (
+    CardSeries,
+    EntryPage,
+    HistoryFilters,
+    PodSeries,
+    RightSizes,
+    UsageFilters,
+    UsageGroup,
+    UsageRow,
+)
 from extender.history.storage import database, progress
+from vgpu.domain.identifiers import CardUuid, Namespace, NodeName
 
 ALL_USAGE = UsageFilters()
 ALL_EVENTS = HistoryFilters()
@@ -40,6 +50,23 @@ class SqlReports:
         """Return what containers used beside what they asked for, as `Reports.right_sizes` says."""
         with database.reading(self._engine) as connection:
             return right_sizes.report(connection, since_ms, until_ms, filters, pod)
+
+    def card_series(
+        self,
+        node: NodeName,
+        gpu: CardUuid,
+        since_ms: int,
+        until_ms: int,
+        namespaces: frozenset[Namespace] | None = None,
+    ) -> CardSeries:
+        """Return the figures of a card, as `Reports.card_series` says."""
+        with database.reading(self._engine) as connection:
+            return series.of_card(connection, node, gpu, since_ms, until_ms, namespaces)
+
+    def pod_series(self, namespace: Namespace, name: str, since_ms: int, until_ms: int) -> PodSeries:
+        """Return the figures of a pod's containers, as `Reports.pod_series` says."""
+        with database.reading(self._engine) as connection:
+            return series.of_pod(connection, namespace, name, since_ms, until_ms)
 
     def history(self, filters: HistoryFilters = ALL_EVENTS, cursor: str = "", limit: int = 100) -> EntryPage:
         """Return a page of events, as `Reports.history` says."""

@@ -11,8 +11,19 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, select, tuple_
 
-from extender.history.recording.events import Decision, End, Event, Listed, PodName, Record, Resize, Used, Watched
-from extender.history.storage import dimensions, journal, pod_usage, progress, statements
+from extender.history.recording.events import (
+    CardMeasured,
+    Decision,
+    End,
+    Event,
+    Listed,
+    PodName,
+    Record,
+    Resize,
+    Used,
+    Watched,
+)
+from extender.history.storage import dimensions, journal, pod_usage, points, progress, statements
 from extender.history.storage.pod_usage import PodUsage
 from extender.history.storage.tables import HoldingRow, PodRow, ReplicaRow, UsedRow
 from vgpu.domain.identifiers import NO_CONTAINER, PodUid
@@ -34,7 +45,11 @@ def ingest(connection: Connection, records: Sequence[Record]) -> None:
         elif kind is Watched:
             _watched(connection, list(group))
         elif kind is Used:
-            _used(connection, list(group))
+            samples = list(group)
+            _used(connection, samples)
+            points.store(connection, samples)  # type: ignore[arg-type] # groupby knows no types of its groups
+        elif kind is CardMeasured:
+            points.store(connection, list(group))  # type: ignore[arg-type] # as above
         else:
             _events(connection, list(group))
 
@@ -53,7 +68,7 @@ def unseen_ends(connection: Connection, listed: Any) -> Iterable[End]:
 
 
 def _group(record: Record) -> type | None:
-    return type(record) if isinstance(record, Listed | Watched | Used) else None
+    return type(record) if isinstance(record, Listed | Watched | Used | CardMeasured) else None
 
 
 def _watched(connection: Connection, marks: Sequence[Any]) -> None:

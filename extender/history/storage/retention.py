@@ -1,4 +1,4 @@
-"""Deletes old history: events and holdings by age, hours later, and the oldest days where the database is too large.
+"""Deletes old history: points, events and holdings by age, hours later; the oldest where the database is too large.
 
 Hours are deleted from the journal only when they are rolled up, so that usage remains when its events are gone. From
 the decision and the resizes of a pod its usage is derived until it ends: they stay while it runs, and nothing else
@@ -17,13 +17,16 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, delete, exists, 
 
 from extender.history.recording.events import EventKind
 from extender.history.storage import database, progress
+from extender.history.storage.points import SLOT_MS
 from extender.history.storage.progress import HOUR_MS
 from extender.history.storage.tables import (
     EventRow,
     HoldingRow,
     PodRow,
+    PointRow,
     Progress,
     ReplicaRow,
+    SeriesRow,
     UsageDay,
     UsageHour,
     UsedRow,
@@ -32,10 +35,13 @@ from extender.history.storage.tables import (
 
 HOURS_PER_DAY: Final = 24
 DAY_MS: Final = HOURS_PER_DAY * HOUR_MS
+POINT_STEP_MS: Final = 6 * HOUR_MS  # of points that are deleted at once where the database is too large
 TARGET: Final = 0.9  # of the largest size, after a deletion by size
 USAGE_PART: Final = 0.5  # of the largest size, above which usage by the hour is deleted before events are
 POSTGRESQL_EVENT_BYTES: Final = 1_024  # with indexes and derived rows: benchmarks/history.py measures 1,008
 USED_BYTES: Final = 256  # of a measured period, with its indexes
+POINT_BYTES: Final = 144  # of a five-minute point, with its indexes: benchmarks/history_series.py measures 141
+SERIES_PART: Final = 0.25  # of the largest size, above which five-minute points are deleted before anything else
 USAGE_BYTES: Final = 128  # of an hour's or a day's row, with its key
 KEPT_KINDS: Final = (EventKind.DECISION, EventKind.RESIZE)  # what the usage of a running pod is derived from
 
@@ -44,11 +50,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long events, and usage by the hour, are kept, in days; and how large the database may be, in bytes."""
+    """How long events, and usage by the hour, are kept, in days; and how large the database may be, in bytes.
+
+    `series_hours`: how long five-minute points are kept.
+    """
 
     events_days: int
     hours_days: int
     max_bytes: int
+    series_hours: int = 48
 
 
 def purge(engine: Engine, retention: Retention, now_ms: int) -> None:
@@ -56,11 +66,13 @@ def purge(engine: Engine, retention: Retention, now_ms: int) -> None:
     with database.writing(engine) as connection:
         proved_ms = progress.proved_ms(connection, now_ms)
         _delete_old_events(connection, proved_ms - retention.events_days * DAY_MS)
+        _delete_old_points(connection, proved_ms - retention.series_hours * HOUR_MS)
         _delete_old_usage(connection, (proved_ms - retention.hours_days * DAY_MS) // HOUR_MS)
     limit: float = retention.max_bytes
     while size(engine) > limit and _delete_oldest_day(engine, retention.max_bytes):
         limit = TARGET * retention.max_bytes
     _delete_unused_workloads(engine)
+    _delete_unused_series(engine)
     _give_space_back(engine)
     if (left := size(engine)) > retention.max_bytes:
         log.warning("the history has %d MiB, all about pods that run and the last hour", left >> 20)
@@ -75,7 +87,12 @@ def size(engine: Engine) -> int:
     with database.reading(engine) as connection:
         if connection.dialect.name == database.POSTGRESQL:
             events, used = _count(connection, EventRow), _count(connection, UsedRow)
-            return POSTGRESQL_EVENT_BYTES * events + USED_BYTES * used + _usage_bytes(connection)
+            return (
+                POSTGRESQL_EVENT_BYTES * events
+                + USED_BYTES * used
+                + _points_bytes(connection)
+                + _usage_bytes(connection)
+            )
         return int(connection.scalar(text(_SQLITE_SIZE)) or 0)
 
 
@@ -83,11 +100,41 @@ def _delete_oldest_day(engine: Engine, max_bytes: int) -> bool:
     """Delete the oldest day of events, or of usage where it takes too much; return whether anything was deleted."""
     with database.writing(engine) as connection:
         usage_first = _usage_bytes(connection) > USAGE_PART * max_bytes
-        order = (_delete_usage_day, _delete_event_day) if usage_first else (_delete_event_day, _delete_usage_day)
+        series_first = _points_bytes(connection) > SERIES_PART * max_bytes
+        order = [_delete_usage_day, _delete_event_day] if usage_first else [_delete_event_day, _delete_usage_day]
+        order.insert(0 if series_first else len(order), _delete_point_hours)
         is_deleted = any(delete_day(connection) for delete_day in order)
     if engine.dialect.name == database.POSTGRESQL:
         _vacuum(engine)
     return is_deleted
+
+
+def _delete_old_points(connection: Connection, before_ms: int) -> None:
+    """Delete the oldest points before a time; a day of them at most, as with events."""
+    oldest = connection.scalar(select(func.min(PointRow.slot)))
+    if oldest is not None:
+        last = min(before_ms // SLOT_MS, oldest + DAY_MS // SLOT_MS)
+        connection.execute(delete(PointRow).where(PointRow.slot < last))
+
+
+def _delete_point_hours(connection: Connection) -> bool:
+    """Delete the oldest six hours of points; return whether there were any."""
+    oldest = connection.scalar(select(func.min(PointRow.slot)))
+    if oldest is None:
+        return False
+    connection.execute(delete(PointRow).where(PointRow.slot < oldest + POINT_STEP_MS // SLOT_MS))
+    return True
+
+
+def _delete_unused_series(engine: Engine) -> None:
+    """Delete series without points."""
+    with database.writing(engine) as connection:
+        progress.lock(connection)
+        connection.execute(delete(SeriesRow).where(not_(exists().where(PointRow.series_id == SeriesRow.id))))
+
+
+def _points_bytes(connection: Connection) -> int:
+    return POINT_BYTES * _count(connection, PointRow)
 
 
 def _delete_old_events(connection: Connection, before_ms: int) -> None:
@@ -207,7 +254,9 @@ def _give_space_back(engine: Engine) -> None:
 def _vacuum(engine: Engine) -> None:
     """Let PostgreSQL use the space of deleted rows again."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("VACUUM events, holdings, pods, used, usage_hours, usage_days, workloads")
+        connection.exec_driver_sql(
+            "VACUUM events, holdings, pods, used, points, series, usage_hours, usage_days, workloads"
+        )
 
 
 _SQLITE_SIZE: Final = (

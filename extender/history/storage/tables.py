@@ -138,6 +138,44 @@ class UsedRow(Base):
     levels: Mapped[str] = mapped_column(String(255))
 
 
+class SeriesRow(Base):
+    """What `points` are of: a container on a card, or the card itself, where `pod_uid` and `container` are empty."""
+
+    __tablename__ = "series"
+    __table_args__ = (Index(None, "gpu"), Index(None, "pod_uid"))
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[bytes] = mapped_column(LargeBinary(16), unique=True)
+    node: Mapped[NodeName] = mapped_column(String(253))
+    gpu: Mapped[CardUuid] = mapped_column(String(64))
+    pod_uid: Mapped[PodUid] = mapped_column(String(64))
+    container: Mapped[ContainerName] = mapped_column(String(80))
+
+
+class PointRow(Base):
+    """The last report about a series in five minutes: what was measured from `from_ms`, an hour ago at most.
+
+    `slot` numbers the five minutes from 1970 in which `until_ms` is. What was used between two points of one period is
+    the difference between them. Memory, temperature and power are those at `until_ms`; what is not known is null.
+    """
+
+    __tablename__ = "points"
+    __table_args__ = (Index(None, "slot"), {"sqlite_with_rowid": False})
+
+    series_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    slot: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    from_ms: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    until_ms: Mapped[int] = mapped_column(BigInteger)
+    used_ms: Mapped[int]
+    used_mib: Mapped[int | None]
+    turn_ms: Mapped[int | None] = mapped_column(BigInteger)
+    share_ms: Mapped[int | None] = mapped_column(BigInteger)
+    drain_ms: Mapped[int | None] = mapped_column(BigInteger)
+    queued_ms: Mapped[int | None] = mapped_column(BigInteger)
+    celsius: Mapped[int | None]
+    watts: Mapped[int | None]
+
+
 class UsageSums:
     """The columns of a roll-up's row: milliseconds, each times a share, percent or MiB."""
 

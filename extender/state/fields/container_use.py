@@ -18,6 +18,7 @@ from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 MAX_PERIOD_MS: Final = 7_200_000
 _Time = Annotated[int, Meta(ge=0, le=1 << 43)]  # the year 2248
 _Lasting = Annotated[int, Meta(ge=0, le=MAX_PERIOD_MS)]
+_Waited = Annotated[int, Meta(ge=0, le=1 << 40)]  # of many threads together
 _Mib = Annotated[int, Meta(ge=0, le=measured_use.MAX_MIB)]
 _NAME: Final = Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
 
@@ -36,6 +37,7 @@ class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     peak_mib: _Mib = msgspec.field(name="peakMiB", default=0)
     levels: Annotated[tuple[_Lasting, ...], Meta(max_length=measured_use.LEVELS)] = ()
     idle_ms: _Time | None = None
+    wait_ms: Annotated[tuple[_Waited, ...], Meta(max_length=len(measured_use.WAIT_CAUSES))] = ()
 
     @property
     def key(self) -> tuple[PodUid, str, CardUuid, int]:

@@ -15,6 +15,7 @@ from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 LEVEL_PERCENT: Final = 5
 LEVELS: Final = 100 // LEVEL_PERCENT + 1
 MAX_ENTRIES: Final = 512  # 8 cards with 32 containers each, in this hour and in the last one
+WAIT_CAUSES: Final = ("turn", "share", "drain", "queued")  # why launches wait: `vgpu.domain.formats.region.Activity`
 MAX_MIB: Final = (1 << 24) - 1
 
 
@@ -34,6 +35,7 @@ class MeasuredUse:
         peak_mib: the most memory that was in use, since the container or the device plugin started.
         levels: number of minutes by level, without the zeros at the end.
         idle_ms: for how long the container had used the card not at all, at `until_ms`; None where that is unknown.
+        wait_ms: for how long launches waited in the period, for each of WAIT_CAUSES; empty where that is unknown.
     """
 
     pod_uid: PodUid
@@ -47,6 +49,7 @@ class MeasuredUse:
     peak_mib: int = 0
     levels: tuple[int, ...] = ()
     idle_ms: int | None = None
+    wait_ms: tuple[int, ...] = ()
 
 
 def level_of(percent: float) -> int:
@@ -79,6 +82,7 @@ def added(many: Iterable[Sequence[int]]) -> list[int]:
 def as_json(use: MeasuredUse) -> dict[str, Any]:
     """Write an entry."""
     idle = {} if use.idle_ms is None else {"idleMs": use.idle_ms}
+    waits = {"waitMs": list(use.wait_ms)} if any(use.wait_ms) else {}
     return {
         "podUID": use.pod_uid,
         "container": use.container,
@@ -91,4 +95,5 @@ def as_json(use: MeasuredUse) -> dict[str, Any]:
         "peakMiB": use.peak_mib,
         "levels": list(use.levels),
         **idle,
+        **waits,
     }

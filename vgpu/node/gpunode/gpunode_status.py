@@ -39,6 +39,7 @@ def status_of(
     conflicts: Iterable[str],
     refusals: Sequence[JsonObject] = (),
     usage: Sequence[JsonObject] = (),
+    card_use: Sequence[JsonObject] = (),
     *,
     is_registered: bool = True,
 ) -> JsonObject:
@@ -54,6 +55,7 @@ def status_of(
         "conflicts": conflicts,
         "refusals": list(refusals),
         "usage": list(usage),
+        "cardUse": list(card_use),
     }
 
 

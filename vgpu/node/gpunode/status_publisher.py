@@ -57,6 +57,7 @@ class GpuNodePublisher:
         *,
         refusals: Callable[[], Sequence[JsonObject]],
         usage: Callable[[], Sequence[JsonObject]],
+        card_use: Callable[[], Sequence[JsonObject]] = list,
         conditions: Callable[[], Sequence[NodeCondition]],
         is_registered: Callable[[], bool],
         clock: Callable[[], float],
@@ -66,7 +67,8 @@ class GpuNodePublisher:
     ) -> None:
         """`clock` is monotonic, in seconds, `now` the wall clock.
 
-        `refusals` returns the pods to report, `usage` what containers have used, `conditions` those conditions that
+        `refusals` returns the pods to report, `usage` what containers have used, `card_use` what
+        was measured of the cards, `conditions` those conditions that
         the inventory does not tell. `beside` also receives what the watch shows. `on_count` is called every five
         minutes with the number of GPUNodes.
         """
@@ -75,6 +77,7 @@ class GpuNodePublisher:
         self._version = version
         self._refusals = refusals
         self._usage = usage
+        self._card_use = card_use
         self._conditions = conditions
         self._is_registered = is_registered
         self._clock = clock
@@ -145,6 +148,7 @@ class GpuNodePublisher:
             self._conflicts,
             self._refusals(),
             self._usage(),
+            self._card_use(),
             is_registered=is_registered,
         )
         conditions = statuses.conditions_of(state, self._conflicts, is_registered=is_registered)

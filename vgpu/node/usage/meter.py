@@ -6,6 +6,7 @@ stays in the report for a while, so that an extender that did not run then reads
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Final
 
 from vgpu.domain.cards import measured_use
@@ -20,6 +21,7 @@ LONGEST_STEP_MS: Final = MINUTE_MS  # between two calls, which are a second apar
 _SHORTEST_MINUTE_MS: Final = 30_000  # a container that ends within less adds no minute to the histogram
 _FULL: Final = 100
 NO_IDLE_TIMES: Final[Mapping[Use, int]] = {}
+NO_WAITS: Final[Mapping[Use, tuple[float, ...]]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class _MeterPeriod:
     percent: float | None = None  # of the last full minute; None in the first one
     memory: MemoryUse = MemoryUse()
     idle_ms: int | None = None
+    wait_ms: tuple[float, ...] = ()
     levels: list[int] = field(default_factory=lambda: [0] * measured_use.LEVELS)
     minute_from_ms: int = 0
     minute_gpu_ms: float = 0.0
@@ -50,6 +53,10 @@ class _MeterPeriod:
         self.minute_gpu_ms += gpu_ms
         if now_ms - self.minute_from_ms >= MINUTE_MS:
             self.end_minute()
+
+    def add_waits(self, grown: tuple[float, ...]) -> None:
+        """Take for how long launches waited since the last call, by cause."""
+        self.wait_ms = tuple(map(sum, zip_longest(self.wait_ms, grown, fillvalue=0.0)))
 
     @property
     def minute_percent(self) -> float:
@@ -72,6 +79,7 @@ class UsageMeter:
         self._open: dict[Use, _MeterPeriod] = {}
         self._ended: list[_MeterPeriod] = []
         self._seconds: dict[Use, float] = {}
+        self._waits: dict[Use, tuple[float, ...]] = {}
         self._at_ms = 0
 
     def add(
@@ -80,8 +88,9 @@ class UsageMeter:
         memory: Mapping[Use, MemoryUse],
         now_ms: int,
         idle_ms: Mapping[Use, int] = NO_IDLE_TIMES,
+        wait_ms: Mapping[Use, tuple[float, ...]] = NO_WAITS,
     ) -> None:
-        """Take the GPU seconds of each container, which only grow, its memory and idle time; call it every second.
+        """Take the GPU seconds and waits of each container, which only grow, its memory and idle time; every second.
 
         A wall clock that was set makes the running periods end: two periods of a container never overlap, and none
         contains time that has not passed.
@@ -98,9 +107,17 @@ class UsageMeter:
             used_ms = 1000 * max(0.0, total - self._seconds.get(use, 0.0 if self._at_ms else total))
             period.add(used_ms, now_ms, memory.get(use, MemoryUse()))
             period.idle_ms = idle_ms.get(use)
+            period.add_waits(self._grown_waits(use, wait_ms))
         self._seconds = dict(seconds)
+        self._waits = {use: waits for use, waits in {**self._waits, **wait_ms}.items() if use in seconds}
         self._at_ms = now_ms
         self._ended = [ended for ended in self._ended if abs(now_ms - ended.until_ms) < KEPT_MS]
+
+    def _grown_waits(self, use: Use, wait_ms: Mapping[Use, tuple[float, ...]]) -> tuple[float, ...]:
+        """Return how much the waits of a container have grown; nothing at the first look, or where they are unknown."""
+        total = wait_ms.get(use, ())
+        before = self._waits.get(use, () if self._at_ms else total)
+        return tuple(max(0.0, now - then) for now, then in zip_longest(total, before, fillvalue=0.0)) if total else ()
 
     def report(self) -> list[MeasuredUse]:
         """Return the periods that run, and those that ended lately; the latest first, `MAX_ENTRIES` at most."""
@@ -140,6 +157,7 @@ def _entry(period: _MeterPeriod) -> MeasuredUse:
         _mib(memory.peak_bytes),
         tuple(levels),
         period.idle_ms,
+        tuple(map(round, period.wait_ms)),
     )
 
 

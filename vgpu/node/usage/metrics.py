@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from vgpu.adapters.metrics import Metric, MetricFamily, MetricKind
 from vgpu.adapters.nvml.records import Gpu, Reading
+from vgpu.domain.cards.measured_use import WAIT_CAUSES
 from vgpu.domain.formats.region import CardUse
 from vgpu.domain.identifiers import CardUuid, NodeName
 from vgpu.node.containers.allocations import Holder
@@ -209,7 +210,6 @@ WAITS: Final = Metric(
     "drain (its own work), queued (on the card, while the host goes on)",
     (*_CONTAINER_LABELS, "cause"),
 )
-CAUSES: Final = ("turn", "share", "drain", "queued")
 
 CARD_ROWS: Final = (
     _card("healthy", _G, "1 while the card is given to new containers", lambda c: not c.fault),
@@ -320,7 +320,7 @@ def _waits(container: ContainerState) -> list[tuple[str, float]]:
     if container.use is None:
         return []
     activity = container.use.activity
-    return [(cause, getattr(activity, cause).ns * _NS) for cause in CAUSES]
+    return [(cause, getattr(activity, cause).ns * _NS) for cause in WAIT_CAUSES]
 
 
 def _labels(node: NodeName, gpu: Gpu) -> tuple[str, ...]:

@@ -15,11 +15,15 @@ from vgpu.adapters.metrics import MetricFamily
 from vgpu.adapters.nvml.records import BusySamples, Gpu, Reading
 from vgpu.adapters.procfs import HostProcess
 from vgpu.adapters.slot_owners import SlotOwners
-from vgpu.domain.cards.measured_use import MeasuredUse
+from vgpu.domain.cards import measured_card
+from vgpu.domain.cards.measured_card import CardSensors
+from vgpu.domain.cards.measured_use import WAIT_CAUSES, MeasuredUse
 from vgpu.domain.formats import limits
 from vgpu.domain.formats.limits import CardLimit
 from vgpu.domain.formats.region import CardUse
-from vgpu.domain.identifiers import CardUuid, KubeletPodUid, NodeName
+from vgpu.domain.identifiers import NO_CONTAINER, NO_POD, CardUuid, KubeletPodUid, NodeName
+from vgpu.domain.json_types import JsonObject
+from vgpu.domain.quantity import MIB
 from vgpu.node.cards.inventory import InventoryState
 from vgpu.node.containers import running
 from vgpu.node.containers.allocations import Allocation, Holder
@@ -38,6 +42,7 @@ from vgpu.node.usage.metrics import CardReading, ContainerState, NodeReading
 
 PERIOD_S: Final = 1.0  # a container that changes between turns and none has an error of one period
 _NS: Final = 1e-9
+NS_PER_MS: Final = 1e6
 
 
 class MetricsDriver(Protocol):
@@ -129,6 +134,7 @@ class MetricsReader:
         self._with_dcgm = with_dcgm
         self._time = GpuTime()
         self._meter = UsageMeter()
+        self._card_meter = UsageMeter()
         self._process = process
         self._slot_owners = SlotOwners()
         self._idle = IdleTimes(monotonic_ns)
@@ -176,6 +182,13 @@ class MetricsReader:
         with self._reading:
             return self._meter.report()
 
+    def card_usage(self) -> list[JsonObject]:
+        """Return how long the cards were busy, with what their sensors say now, as the GPUNode lists it. Blocks."""
+        readings = self._driver.readings([gpu.card.uuid for gpu in self._known.cards.gpus])
+        with self._reading:
+            periods = self._card_meter.report()
+        return measured_card.as_json(periods, {gpu: _sensors(reading) for gpu, reading in readings.items()})
+
     def _sample(self, known: _Known) -> dict[str, RegionAccount]:
         """Add the GPU time since the last call; return each allocation's account."""
         with self._reading:
@@ -199,7 +212,11 @@ class MetricsReader:
             self._idle.look(held, self._time.containers, samples, owners, known.pods)
             counted = {use: total for use, total in self._time.containers.items() if use[:2] in known.running}
             seconds = dict.fromkeys(held, 0.0) | counted
-            self._meter.add(seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms)
+            self._meter.add(
+                seconds, _memory(known, accounts), int(now_s * 1000), self._idle.ms, _waits(known, accounts)
+            )
+            busy = {(NO_POD, NO_CONTAINER, gpu): total for gpu, total in self._time.card.items()}
+            self._card_meter.add(busy, {}, int(now_s * 1000))
             return accounts
 
     def _owners(self, known: _Known, samples: Mapping[CardUuid, BusySamples]) -> dict[tuple[CardUuid, int], Use | None]:
@@ -301,6 +318,26 @@ def _memory(known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, M
         for gpu, use in accounts[allocation.id].cards.items():
             found[uid, container, gpu] = MemoryUse(use.used_bytes, use.peak_bytes)
     return found
+
+
+def _waits(known: _Known, accounts: Mapping[str, RegionAccount]) -> dict[Use, tuple[float, ...]]:
+    """Return for how many milliseconds each container's launches have waited, by cause, since it started."""
+    return {
+        (uid, container, gpu): tuple(getattr(use.activity, cause).ns / NS_PER_MS for cause in WAIT_CAUSES)
+        for (uid, container), allocation in known.held.items()
+        for gpu, use in accounts[allocation.id].cards.items()
+    }
+
+
+def _sensors(reading: Reading) -> CardSensors:
+    used = reading.memory_used_bytes
+    return CardSensors(
+        None if used is None else -(-used // MIB), _rounded(reading.temperature_celsius), _rounded(reading.power_watts)
+    )
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _counts(findings: Collection[ProcessFinding]) -> dict[str, int]:

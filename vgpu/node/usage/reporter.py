@@ -12,7 +12,9 @@ REPORTS_PER_S: Final = 10  # of all nodes together: a cluster of 5,000 nodes rep
 
 
 class UsageReporter:
-    """Keeps the entries of `status.usage`. `read` returns what was measured.
+    """Keeps the entries of `status.usage` and `status.cardUse`. `read` and `read_cards` return what was measured.
+
+    `read_cards` asks the driver, which may hang, and runs in a thread.
 
     `nodes`, the number of nodes in the cluster, makes the period longer; `on_change` is called after each period in
     which there was something to report.
@@ -23,11 +25,14 @@ class UsageReporter:
         read: Callable[[], Sequence[MeasuredUse]],
         period_s: float,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        read_cards: Callable[[], list[JsonObject]] = list,
     ) -> None:
         self._read = read
+        self._read_cards = read_cards
         self._period_s = period_s
         self._sleep = sleep
         self._entries: list[JsonObject] = []
+        self._cards: list[JsonObject] = []
         self.nodes = 1
         self.on_change: Callable[[], None] = lambda: None
 
@@ -35,11 +40,16 @@ class UsageReporter:
         """Return the entries as they were at the end of the last period."""
         return self._entries
 
+    def card_entries(self) -> list[JsonObject]:
+        """Return the entries about cards."""
+        return self._cards
+
     async def run(self) -> None:
         """Take the entries every period, until cancelled."""
         while True:
             await self._sleep(max(self._period_s, self.nodes / REPORTS_PER_S))
             entries = [measured_use.as_json(use) for use in self._read()]
-            if entries != self._entries:
-                self._entries = entries
+            cards = await asyncio.to_thread(self._read_cards)
+            if (entries, cards) != (self._entries, self._cards):
+                self._entries, self._cards = entries, cards
                 self.on_change()

@@ -155,3 +155,18 @@ def test_the_idle_time_is_that_of_the_last_look_and_is_missing_where_it_is_unkno
     assert [reported.idle_ms for reported in meter.report()] == [62_000, None]
     meter.add({MAIN: 1.0}, {}, NINE + HOUR_MS + 1000, {})
     assert "idleMs" not in measured_use.as_json(meter.report()[0])
+
+
+def test_waits_count_from_the_beginning_of_the_period_and_in_the_next_hour_from_there() -> None:
+    meter, begin = UsageMeter(), NINE + HOUR_MS - 3000
+    waits = {MAIN: (100.0, 50.0, 0.0, 7.0)}  # before the device plugin began
+    meter.add({MAIN: 1.0}, {}, begin, {}, waits)
+    meter.add({MAIN: 1.0}, {}, begin + 1000, {}, {MAIN: (130.4, 50.0, 0.0, 7.0)})
+    meter.add({MAIN: 1.0}, {}, begin + 2000, {}, {})  # the region could not be read
+    (entry,) = meter.report()
+    assert entry.wait_ms == (30, 0, 0, 0)
+    meter.add({MAIN: 1.0}, {}, begin + 3000, {}, {MAIN: (131.0, 60.0, 0.0, 7.0)})
+    assert {(use.from_ms, use.wait_ms) for use in meter.report()} == {
+        (begin, (30, 0, 0, 0)),
+        (begin + 2000, (1, 10, 0, 0)),
+    }
