@@ -1,6 +1,7 @@
 // Chooses the view by the address after #, shows errors, asks for a token, and reloads the view when something changes.
 
 import * as api from "./api.js";
+import * as card from "./card.js";
 import * as cards from "./cards.js";
 import { element } from "./dom.js";
 import * as fit from "./fit.js";
@@ -23,7 +24,8 @@ let reload = async () => {};
 function show() {
   const [wanted, ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decoded);
   const name = Object.hasOwn(VIEWS, wanted) ? wanted : "cards"; // an object inherits toString and others
-  const view = name === "pods" && rest.length === 2 ? pod : VIEWS[name];
+  const one = { pods: [2, pod], cards: [1, card] }[name];
+  const view = one && rest.length === one[0] ? one[1] : VIEWS[name];
   const error = element("p", { class: "error", role: "alert", hidden: true });
   const old = element("p", { class: "error", role: "status", hidden: true });
   const content = element("section");

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
     await page.goto(f"{run.admin}/")
     await expect(page.get_by_text("2 of 2")).to_be_visible()
     await expect(page.locator("#connection")).to_have_text("live")
+    await page.get_by_label("As").select_option("list")
     assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
     link = page.get_by_role("link", name="default/appears")
     await expect(link).to_be_visible()
@@ -45,6 +47,7 @@ async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
 
 async def test_an_administrator_cordons_a_card_and_takes_it_back(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/")
+    await page.get_by_label("As").select_option("list")
     await page.get_by_role("button", name="Cordon").first.click()
     await expect(page.get_by_role("button", name="Uncordon")).to_be_visible()
     run.admin_has("gpus?cordoned=true", lambda answer: len(answer["items"]) == 1)
@@ -52,6 +55,79 @@ async def test_an_administrator_cordons_a_card_and_takes_it_back(page: Page, run
     await expect(page.locator("tbody tr:not(.group)")).to_have_count(1)
     await page.get_by_role("button", name="Uncordon").click()
     await expect(page.get_by_text("No card is like this.")).to_be_visible()
+
+
+async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus(page: Page, run: Run) -> None:
+    assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
+    await page.goto(f"{run.admin}/")
+    tiles = page.locator(".cardtile")
+    await expect(tiles).to_have_count(8)
+    await page.get_by_label("Show").select_option("used")
+    tile = tiles.first
+    await expect(tiles).to_have_count(1)
+    await tile.click()
+    await expect(page.get_by_text(re.compile(r"GiB of 80\sGiB given"))).to_be_visible()
+    await expect(page.get_by_role("link", name="default/appears")).to_be_visible()
+    chart = page.get_by_role("img", name="Time used. the card: now")
+    await expect(chart.locator("canvas")).to_be_visible()
+    await page.go_back()
+    await expect(tile).to_be_focused()
+    await expect(page.get_by_label("Show")).to_have_value("used")
+
+
+async def test_filters_apply_while_one_types(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+    await page.get_by_label("Node", exact=True).press_sequentially("DE-2")
+    await expect(page.get_by_text("4 of 8 cards")).to_be_visible()
+    await page.get_by_label("Model", exact=True).press_sequentially("no such card")
+    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+
+
+async def test_a_card_is_closed_and_opened_by_keyboard_alone(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    first = page.get_by_role("button", name="node-1 card 0,")
+    await expect(first).to_be_visible()
+    await first.focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_role("button", name="node-1 card 1,")).to_be_focused()
+    await page.keyboard.press("End")
+    await expect(page.get_by_role("button", name="node-2 card 3,")).to_be_focused()
+    await page.keyboard.press("Home")
+    await page.keyboard.press("Enter")
+    close = page.get_by_role("button", name="Close for new containers")
+    await close.press("Enter")
+    await expect(page.get_by_role("button", name="Close it")).to_be_focused()
+    await page.get_by_role("button", name="Leave it open").press("Enter")
+    await expect(close).to_be_focused()
+    await close.press("Enter")
+    await page.keyboard.press("Enter")
+    again = page.get_by_role("button", name="Take new containers again")
+    await expect(again).to_be_focused()
+    run.admin_has("gpus?cordoned=true", lambda answer: len(answer["items"]) == 1)
+    await page.get_by_role("link", name="All cards").press("Enter")
+    await expect(page.get_by_role("button", name="node-1 card 0,")).to_have_class("cardtile closed")
+    await page.keyboard.press("Enter")
+    await again.press("Enter")
+    await expect(close).to_be_focused()
+    run.admin_has("gpus?cordoned=true", lambda answer: not answer["items"])
+
+
+async def test_nodes_are_in_natural_order_and_hostile_names_stay_text(page: Page, run: Run) -> None:
+    async def answer(route: Route) -> None:
+        card = {
+            "index": 0, "model": HOSTILE, "memoryMiB": 1024, "allocatedMiB": 0, "allocatedCores": 0, "heldWhole": False,
+            "healthy": False, "reason": HOSTILE, "nodeReason": "", "countsOn": "", "cordoned": False, "podCount": 0,
+            "usedCores": None, "staleSince": "",
+        }  # fmt: skip
+        nodes = [f"node-{n}" for n in (10, 2, 1)] + [HOSTILE]
+        items = [{**card, "node": node, "uuid": f"GPU-{n}"} for n, node in enumerate(nodes)]
+        await route.fulfill(content_type="application/json", body=json.dumps({"items": items, "nextCursor": ""}))
+
+    await page.route("**/api/v1/gpus*", answer)
+    await page.goto(f"{run.admin}/#/cards")
+    await expect(page.locator(".mapname")).to_have_text([HOSTILE, "node-1", "node-2", "node-10"])
+    assert "owned" not in await page.title()
 
 
 async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
@@ -103,6 +179,8 @@ async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Ru
     await page.route("**/api/v1/pods?*", with_long_names)
     for view in ("cards", "pods"):
         await page.goto(f"{run.admin}/#/{view}")
+        if view == "cards":
+            await page.get_by_label("As").select_option("list")
         await expect(page.get_by_text(longest).first).to_be_attached()
         table = page.locator(".scroll")
         assert await table.evaluate("shown => shown.scrollWidth <= shown.clientWidth"), view
