@@ -38,7 +38,7 @@ def reports(tmp_path: Path) -> SqlReports:
     return SqlReports(engine, Prices(), lambda: now_ms)
 
 
-PERIOD = {"since": "2024-10-04T00:00:00Z", "until": "2024-10-04T01:00:00Z"}
+PERIOD: dict[str, Any] = {"since": "2024-10-04T00:00:00Z", "until": "2024-10-04T01:00:00Z"}
 
 
 async def test_a_card_and_its_containers(opened: Opened, reports: SqlReports) -> None:
