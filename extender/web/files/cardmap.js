@@ -49,11 +49,11 @@ export class CardMap {
         seen.add(keyOf(card));
         return this.#tile(card);
       });
-      settle(group.lastChild, tiles);
+      placeChildren(group.lastChild, tiles);
     }
     for (const key of this.tiles.keys()) if (!seen.has(key)) this.tiles.delete(key);
     for (const name of this.groups.keys()) if (!nodes.has(name)) this.groups.delete(name);
-    settle(this.root, names.map((name) => this.groups.get(name)));
+    placeChildren(this.root, names.map((name) => this.groups.get(name)));
     if (!this.root.querySelector(".cardtile[tabindex='0']")) this.root.querySelector(".cardtile")?.setAttribute("tabindex", "0");
   }
 
@@ -132,7 +132,7 @@ function grouped(cards) {
 }
 
 /** Give an element these children, and leave those alone that are in their place: the focus stays. */
-function settle(parent, wanted) {
+function placeChildren(parent, wanted) {
   wanted.forEach((child, index) => {
     if (parent.children[index] !== child) parent.insertBefore(child, parent.children[index] ?? null);
   });

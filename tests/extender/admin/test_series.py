@@ -69,6 +69,8 @@ async def test_a_tenant_sees_its_own_containers_only(opened: Opened, reports: Sq
     async with opened(reports=reports, client=reviewer, has_reviews=True) as admin:
         await admin.world.create_pod(gpu_mem=256)
         await admin.fresh()
+        assert (await admin.http.get("/api/v1/gpus/GPU-n1-0/series", headers=bearer("bob"))).status_code == 403
+        reviewer.rights.add(("ann", "list", "gpunodes", ""))
 
         async def asked(path: str, token: str) -> Any:
             return await admin.http.get(f"/api/v1{path}", params=PERIOD, headers=bearer(token))
