@@ -124,8 +124,8 @@ def test_unknown_annotations_and_values_are_refused(name: str, value: str) -> No
     [
         (
             SHARE,
-            {f"{names.DOMAIN}/idle-aftr": "burst"},
-            "metadata.annotations[vgpu.io/idle-aftr]: is not an annotation of vgpu.io; did you mean vgpu.io/idle-after?",
+            {f"{names.DOMAIN}/priorty": "3"},
+            "metadata.annotations[vgpu.io/priorty]: is not an annotation of vgpu.io; did you mean vgpu.io/priority?",
         ),
         (
             {**SHARE, f"{names.DOMAIN}/gpu-core": "30"},
