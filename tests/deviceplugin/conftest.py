@@ -67,7 +67,8 @@ class Driver:
         return {uuid: {pid: self.memory.get(pid) for pid in pids} for uuid, pids in users.items()}
 
     def readings(self, gpus: Iterable[CardUuid]) -> dict[CardUuid, Reading]:
-        return {uuid: Reading(2 << 30, 1 << 30, 1 << 30, 40.0, 300.0, 12.5, 0.5) for uuid in gpus if uuid not in self.silent}
+        told = Reading(2 << 30, 1 << 30, 1 << 30, 40.0, 300.0, 12.5, 0.5)
+        return {uuid: told for uuid in gpus if uuid not in self.silent}
 
     def busy_samples(self, since_us: Mapping[CardUuid, int]) -> dict[CardUuid, BusySamples]:
         return {uuid: self.samples.get(uuid, BusySamples()) for uuid in since_us if uuid not in self.silent}
