@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
+from vgpu.domain import printable
+
 MAX_SHOWN: Final = 100
+MAX_FIELD: Final = 400  # the longest path that the API server accepts: names of 63 and 253 characters in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +24,11 @@ class Problem:
     why: str
 
     def __str__(self) -> str:
+        """Return one printable line: field and value are a user's, and other people read it in Events and lists."""
         value = f' "{clipped(self.value)}"' if self.value else ""
-        return f"{self.field}:{value} {self.why}"
+        return printable.line(f"{clipped(self.field, MAX_FIELD)}:{value} {self.why}")
 
 
-def clipped(text: str) -> str:
-    """Return a user's text for a message: at most 100 characters of it."""
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}… ({len(text)} characters)"
+def clipped(text: str, most: int = MAX_SHOWN) -> str:
+    """Return a user's text for a message: at most 100 characters of it, or `most`."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"

@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 
 GAP: Final = "   "  # between columns, as kubectl has it
 NOTHING: Final = "-"
+_FORMULA: Final = ("=", "+", "-", "@")  # how a spreadsheet's formula begins
 _BOLD: Final = "\x1b[1m"
 _RESET: Final = "\x1b[0m"
 _COLOURS: Final = {
@@ -150,4 +151,4 @@ def _cell(column: TextColumn, row: Row) -> str:
         return "" if value is None else str(value)
     cell = column.text(row)
     cell = shown(cell) if cell else ""
-    return f"'{cell}" if cell.startswith(("=", "+", "@")) else cell
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
