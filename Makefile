@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-images gpu gpu-cluster gpu-e2e gpu-pack wheel images krew lock lock-images clean
+.PHONY: help run test test-failed test-slow test-slow-failed stress check format cluster e2e e2e-failed e2e-walk e2e-images gpu gpu-cluster gpu-e2e gpu-pack wheel images krew lock lock-images clean
 
 help: ## This list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -87,6 +87,9 @@ e2e: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The suite on real clusters, E2E_
 
 e2e-failed: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The tests that failed in the last `make e2e` once more, one cluster at a time (root)
 	$(BIN)/python -m pytest -m "e2e and not images" $(ONLY_FAILED) tests/e2e
+
+e2e-walk: $(VENV)/.dev $(SHIM) build/simgpu/.done ## Five minutes of random actions and faults on a cluster of its own (root)
+	$(BIN)/python -m pytest -m slow_cluster tests/e2e/walk
 
 e2e-images: $(VENV)/.dev $(SHIM) build/simgpu/.done ## The same with all parts as pods: images, installation, upgrade, uninstallation (root)
 	$(BIN)/python -m pytest -m "e2e and images" tests/e2e

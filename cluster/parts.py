@@ -75,7 +75,7 @@ class Maker:
         headers = {"Connection": "close"}
         self._http = httpx.Client(transport=api.Transport(cluster.within, verify=False), headers=headers, timeout=5)
         modules = os.pathsep.join(filter(None, (str(binaries.REPOSITORY), os.environ.get("PYTHONPATH"))))
-        self._environment = {"PYTHONPATH": modules, "TMPDIR": str(cluster.work / "tmp")}
+        self.environment = {"PYTHONPATH": modules, "TMPDIR": str(cluster.work / "tmp")}  # of each part made from now on
         (cluster.work / "tmp").mkdir(exist_ok=True)
 
     @property
@@ -111,13 +111,16 @@ class Maker:
         path = "healthz" if program else "readyz"  # the kube-scheduler of Kubernetes 1.30 has no /readyz
         return ClusterPart(running, lambda: self.answers(f"https://127.0.0.1:{SCHEDULER_PORT}/{path}"))
 
-    def replica(self, host: str, address: str, scheduler_port: int) -> tuple[ClusterPart, ClusterPart]:
+    def replica(
+        self, host: str, address: str, scheduler_port: int, admin: Sequence[str] = ("--admin-listen=off",)
+    ) -> tuple[ClusterPart, ClusterPart]:
         """An extender and its kube-scheduler as one replica of the Deployment: a pod with a host name of its own.
 
         Args:
             host: the host name.
             address: on which the extender listens, of the loopback device.
             scheduler_port: of kube-scheduler's own endpoints.
+            admin: flags of the admin REST and of the history; without them the replica has no REST.
         """
         settings = yaml.safe_load(_SCHEDULER_CONFIG.read_text())
         url = f"http://{address}:{_EXTENDER_PORT}"
@@ -129,7 +132,7 @@ class Maker:
             f"--listen={address}:{_EXTENDER_PORT}",
             f"--scheduler-lease={lease}",
             f"--history-dir={self.history}-{host}",
-            "--admin-listen=off",
+            *admin,
         ]
         extender = self._process("extender", flags, host)
         control = self._cluster.control
@@ -155,7 +158,7 @@ class Maker:
             f"--metrics-listen={node.name}:{METRICS_PORT}",
             *node.plugin_flags,
         ]
-        running = node.process(name, command, self._environment | node.plugin_environment)
+        running = node.process(name, command, self.environment | node.plugin_environment)
         return ClusterPart(running, lambda: self._offers(node))
 
     def _process(self, part: str, flags: Sequence[str], host: str = "") -> process.ClusterProcess:
@@ -164,7 +167,7 @@ class Maker:
             [sys.executable, "-m", part, *flags],
             self._cluster.within,
             self._cluster.work / "logs",
-            self._environment,
+            self.environment,
             host=host,
         )
 

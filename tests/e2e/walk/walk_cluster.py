@@ -1,0 +1,81 @@
+"""A cluster on which everything can be broken: two replicas, a history in PostgreSQL, and clocks that jump."""
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from cluster import parts, postgres
+from cluster.postgres import Postgres
+from tests.e2e.chaos.chaos_cluster import EXTENDER, ChaosCluster
+
+ADDRESSES: Final = ("127.0.0.1", "127.0.3.2")  # of the extenders; the first one is asked by the monitor too
+URLS: Final = tuple(f"http://{address}:9870" for address in ADDRESSES)
+_PORTS: Final = (parts.SCHEDULER_PORT, 10272)
+_SOURCE: Final = Path(__file__).with_name("clock.c")
+
+
+class WalkCluster(ChaosCluster):
+    """Two nodes of four cards, and two replicas of extender and scheduler; the first one serves the admin REST.
+
+    The history is in PostgreSQL where it is installed, in a file otherwise.
+    """
+
+    extenders: list[parts.ClusterPart]
+    schedulers: list[parts.ClusterPart]
+    database: Postgres | None = None
+    history_url: str = ""
+
+    def _make(self) -> None:
+        self._start_database()
+        super()._make()
+        plain = dict(self.maker.environment)
+        made = []
+        for index, address in enumerate(ADDRESSES):
+            self.maker.environment = plain | self._clock(index)
+            made.append(self.maker.replica(f"walk-{'ab'[index]}", address, _PORTS[index], self._flags(index)))
+        self.maker.environment = plain
+        self._redirect(EXTENDER, self.routes[EXTENDER])  # making a replica writes its kubeconfig anew
+        self.extenders, self.schedulers = [extender for extender, _ in made], [scheduler for _, scheduler in made]
+        self.extender, self.scheduler = made[0]
+
+    def _start_database(self) -> None:
+        if postgres.missing():
+            return
+        self.work.chmod(0o755)
+        self.database = Postgres(self.work / "postgres")
+        self.database.start()
+        self.history_url = self.database.create("history")
+
+    def _flags(self, index: int) -> list[str]:
+        history = [f"--history-url={self.history_url}"] if self.history_url else []
+        if index:
+            return ["--admin-listen=off", *history]
+        metrics = f"--metrics-listen=127.0.0.1:{parts.EXTENDER_METRICS_PORT}"
+        return [f"--admin-listen={parts.ADMIN}", "--admin-auth=kubernetes", metrics, *history]
+
+    def _clock(self, index: int) -> dict[str, str]:
+        library = self.work / "clock.so"
+        if not library.exists():
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", library, _SOURCE], check=True)
+        self.set_clock(index, 0)
+        return {"LD_PRELOAD": str(library), "VGPU_WALK_CLOCK": str(self._clock_file(index))}
+
+    def _clock_file(self, index: int) -> Path:
+        return self.work / f"clock-{index}"
+
+    def set_clock(self, index: int, seconds: int) -> None:
+        """Let the clock of a replica's extender be ahead of the machine's by so many seconds."""
+        fresh = self._clock_file(index).with_suffix(".new")
+        fresh.write_text(str(seconds))
+        fresh.rename(self._clock_file(index))
+
+    @property
+    def parts(self) -> list[parts.ClusterPart]:
+        """All parts, with both replicas."""
+        return [*self.extenders, self.webhook, *self.plugins, *self.schedulers]
+
+    def close(self) -> None:
+        """End every process, PostgreSQL too."""
+        if self.database is not None:
+            self.database.stop()
+        super().close()
