@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from extender.admin.answers import rows
+from extender.admin.answers.listed import pods
 from extender.explain import pending_text
 from extender.state.pod_reader import PodReader
 from tests.extender.conftest import World
@@ -30,7 +30,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def row_of(pod: dict[str, Any]) -> dict[str, Any]:
-    return rows.pod_row(PodReader().decoded(json.loads(json.dumps(pod))), NO_SNAPSHOT)
+    return pods.row(PodReader().decoded(json.loads(json.dumps(pod))), NO_SNAPSHOT)
 
 
 def texts_in(value: Any) -> Iterator[str]:
