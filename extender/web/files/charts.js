@@ -54,7 +54,7 @@ function draw(into, width, untilMs, lines, write, period, most) {
 function summary(values, write) {
   const known = values.filter((value) => value !== null);
   if (!known.length) return "not reported";
-  return `now ${write(known.at(-1))}, most ${write(Math.max(...known))}`;
+  return `last ${write(known.at(-1))}, most ${write(Math.max(...known))}`;
 }
 
 function css(name) {
