@@ -12,6 +12,7 @@
 #include "hardware/state_directory.h"
 #include "ledger/faults.h"
 #include "nvml/functions.h"
+#include "nvml/lists.h"
 
 #define MAX_HANDLES 64
 
@@ -129,7 +130,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *
 
 static nvmlReturn_t get_handle_matching(const char *function, nvmlDevice_t *device, const char *text,
                                         bool (*matches)(const struct card *, const char *)) {
-    FREED_AT_END struct cards *cards = calloc(1, sizeof *cards);
+    FREED_AT_END struct cards *cards = nvml_list(1, sizeof *cards);
     if (!cards) return NVML_ERROR_MEMORY;
     nvmlReturn_t result = visible_cards(function, cards);
     if (result != NVML_SUCCESS || !device || !text)

@@ -2,8 +2,6 @@
 #ifndef SIMGPU_NVML_HANDLES_H
 #define SIMGPU_NVML_HANDLES_H
 
-#include <stdlib.h>
-#include <string.h>
 #include "hardware/cards.h"
 #include "nvml/types.h"
 
@@ -16,14 +14,5 @@ nvmlReturn_t nvml_enter(const char *function);
 /* nvml_enter, then describes the card as it is now: NVML_ERROR_GPU_IS_LOST when the card is not listed or not healthy.
  */
 nvmlReturn_t nvml_enter_card(const char *function, nvmlDevice_t device, struct card *card);
-
-/* Lists are on the heap: threads of programs have small stacks, and a real driver takes little of them. */
-#define FREED_AT_END __attribute__((cleanup(free_list)))
-
-static inline void free_list(void *variable) {
-    void *list;
-    memcpy(&list, variable, sizeof list);
-    free(list);
-}
 
 #endif

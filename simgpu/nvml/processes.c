@@ -6,6 +6,7 @@
 #include "ledger/accounts.h"
 #include "nvml/functions.h"
 #include "nvml/handles.h"
+#include "nvml/lists.h"
 
 #define SAMPLE_FOR_NS UINT64_C(6000000000) /* a sample is this old at most */
 
@@ -36,7 +37,7 @@ static nvmlReturn_t find(nvmlDevice_t device, const char *function, unsigned *co
 }
 
 static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_v1_t *infos) {
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_v1_t){found[i].pid, found[i].bytes};
@@ -44,7 +45,7 @@ static nvmlReturn_t list_old(nvmlDevice_t device, const char *function, unsigned
 }
 
 static nvmlReturn_t list(nvmlDevice_t device, const char *function, unsigned *count, nvmlProcessInfo_t *infos) {
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t result = find(device, function, count, infos, found);
     for (unsigned i = 0; result == NVML_SUCCESS && i < *count; i++)
         infos[i] = (nvmlProcessInfo_t){found[i].pid, found[i].bytes, NVML_NO_INSTANCE, NVML_NO_INSTANCE};
@@ -112,7 +113,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device
 
 EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t *details) {
     struct card card;
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!details || details->mode > NVML_PROCESS_MODE_ALL) return NVML_ERROR_INVALID_ARGUMENT;
@@ -137,7 +138,7 @@ static uint64_t clock_ns(clockid_t clock) {
  * processes have equal utilization. Any other process has a sample of the time when its work ended. Returns the number
  * of samples younger than `seen_us`. */
 static unsigned sample(const struct card *card, uint64_t seen_us, nvmlProcessUtilizationSample_t out[MAX_PROCESSES]) {
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     unsigned known = found && out ? ledger_processes(card->uuid, found, MAX_PROCESSES) : 0;
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
     uint64_t to_wall = clock_ns(CLOCK_REALTIME) - now;
@@ -159,7 +160,7 @@ static unsigned sample(const struct card *card, uint64_t seen_us, nvmlProcessUti
 EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *utilization,
                                                     unsigned *count, unsigned long long lastSeenTimeStamp) {
     struct card card;
-    FREED_AT_END nvmlProcessUtilizationSample_t *taken = calloc(MAX_PROCESSES, sizeof *taken);
+    FREED_AT_END nvmlProcessUtilizationSample_t *taken = nvml_list(MAX_PROCESSES, sizeof *taken);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!count) return NVML_ERROR_INVALID_ARGUMENT;
@@ -172,7 +173,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlPro
 EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                           nvmlProcessesUtilizationInfo_v1_t *info) {
     struct card card;
-    FREED_AT_END nvmlProcessUtilizationSample_t *taken = calloc(MAX_PROCESSES, sizeof *taken);
+    FREED_AT_END nvmlProcessUtilizationSample_t *taken = nvml_list(MAX_PROCESSES, sizeof *taken);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!info) return NVML_ERROR_INVALID_ARGUMENT;
@@ -190,7 +191,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
 /* Accounting is enabled, and knows the processes that hold memory. */
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *count, unsigned *pids) {
     struct card card;
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!count) return NVML_ERROR_INVALID_ARGUMENT;
@@ -201,7 +202,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(nvmlDevice_t device, unsigned *c
 
 EXPORT nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
     struct card card;
-    FREED_AT_END struct ledger_process *found = calloc(MAX_PROCESSES, sizeof *found);
+    FREED_AT_END struct ledger_process *found = nvml_list(MAX_PROCESSES, sizeof *found);
     nvmlReturn_t entered = nvml_enter_card(__func__, device, &card);
     if (entered != NVML_SUCCESS) return entered;
     if (!stats) return NVML_ERROR_INVALID_ARGUMENT;
