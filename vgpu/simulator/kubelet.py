@@ -14,11 +14,12 @@ from vgpu.domain.cards.device import Node
 from vgpu.domain.errors import KubernetesError
 from vgpu.domain.json_types import JsonObject
 from vgpu.placement import fit
-from vgpu.simulator import card_usage, measured, nodes
+from vgpu.simulator import card_usage, nodes
 from vgpu.simulator.api import pods, resources
 from vgpu.simulator.api.cluster import InMemoryCluster
 from vgpu.simulator.api.resources import PODS, Target
 from vgpu.simulator.device_plugin import DevicePlugin
+from vgpu.simulator.measured import NodeMeter
 
 ROUND_S: Final = 0.25
 RUNS_FOR: Final = "simulator/runs-for-seconds"
@@ -32,6 +33,7 @@ class Kubelet:
     def __init__(self, cluster: InMemoryCluster, node: Node) -> None:
         self._cluster = cluster
         self._node = node
+        self._meter = NodeMeter(node)
         self.plugin = DevicePlugin(cluster, node)
 
     async def register(self) -> None:
@@ -59,7 +61,7 @@ class Kubelet:
         for pod in self._bound():
             await self._sync(pod)
         running = self._running()
-        used, entries = card_usage.used(self._node, running), measured.status(self._node, running, self._cluster.now())
+        used, entries = card_usage.used(self._node, running), self._meter.status(running, self._cluster.now())
         try:
             await self.plugin.publish(node["metadata"]["uid"], used, entries)
             await self.plugin.renew()

@@ -1,7 +1,7 @@
 """What simulated pods use of their cards: constant GPU time that follows from the pod's UID, and half of its memory."""
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -23,32 +23,47 @@ _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 
 
-def status(node: Node, pods: Iterable[JsonObject], now: datetime) -> JsonObject:
-    """Return what a node's status says of what these running pods use."""
-    uses = entries(pods, now)
-    return {"usage": uses, "cardUse": _cards(node, uses, now)}
+class NodeMeter:
+    """Counts what a node's cards were used, from its start on; the count begins anew each hour."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._from_ms = self._until_ms = 0
+        self._busy_ms: dict[CardUuid, int] = {}
+
+    def status(self, pods: Iterable[JsonObject], now: datetime) -> JsonObject:
+        """Return what a node's status says of what these running pods use, and of its cards."""
+        uses = entries(pods, now)
+        used = {card.uuid: [use for use in uses if use["gpu"] == card.uuid] for card in self._node.cards}
+        percent = {uuid: min(FULL_CORES, sum(use["percent"] for use in own)) for uuid, own in used.items()}
+        self._count(percent, _until_ms(now))
+        periods = [
+            MeasuredUse(NO_POD, NO_CONTAINER, uuid, self._from_ms, self._until_ms, busy_ms)
+            for uuid, busy_ms in self._busy_ms.items()
+            if self._until_ms > self._from_ms
+        ]
+        sensors = {
+            uuid: CardSensors(sum(use["usedMiB"] for use in own), COOL + percent[uuid] // 2, COOL + 4 * percent[uuid])
+            for uuid, own in used.items()
+        }
+        return {"usage": uses, "cardUse": measured_card.as_json(periods, sensors)}
+
+    def _count(self, percent: Mapping[CardUuid, int], until_ms: int) -> None:
+        """Add the time since the last call, at what the cards are used now."""
+        if self._from_ms // _HOUR_MS != until_ms // _HOUR_MS:  # also at the first call
+            hour_ms = until_ms // _HOUR_MS * _HOUR_MS
+            self._from_ms = max(hour_ms, self._until_ms) if self._until_ms else until_ms
+            self._until_ms, self._busy_ms = self._from_ms, {}
+        lasted_ms, self._until_ms = max(0, until_ms - self._until_ms), until_ms
+        for uuid, used in percent.items():
+            self._busy_ms[uuid] = self._busy_ms.get(uuid, 0) + used * lasted_ms // FULL_CORES
 
 
 def entries(pods: Iterable[JsonObject], now: datetime) -> list[JsonObject]:
     """Return the entries of `status.usage` of a node with these running pods; they change every ten seconds."""
-    until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
+    until_ms = _until_ms(now)
     found = [measured_use.as_json(use) for pod in pods for use in _uses(pod, until_ms)]
     return found[: measured_use.MAX_ENTRIES]
-
-
-def _cards(node: Node, uses: list[JsonObject], now: datetime) -> list[JsonObject]:
-    """Return the entries of `status.cardUse`: the sum of what containers use, and sensors that follow from it."""
-    until_ms = int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
-    from_ms = until_ms // _HOUR_MS * _HOUR_MS
-    periods, sensors = [], dict[CardUuid, CardSensors]()
-    for card in node.cards:
-        own = [use for use in uses if use["gpu"] == card.uuid]
-        percent = min(FULL_CORES, sum(use["percent"] for use in own))
-        busy = min(until_ms - from_ms, sum(use["gpuMs"] for use in own))
-        periods.append(MeasuredUse(NO_POD, NO_CONTAINER, card.uuid, from_ms, until_ms, busy))
-        used_mib = sum(use["usedMiB"] for use in own)
-        sensors[card.uuid] = CardSensors(used_mib, COOL + percent // 2, COOL + 4 * percent)
-    return measured_card.as_json((period for period in periods if until_ms > from_ms), sensors)
 
 
 def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
@@ -81,6 +96,11 @@ def _uses(pod: JsonObject, until_ms: int) -> Iterator[MeasuredUse]:
                 0,
                 (used // WAIT_PART, used // (2 * WAIT_PART), 0, 0),
             )
+
+
+def _until_ms(now: datetime) -> int:
+    """Return when the last period ended."""
+    return int(now.timestamp() * 1000) // PERIOD_MS * PERIOD_MS
 
 
 def _part(text: str) -> int:
