@@ -68,7 +68,7 @@ async def test_a_tile_opens_its_card_with_charts_and_back_keeps_filter_and_focus
     await tile.click()
     await expect(page.get_by_text(re.compile(r"GiB of 80\sGiB given"))).to_be_visible()
     await expect(page.get_by_role("link", name="default/appears")).to_be_visible()
-    chart = page.get_by_role("img", name="Time used. the card: now")
+    chart = page.get_by_role("img", name="Time used. the card: last")
     await expect(chart.locator("canvas")).to_be_visible()
     await page.go_back()
     await expect(tile).to_be_focused()
