@@ -31,7 +31,7 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
     await expect(page.get_by_role("heading", name="default/appears")).to_be_visible()
     await expect(page.get_by_role("cell", name="8 GiB", exact=True)).to_be_visible()
     await page.get_by_role("link", name="History").click()
-    decision = page.locator("tr", has_text="default/appears").filter(has_text="decision")
+    decision = page.locator("tr", has_text="default/appears").filter(has_text="decision").first
     await expect(decision).to_contain_text("8 GiB, 30 %")
 
 
