@@ -72,15 +72,25 @@ static bool has_device(const uint8_t uuid[UUID_SIZE], CUdevice *device) {
            REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
 }
 
-/* Made without room too: what was not charged meanwhile may be more than the probe's memory, which is there for 0.1 ms.
- */
+static uint64_t own_charge(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = container_region();
+    int card = region ? account_find_card(region, uuid) : -1;
+    int slot = region ? container_slot(region) : -1;
+    return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+}
+
+/* Without room the probe is made only where NVML shows more than was charged, which is more than the probe's memory. */
+static bool is_wanted(const uint8_t uuid[UUID_SIZE]) {
+    uint64_t bytes;
+    return nvml_usage_read_own(uuid, &bytes) && (has_room(uuid, GRANULARITY) || bytes > own_charge(uuid) + GRANULARITY);
+}
+
 static void probe_late(const uint8_t uuid[UUID_SIZE]) {
     static uint64_t due;
     static unsigned probes; /* relaxed atomic */
-    uint64_t bytes;
     CUdevice device;
     if (!has_device(uuid, &device) || !has_physical_memory(device)) return;
-    if (!nvml_usage_read_own(uuid, &bytes) || !clock_take_due(&due, pause_after(0))) return;
+    if (!is_wanted(uuid) || !clock_take_due(&due, pause_after(0))) return;
     __atomic_store_n(&due, clock_ticks() + pause_after(__atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED)),
                      __ATOMIC_RELAXED);
     nvml_probe(device, uuid);
