@@ -64,6 +64,14 @@ bool cards_current(uint8_t uuid[UUID_SIZE]) {
     return REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS && cards_of_device(device, uuid);
 }
 
+bool cards_is_current(const uint8_t uuid[UUID_SIZE], CUdevice *device) {
+    uint8_t current[UUID_SIZE];
+    CUdevice found;
+    if (REAL(cuCtxGetDevice)(&found) != CUDA_SUCCESS || !cards_of_device(found, current)) return false;
+    if (device) *device = found;
+    return memcmp(current, uuid, UUID_SIZE) == 0;
+}
+
 bool cards_of_nvml(nvmlDevice_t device, uint8_t uuid[UUID_SIZE]) {
     char text[NVML_DEVICE_UUID_V2_BUFFER_SIZE];
     return REAL(nvmlDeviceGetUUID)(device, text, sizeof text) == NVML_SUCCESS &&

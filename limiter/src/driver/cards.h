@@ -14,6 +14,9 @@ bool cards_of_device(CUdevice device, uint8_t uuid[UUID_SIZE]);
 /* UUID of the current context's card; false where the calling thread has no current context. */
 bool cards_current(uint8_t uuid[UUID_SIZE]);
 
+/* Whether the current context is on the card; then sets `device`, which may be NULL. */
+bool cards_is_current(const uint8_t uuid[UUID_SIZE], CUdevice *device);
+
 /* Whether CUDA shows exactly one device, as in most containers: then every context is on that device, and the driver
  * need not be asked for the current one. */
 bool cards_is_single(void);

@@ -270,6 +270,11 @@ uint64_t account_used(const struct region *region, int card) {
     return is_valid_card(card) ? __atomic_load_n(&region->cards[card].used, __ATOMIC_RELAXED) : 0;
 }
 
+uint64_t account_used_by_slot(const struct region *region, int slot, int card) {
+    bool is_valid = is_valid_slot(slot) && is_valid_card(card);
+    return is_valid ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+}
+
 static int slot_of_pid(const struct region *region, uint32_t pid, uint64_t namespace) {
     for (int slot = 0; pid != 0 && slot < account_slots(region); slot++) {
         const struct region_slot *row = &region->slots[slot];
@@ -287,7 +292,7 @@ bool account_freeze(struct region *region, uint32_t pid, uint64_t namespace, boo
 bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes) {
     int slot = slot_of_pid(region, pid, namespace);
     if (slot < 0) return false;
-    *bytes = is_valid_card(card) ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
+    *bytes = account_used_by_slot(region, slot, card);
     return true;
 }
 

@@ -104,6 +104,9 @@ void account_recompute(struct region *region);
  * lock. */
 bool account_used_by_process(const struct region *region, uint32_t pid, uint64_t namespace, int card, uint64_t *bytes);
 
+/* The bytes that a slot's process is charged on a card; 0 where `slot` or `card` is not valid. Needs no lock. */
+uint64_t account_used_by_slot(const struct region *region, int slot, int card);
+
 /* Notes whether a process, given by pid and pid namespace, is locked for a checkpoint. Its charges then stay as they
  * are, whatever NVML says. False where it has no slot. Needs no lock. */
 bool account_freeze(struct region *region, uint32_t pid, uint64_t namespace, bool is_frozen);

@@ -1,7 +1,5 @@
 #include "charge/measure/measured_call.h"
 
-#include <string.h>
-
 #include "charge/measure/context_limits.h"
 #include "charge/measure/free_memory.h"
 #include "charge/nvml/nvml_usage.h"
@@ -12,18 +10,6 @@
 #include "container/container.h"
 #include "driver/cards.h"
 #include "region/account.h"
-
-static uint64_t read_own_charge(const struct measured_call *call) {
-    const struct region *region = container_region();
-    int card = region ? account_find_card(region, call->uuid) : -1;
-    int slot = region ? container_slot(region) : -1;
-    return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
-}
-
-static uint64_t read_container_charge(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = container_region();
-    return account_used(region, region ? account_find_card(region, uuid) : -1);
-}
 
 static uint64_t read_own_calls(void) {
     const struct region *region = container_region();
@@ -42,16 +28,11 @@ static bool has_nvml_grown(const struct measured_call *call) {
     return now != UINT64_MAX && now > call->nvml_bytes_before;
 }
 
-/* The card's free memory can be read only through a context that is current. */
-static bool is_on_current_card(const uint8_t uuid[UUID_SIZE]) {
-    uint8_t current[UUID_SIZE];
-    return cards_current(current) && memcmp(current, uuid, UUID_SIZE) == 0;
-}
-
-/* Free memory shows what a call took if NVML does not. Until NVML is trusted, this holds for a reserved size too. */
+/* Free memory shows what a call took if NVML does not. Until NVML is trusted, this holds for a reserved size too. It
+ * can be read only through a context that is current. */
 static uint64_t read_free_before(const struct measured_call *call, uint64_t expected) {
     bool is_needed = !call->is_measured_if_due && (expected == 0 || !nvml_usage_is_trusted());
-    return is_needed && is_on_current_card(call->uuid) ? free_memory_read() : UINT64_MAX;
+    return is_needed && cards_is_current(call->uuid, NULL) ? free_memory_read() : UINT64_MAX;
 }
 
 /* Without a region nothing can be charged, and with a limit of 0 nothing would fit. */
@@ -71,10 +52,10 @@ static void begin_measuring(struct measured_call *call, uint64_t expected) {
     }
     container_join(call->uuid);
     call->call_slot = expected ? charge_begin_call() : -1;
-    call->charged_before = read_own_charge(call);
+    call->charged_before = charge_of_process(call->uuid);
     call->calls_before = read_own_calls();
     call->nvml_bytes_before = read_nvml_bytes(call);
-    call->used_before = read_container_charge(call->uuid);
+    call->used_before = charge_of_container(call->uuid);
     call->free_before = read_free_before(call, expected);
     if (expected == 0 || charge_reserve(call->function_name, call->uuid, expected, &call->reservation)) return;
     call->is_refused = true;
@@ -104,7 +85,7 @@ struct measured_call measured_call_begin_on(const char *function_name, CUdevice 
 }
 
 uint64_t measured_call_growth(const struct measured_call *call) {
-    uint64_t now = read_own_charge(call);
+    uint64_t now = charge_of_process(call->uuid);
     return now > call->charged_before ? now - call->charged_before : 0;
 }
 
@@ -148,7 +129,7 @@ static bool fits_after_trim(const struct measured_call *call) {
 static void estimate(struct measured_call *call) {
     const struct region *region = container_region();
     int card = region ? account_find_card(region, call->uuid) : -1;
-    uint64_t charged = saturating_sub(read_container_charge(call->uuid), call->used_before);
+    uint64_t charged = saturating_sub(charge_of_container(call->uuid), call->used_before);
     call->estimated = free_memory_charge_fall(card, call->free_before, charged);
 }
 

@@ -1,7 +1,5 @@
 #include "charge/measure/nvml_probe.h"
 
-#include <string.h>
-
 #include "books/pointers/pointers.h"
 #include "charge/nvml/nvml_usage.h"
 #include "charge/reconcile/reconcile.h"
@@ -13,7 +11,6 @@
 #include "driver/capture.h"
 #include "driver/cards.h"
 #include "driver/function_table.h"
-#include "region/account.h"
 
 /* Memory that another thread gives back meanwhile may hide the growth. */
 enum { TRIES = 3, MOST_DOUBLINGS = 7 };
@@ -27,9 +24,7 @@ static bool has_physical_memory(CUdevice device) {
 }
 
 static bool has_room(const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
-    const struct region *region = container_region();
-    uint64_t used = account_used(region, region ? account_find_card(region, uuid) : -1);
-    return bytes <= saturating_sub(container_memory_limit(uuid), used);
+    return bytes <= saturating_sub(container_memory_limit(uuid), charge_of_container(uuid));
 }
 
 bool nvml_probe_is_possible(CUdevice device, const uint8_t uuid[UUID_SIZE], uint64_t bytes) {
@@ -65,31 +60,18 @@ static uint64_t pause_after(unsigned probes) {
     return clock_ticks_quarter_second() / 2 << min_u64(probes, MOST_DOUBLINGS);
 }
 
-/* The device of the card, if it is the current context's. */
-static bool has_device(const uint8_t uuid[UUID_SIZE], CUdevice *device) {
-    uint8_t current[UUID_SIZE];
-    return cards_current(current) && memcmp(current, uuid, UUID_SIZE) == 0 &&
-           REAL(cuCtxGetDevice)(device) == CUDA_SUCCESS;
-}
-
-static uint64_t own_charge(const uint8_t uuid[UUID_SIZE]) {
-    const struct region *region = container_region();
-    int card = region ? account_find_card(region, uuid) : -1;
-    int slot = region ? container_slot(region) : -1;
-    return card >= 0 && slot >= 0 ? __atomic_load_n(&region->slots[slot].used[card], __ATOMIC_RELAXED) : 0;
-}
-
 /* Without room the probe is made only where NVML shows more than was charged, which is more than the probe's memory. */
 static bool is_wanted(const uint8_t uuid[UUID_SIZE]) {
     uint64_t bytes;
-    return nvml_usage_read_own(uuid, &bytes) && (has_room(uuid, GRANULARITY) || bytes > own_charge(uuid) + GRANULARITY);
+    return nvml_usage_read_own(uuid, &bytes) &&
+           (has_room(uuid, GRANULARITY) || bytes > charge_of_process(uuid) + GRANULARITY);
 }
 
 static void probe_late(const uint8_t uuid[UUID_SIZE]) {
     static uint64_t due;
     static unsigned probes; /* relaxed atomic */
     CUdevice device;
-    if (!has_device(uuid, &device) || !has_physical_memory(device)) return;
+    if (!cards_is_current(uuid, &device) || !has_physical_memory(device)) return;
     if (!is_wanted(uuid) || !clock_take_due(&due, pause_after(0))) return;
     __atomic_store_n(&due, clock_ticks() + pause_after(__atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED)),
                      __ATOMIC_RELAXED);

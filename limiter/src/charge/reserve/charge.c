@@ -93,6 +93,16 @@ static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID
     return false;
 }
 
+uint64_t charge_of_process(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = container_region();
+    return region ? account_used_by_slot(region, container_slot(region), account_find_card(region, uuid)) : 0;
+}
+
+uint64_t charge_of_container(const uint8_t uuid[UUID_SIZE]) {
+    const struct region *region = container_region();
+    return region ? used_on_card(region, uuid) : 0;
+}
+
 bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation) {
     struct region *region = container_region();
     *reservation = (struct reservation){.card = -1, .bytes = bytes};

@@ -37,6 +37,10 @@ void charge_end_call(int call_slot);
 /* Charges `bytes` if they fit now, and sets `reservation`; otherwise false, and nothing is charged or reported. */
 bool charge_try(const uint8_t uuid[UUID_SIZE], uint64_t bytes, struct reservation *reservation);
 
+/* Bytes that this process, or the container, is charged on a card; 0 without a region. Neither takes a lock. */
+uint64_t charge_of_process(const uint8_t uuid[UUID_SIZE]);
+uint64_t charge_of_container(const uint8_t uuid[UUID_SIZE]);
+
 /* Has the driver give back what is idle on a card: free memory of pools and of graphs. */
 void charge_trim_idle(const uint8_t uuid[UUID_SIZE]);
 
