@@ -1,42 +1,36 @@
 """What nodes have measured of their containers, as their GPUNodes list it.
 
-`vgpu.domain.cards.measured_use` describes the entries.
-
-A device plugin may write any of it: entries that cannot be read, or are out of range, are left out. The list is read at
-once by msgspec, because the event loop of the verbs reads it; only a list with a wrong entry is read entry by entry.
+`vgpu.domain.cards.measured_use` describes the entries, and `reported_periods` says how they are read.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from extender.state.fields import reported_periods
+from extender.state.fields.reported_periods import NAME, Lasting, Mib, Time
 from vgpu.domain.cards import measured_use
 from vgpu.domain.identifiers import CardUuid, ContainerName, PodUid
 
-MAX_PERIOD_MS: Final = 7_200_000
-_Time = Annotated[int, Meta(ge=0, le=1 << 43)]  # the year 2248
-_Lasting = Annotated[int, Meta(ge=0, le=MAX_PERIOD_MS)]
 _Waited = Annotated[int, Meta(ge=0, le=1 << 40)]  # of many threads together
-_Mib = Annotated[int, Meta(ge=0, le=measured_use.MAX_MIB)]
-_NAME: Final = Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")
 
 
 class ContainerUse(msgspec.Struct, frozen=True, rename="camel"):
     """GPU time and memory of a container on a card in a period; the fields are those of `measured_use.MeasuredUse`."""
 
-    pod_uid: Annotated[PodUid, _NAME] = msgspec.field(name="podUID")
-    container: Annotated[ContainerName, _NAME]
-    gpu: Annotated[CardUuid, _NAME]
-    from_ms: _Time
-    until_ms: _Time
-    gpu_ms: _Lasting
+    pod_uid: Annotated[PodUid, NAME] = msgspec.field(name="podUID")
+    container: Annotated[ContainerName, NAME]
+    gpu: Annotated[CardUuid, NAME]
+    from_ms: Time
+    until_ms: Time
+    gpu_ms: Lasting
     percent: Annotated[int, Meta(ge=0, le=100)] = 0
-    used_mib: _Mib = msgspec.field(name="usedMiB", default=0)
-    peak_mib: _Mib = msgspec.field(name="peakMiB", default=0)
-    levels: Annotated[tuple[_Lasting, ...], Meta(max_length=measured_use.LEVELS)] = ()
-    idle_ms: _Time | None = None
+    used_mib: Mib = msgspec.field(name="usedMiB", default=0)
+    peak_mib: Mib = msgspec.field(name="peakMiB", default=0)
+    levels: Annotated[tuple[Lasting, ...], Meta(max_length=measured_use.LEVELS)] = ()
+    idle_ms: Time | None = None
     wait_ms: Annotated[tuple[_Waited, ...], Meta(max_length=len(measured_use.WAIT_CAUSES))] = ()
 
     @property
@@ -50,13 +44,9 @@ ByPod = Mapping[PodUid, tuple[ContainerUse, ...]]
 
 def decode(status: Mapping[str, Any]) -> ByPod:
     """Read a GPUNode's status; return the entries by the UID of the pod."""
-    listed = status.get("usage")
-    if not isinstance(listed, list):
-        return {}
     found: dict[PodUid, tuple[ContainerUse, ...]] = {}
-    for use in _read(listed[: measured_use.MAX_ENTRIES]):
-        if 0 < use.until_ms - use.from_ms <= MAX_PERIOD_MS:
-            found[use.pod_uid] = (*found.get(use.pod_uid, ()), use)
+    for use in reported_periods.read(status, "usage", ContainerUse, measured_use.MAX_ENTRIES):
+        found[use.pod_uid] = (*found.get(use.pod_uid, ()), use)
     return found
 
 
@@ -72,18 +62,3 @@ def now(uses: tuple[ContainerUse, ...], container: ContainerName, gpu: CardUuid)
     """Return the latest entry about a container on a card."""
     own = (use for use in uses if use.container == container and use.gpu == gpu)
     return max(own, key=lambda use: use.until_ms, default=None)
-
-
-def _read(listed: list[Any]) -> Iterator[ContainerUse]:
-    try:
-        yield from msgspec.convert(listed, list[ContainerUse])
-    except msgspec.ValidationError:
-        for entry in listed:
-            yield from _one(entry)
-
-
-def _one(entry: Any) -> Iterator[ContainerUse]:
-    try:
-        yield msgspec.convert(entry, ContainerUse)
-    except msgspec.ValidationError:
-        return
