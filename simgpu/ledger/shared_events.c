@@ -2,7 +2,7 @@
 
 #include "ledger/state.h"
 
-/* NULL when the event is gone. */
+/* The entry of an event; NULL where its maker has freed it, or has ended. */
 static struct shared_event *find(uint64_t id) {
     struct shared_event *event = &state->event[id % SHARED_EVENTS];
     return id != 0 && event->id == id && slot_is_alive((int)event->maker) ? event : NULL;

@@ -17,9 +17,10 @@ struct recorded_at {
 uint64_t shared_event_create(struct recorded_at at);
 /* Frees an event that this process made. */
 void shared_event_free(uint64_t id);
-/* Any process that knows the event may record it. Does nothing when the event is gone. */
+/* Records the event, in any process that has its id. An event that its maker has freed, or whose maker has ended, stays
+ * as it is. */
 void shared_event_record(uint64_t id, struct recorded_at at);
-/* False when the event is gone: its maker has freed it, or is dead. */
+/* Returns false for an event that its maker has freed, or whose maker has ended. */
 bool shared_event_read(uint64_t id, struct recorded_at *at);
 bool shared_event_is_own(uint64_t id);
 

@@ -1,4 +1,4 @@
-"""Libraries that the page brings are the published files, with their licence: nobody edits them here."""
+"""Vendored libraries of the page equal the published files, by their hashes, and have their licence beside them."""
 
 import hashlib
 import tomllib

@@ -9,7 +9,7 @@ from extender.admin.answers.listed.columns import AnswerSchema
 from extender.admin.answers.listed.figures import UUID
 from extender.admin.answers.paging import Row
 from extender.admin.answers.schemas import HistoryStaleSince
-from extender.history.reporting.reports import ContainerSeries, Figure
+from extender.history.reporting.reports import ContainerSeries, MeasuredFigure
 from vgpu.domain.cards.measured_use import WAIT_CAUSES
 from vgpu.domain.identifiers import CardUuid, ContainerName, Namespace, NodeName
 
@@ -72,7 +72,7 @@ class CardSeriesSchema(PodSeriesSchema):
     card: CardFiguresSchema
 
 
-def card_columns(figures: Sequence[Figure]) -> Row:
+def card_columns(figures: Sequence[MeasuredFigure]) -> Row:
     """Return a card's figures as columns."""
     sensors = {"celsius": [figure.celsius for figure in figures], "watts": [figure.watts for figure in figures]}
     return {**_columns(figures), **sensors}
@@ -86,7 +86,7 @@ def container_columns(series: ContainerSeries) -> Row:
     return {**names, **_columns(figures), "waitMs": waits}
 
 
-def _columns(figures: Sequence[Figure]) -> dict[str, list[Any]]:
+def _columns(figures: Sequence[MeasuredFigure]) -> dict[str, list[Any]]:
     return {
         "fromMs": [figure.from_ms for figure in figures],
         "untilMs": [figure.until_ms for figure in figures],
@@ -96,9 +96,9 @@ def _columns(figures: Sequence[Figure]) -> dict[str, list[Any]]:
     }
 
 
-def _percent(figure: Figure) -> float:
+def _percent(figure: MeasuredFigure) -> float:
     return round(100 * figure.used_ms / (figure.until_ms - figure.from_ms), 2)
 
 
-def _wait(figure: Figure, cause: int) -> int | None:
+def _wait(figure: MeasuredFigure, cause: int) -> int | None:
     return figure.wait_ms[cause] if figure.wait_ms else None

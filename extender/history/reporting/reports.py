@@ -156,7 +156,7 @@ class RightSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MeasuredFigure:
     """What was measured between two times, in Unix milliseconds.
 
     Attributes:
@@ -186,7 +186,7 @@ class ContainerSeries:
     pod: str
     container: ContainerName
     gpu: CardUuid
-    figures: tuple[Figure, ...]
+    figures: tuple[MeasuredFigure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class PodSeries:
 class CardSeries:
     """Figures of a card, in order, and the series of the containers on it."""
 
-    figures: tuple[Figure, ...]
+    figures: tuple[MeasuredFigure, ...]
     containers: PodSeries
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from extender.history.reporting.reports import CardSeries, ContainerSeries, Figure, PodSeries
+from extender.history.reporting.reports import CardSeries, ContainerSeries, MeasuredFigure, PodSeries
 from extender.history.storage.points import SLOT_MS
 from extender.history.storage.tables import PodRow, PointRow, SeriesRow, UsedRow
 from vgpu.domain.cards.measured_use import WAIT_CAUSES
@@ -55,7 +55,7 @@ def of_pod(connection: Connection, namespace: Namespace, name: str, since_ms: in
     return _containers(connection, since_ms, until_ms, lambda table: (table.pod_uid == uid,))
 
 
-def figures(points: Iterable[Any], since_ms: int) -> tuple[Figure, ...]:
+def figures(points: Iterable[Any], since_ms: int) -> tuple[MeasuredFigure, ...]:
     """Return the figures of one series that end after a time, from its points in order."""
     found = []
     last: Any = None
@@ -68,10 +68,10 @@ def figures(points: Iterable[Any], since_ms: int) -> tuple[Figure, ...]:
     return tuple(found)
 
 
-def _figure(point: Any, known: Any, begin_ms: int) -> Figure:
+def _figure(point: Any, known: Any, begin_ms: int) -> MeasuredFigure:
     waits = tuple(_grown(point, known, f"{cause}_ms") for cause in WAIT_CAUSES) if point.turn_ms is not None else ()
     used_ms = _grown(point, known, "used_ms")
-    return Figure(begin_ms, point.until_ms, used_ms, point.used_mib, waits, point.celsius, point.watts)
+    return MeasuredFigure(begin_ms, point.until_ms, used_ms, point.used_mib, waits, point.celsius, point.watts)
 
 
 def _grown(point: Any, known: Any, name: str) -> int:
@@ -86,7 +86,7 @@ def _containers(connection: Connection, since_ms: int, until_ms: int, chosen: Ch
     joined = joined.join(PodRow, (PodRow.uid == SeriesRow.pod_uid) & (PodRow.node == SeriesRow.node))
     points = joined.where(*chosen(SeriesRow), *_period(since_ms, until_ms)).order_by(*_ORDER).limit(MAX_POINTS + 1)
     found = connection.execute(points).all()
-    fine: dict[Name, tuple[Figure, ...]] = {}
+    fine: dict[Name, tuple[MeasuredFigure, ...]] = {}
     for _, group in groupby(found[:MAX_POINTS], attrgetter("series_id")):
         rows = list(group)
         fine[_name(rows[0])] = figures(rows, since_ms)
@@ -98,13 +98,13 @@ def _containers(connection: Connection, since_ms: int, until_ms: int, chosen: Ch
     return PodSeries(series, is_complete=len(found) <= MAX_POINTS)
 
 
-def _joined(coarse: Sequence[Figure], fine: Sequence[Figure]) -> tuple[Figure, ...]:
+def _joined(coarse: Sequence[MeasuredFigure], fine: Sequence[MeasuredFigure]) -> tuple[MeasuredFigure, ...]:
     """Return hourly figures up to the first finer one, and the finer ones."""
     first_ms = fine[0].from_ms if fine else None
     return (*(hour for hour in coarse if first_ms is None or hour.until_ms <= first_ms), *fine)
 
 
-def _hours(connection: Connection, since_ms: int, until_ms: int, chosen: Chosen) -> dict[Name, list[Figure]]:
+def _hours(connection: Connection, since_ms: int, until_ms: int, chosen: Chosen) -> dict[Name, list[MeasuredFigure]]:
     """Return the periods of an hour at most that nodes reported."""
     columns = (
         *_NAME,
@@ -120,15 +120,15 @@ def _hours(connection: Connection, since_ms: int, until_ms: int, chosen: Chosen)
     )
     period = (UsedRow.until_ms > since_ms, UsedRow.until_ms <= until_ms)
     rows = joined.where(*chosen(UsedRow), *period).order_by(UsedRow.from_ms).limit(MAX_POINTS)
-    found: dict[Name, list[Figure]] = {}
+    found: dict[Name, list[MeasuredFigure]] = {}
     for row in connection.execute(rows):
-        found.setdefault(_name(row), []).append(Figure(row.from_ms, row.until_ms, row.gpu_ms, row.peak_mib))
+        found.setdefault(_name(row), []).append(MeasuredFigure(row.from_ms, row.until_ms, row.gpu_ms, row.peak_mib))
     return found
 
 
 def _card_hours(
     connection: Connection, node: NodeName, gpu: CardUuid, since_ms: int, until_ms: int
-) -> tuple[Figure, ...]:
+) -> tuple[MeasuredFigure, ...]:
     """Return what the containers of a card used in each hour of a time, together."""
     hour = (UsedRow.from_ms - UsedRow.from_ms % HOUR_MS).label("hour")
     rows = (
@@ -138,7 +138,7 @@ def _card_hours(
         .order_by(hour)
         .limit(MAX_POINTS)
     )
-    return tuple(Figure(row.hour, row.hour + HOUR_MS, int(row.used_ms)) for row in connection.execute(rows))
+    return tuple(MeasuredFigure(row.hour, row.hour + HOUR_MS, int(row.used_ms)) for row in connection.execute(rows))
 
 
 def _name(row: Any) -> Name:

@@ -56,7 +56,7 @@ void event_reset(CUevent event) {
     event->at = 0;
 }
 
-/* Of an event that is gone, what this process knows last stays. */
+/* An event whose maker has freed it, or has ended, keeps the place that this process read last. */
 void event_refresh(CUevent event) {
     struct recorded_at at;
     if (event->shared_id == 0 || !shared_event_read(event->shared_id, &at)) return;

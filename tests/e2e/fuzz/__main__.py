@@ -1,14 +1,11 @@
 """`python -m tests.e2e.fuzz --minutes 60 --seed 1 --out DIR`: hostile pods on a cluster of its own, as root."""
 
 import argparse
-import signal
-import sys
-import time
-from pathlib import Path
+from collections.abc import Callable
 
-from cluster import missing, progress
+from cluster import progress
 from cluster.cluster import GpuCluster
-from cluster.programs import binaries
+from tests.e2e import long_run
 from tests.e2e.fuzz import rounds
 from tests.e2e.made_cluster import RUNTIME
 from tests.e2e.monitor.latency import Prober
@@ -17,28 +14,21 @@ from tests.e2e.monitor.latency import Prober
 def main() -> int:
     """Run; the exit status is 1 where anything was found."""
     arguments = _arguments()
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-    try:
-        with GpuCluster(runtime=RUNTIME) as cluster, Prober(cluster) as prober:
-            run = rounds.Run(
-                cluster, prober, arguments.out, arguments.seed, arguments.fire, arguments.creators, arguments.pause
-            )
-            try:
-                _repeat(run, time.monotonic() + arguments.minutes * 60)
-            except KeyboardInterrupt:
-                progress.say("interrupted")
-            cluster.save_logs(arguments.out / "logs")
-            text = "\n".join(rounds.summary(run, prober))
-    except missing.Missing as lacking:
-        raise SystemExit(str(lacking)) from None
-    (arguments.out / "summary.txt").write_text(text + "\n")
-    sys.stdout.write(text + "\n")
-    return 1 if run.findings.counts() else 0
+    with GpuCluster(runtime=RUNTIME) as cluster, Prober(cluster) as prober:
+        run = rounds.Run(
+            cluster, prober, arguments.out, arguments.seed, arguments.fire, arguments.creators, arguments.pause
+        )
+        is_going_on = long_run.time_is_left(arguments.minutes)
+        with long_run.until_interrupted():
+            _repeat(run, is_going_on)
+        cluster.save_logs(arguments.out / "logs")
+        lines = rounds.summary(run, prober)
+    return long_run.finish(run.findings, lines, arguments.out)
 
 
-def _repeat(run: rounds.Run, deadline: float) -> None:
+def _repeat(run: rounds.Run, is_going_on: Callable[[], bool]) -> None:
     number = 0
-    while time.monotonic() < deadline:
+    while is_going_on():
         number += 1
         run.round()
         progress.say(
@@ -47,9 +37,7 @@ def _repeat(run: rounds.Run, deadline: float) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.e2e.fuzz", description="Hostile pods on a real cluster.")
-    parser.add_argument("--minutes", type=float, default=60, help="how long (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first pod (default: %(default)s)")
+    parser = long_run.options("fuzz", "Hostile pods on a real cluster.", 60, "seed of the first pod")
     parser.add_argument("--fire", type=float, default=rounds.FIRE_S, help="seconds of creating in a round")
     parser.add_argument(
         "--creators", type=int, default=rounds.CREATORS, help="threads that create pods (default: %(default)s)"
@@ -57,11 +45,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pause", type=float, default=0.0, help="seconds that each of them waits after a pod (default: %(default)s)"
     )
-    parser.add_argument(
-        "--out", type=Path, default=binaries.REPOSITORY / "build" / "fuzz", help="folder of the findings"
-    )
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    long_run.exit_with(main)

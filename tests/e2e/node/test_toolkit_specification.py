@@ -1,4 +1,4 @@
-"""Our CDI specification beside the one that NVIDIA's container toolkit writes of the same node."""
+"""The CDI specification of the device plugin, compared with that of NVIDIA's container toolkit for one node."""
 
 import json
 import os

@@ -64,7 +64,7 @@ class WalkCluster(ChaosCluster):
         return self.work / f"clock-{index}"
 
     def set_clock(self, index: int, seconds: int) -> None:
-        """Let the clock of a replica's extender be ahead of the machine's by so many seconds."""
+        """Set the clock of one replica's extender `seconds` ahead of the machine's clock."""
         fresh = self._clock_file(index).with_suffix(".new")
         fresh.write_text(str(seconds))
         fresh.rename(self._clock_file(index))

@@ -1,4 +1,4 @@
-"""Series of cards and pods over HTTP, for those who may see them."""
+"""Series of cards and pods over HTTP, and the rights that a caller needs for them."""
 
 from pathlib import Path
 from typing import Any

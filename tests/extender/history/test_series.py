@@ -13,7 +13,7 @@ from extender.history.recording.events import CardMeasured, Record, Used, Watche
 from extender.history.recording.spill import Spill
 from extender.history.recording.spill_reader import SpillReader
 from extender.history.reporting.prices import Prices
-from extender.history.reporting.reports import CardSeries, Figure, PodSeries
+from extender.history.reporting.reports import CardSeries, MeasuredFigure, PodSeries
 from extender.history.reporting.sql_reports import SqlReports
 from extender.history.storage import database, ingest, retention
 from extender.history.storage.retention import Retention
@@ -57,7 +57,7 @@ def of_card(engine: Engine, namespaces: frozenset[Namespace] | None = None) -> C
     return SqlReports(engine, Prices(), lambda: until).card_series(NODE, GPU, MONDAY, until, namespaces)
 
 
-def figures(engine: Engine) -> tuple[Figure, ...]:
+def figures(engine: Engine) -> tuple[MeasuredFigure, ...]:
     (series,) = of_pod(engine).containers
     return series.figures
 
@@ -65,12 +65,12 @@ def figures(engine: Engine) -> tuple[Figure, ...]:
 def test_figures_are_the_differences_between_reports(engine: Engine) -> None:
     store(engine, [make.decision(), *reports(11)])
     assert figures(engine) == (
-        Figure(MONDAY, MONDAY + 4 * MINUTE, 1600, 4, (40, 20, 0, 4)),
-        Figure(MONDAY + 4 * MINUTE, MONDAY + 9 * MINUTE, 8100 - 1600, 9, (50, 25, 0, 5)),
-        Figure(MONDAY + 9 * MINUTE, MONDAY + 11 * MINUTE, 12100 - 8100, 11, (20, 10, 0, 2)),
+        MeasuredFigure(MONDAY, MONDAY + 4 * MINUTE, 1600, 4, (40, 20, 0, 4)),
+        MeasuredFigure(MONDAY + 4 * MINUTE, MONDAY + 9 * MINUTE, 8100 - 1600, 9, (50, 25, 0, 5)),
+        MeasuredFigure(MONDAY + 9 * MINUTE, MONDAY + 11 * MINUTE, 12100 - 8100, 11, (20, 10, 0, 2)),
     )
     card = of_card(engine)
-    assert card.figures[1] == Figure(MONDAY + 4 * MINUTE, MONDAY + 9 * MINUTE, 13000, 18, (), 49, 109)
+    assert card.figures[1] == MeasuredFigure(MONDAY + 4 * MINUTE, MONDAY + 9 * MINUTE, 13000, 18, (), 49, 109)
     assert card.containers == of_pod(engine)
 
 
@@ -99,7 +99,9 @@ def test_a_time_without_reports_is_one_figure(engine: Engine) -> None:
     all_reports = reports(30)
     store(engine, [make.decision(), *all_reports[:10], *all_reports[50:]])
     found = figures(engine)
-    assert Figure(MONDAY + 5 * MINUTE, MONDAY + 29 * MINUTE, 100 * (29**2 - 5**2), 29, (240, 120, 0, 24)) in found
+    assert (
+        MeasuredFigure(MONDAY + 5 * MINUTE, MONDAY + 29 * MINUTE, 100 * (29**2 - 5**2), 29, (240, 120, 0, 24)) in found
+    )
     assert sum(figure.used_ms for figure in found) == 100 * 30 * 30
 
 

@@ -3,7 +3,6 @@
 The first context of a process is not charged meanwhile: no call tells its size.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,16 +45,6 @@ def fill(process: ProbeSession, other: ProbeSession, kind: str) -> None:
     failures.take_all(process, kind)
 
 
-def believe(container: Container, *processes: ProbeSession) -> None:
-    """NVML answers, and each process looks at its memory."""
-    state_directory.inject_faults(container.world.state)
-    deadline = time.monotonic() + TRUSTED_S
-    while time.monotonic() < deadline:
-        for process in processes:
-            process("info()")
-        time.sleep(0.02)
-
-
 def test_without_nvml_s_library_the_limit_holds(container: Container, tmp_path: Path) -> None:
     (tmp_path / "only-cuda").mkdir()
     (tmp_path / "only-cuda" / "libcuda.so.1").symlink_to(container.world.bin / "libcuda.so.1")
@@ -77,7 +66,7 @@ def test_nvml_that_fails_from_the_start(container: Container, start: str, kind: 
     process, other = failures.started(container), failures.started(container)
     fill(process, other, kind)
     seen = (container.world.mib_used(), failures.peak_mib(container), container.used_mib())
-    believe(container, process, other)
+    failures.reconcile(container, process, other, for_s=TRUSTED_S)
     assert seen[0] <= LIMIT_MIB + FIRST_CONTEXTS_MIB + failures.STAYS_MIB.get(kind, 0)
     assert seen[1] <= LIMIT_MIB + FIRST_CONTEXTS_MIB + UNDONE_MIB.get(kind, 0)
     assert failures.charged_mib(container, kind) == container.world.mib_used()
@@ -104,7 +93,7 @@ def test_a_forked_child_has_no_charge_and_leaves_its_parent_s(container: Contain
     child = "os._exit(alloc(1 << 20)[0]) if (child := os.fork()) == 0 else os.waitpid(child, 0)[1] >> 8"
     assert process(child) == 3  # CUDA_ERROR_NOT_INITIALIZED
     assert container.used_mib() == before
-    believe(container, process)
+    failures.reconcile(container, process, for_s=TRUSTED_S)
     assert container.used_mib() == container.world.mib_used()
 
 
@@ -119,7 +108,7 @@ def test_another_program_in_the_process_begins_without_charge(container: Contain
     process(f"exec({failures.PROGRAM!r}, globals())")
     failures.take_all(process, kind)
     assert container.world.mib_used() <= LIMIT_MIB + CONTEXT_MIB
-    believe(container, process)
+    failures.reconcile(container, process, for_s=TRUSTED_S)
     assert container.used_mib() == container.world.mib_used()
 
 
@@ -138,5 +127,5 @@ def test_imported_memory_whose_owner_has_ended(container: Container, start: str)
     owner.kill()
     failures.take_all(importer, "linear")
     assert container.world.mib_used() <= LIMIT_MIB + CONTEXT_MIB
-    believe(container, importer)
+    failures.reconcile(container, importer, for_s=TRUSTED_S)
     assert container.used_mib() == container.world.mib_used()

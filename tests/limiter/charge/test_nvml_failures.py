@@ -143,10 +143,10 @@ def peak_mib(container: Container) -> int:
     return usage.peak_bytes_by_card(container.world.state)[container.world.cards[0].uuid] // MIB
 
 
-def reconcile(container: Container, *processes: ProbeSession) -> None:
-    """NVML answers again; charges are right after the stated time, and memory that fits is granted."""
+def reconcile(container: Container, *processes: ProbeSession, for_s: float = QUIET_S) -> None:
+    """NVML answers again, and each process looks at its memory until charges are right, after `for_s`."""
     state_directory.inject_faults(container.world.state)
-    deadline = time.monotonic() + QUIET_S
+    deadline = time.monotonic() + for_s
     while time.monotonic() < deadline:
         for process in processes:
             process("info()")

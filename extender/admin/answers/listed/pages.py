@@ -20,33 +20,32 @@ AnswerStaleSince = Annotated[
 ]
 
 
-class NodeListSchema(AnswerSchema):
+class PageSchema(AnswerSchema):
+    """A page of rows."""
+
+    nextCursor: str = Field(description="empty on the last page")
+    staleSince: AnswerStaleSince = ""
+
+
+class NodeListSchema(PageSchema):
     """A page of nodes."""
 
     items: list[NodeSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
 
 
-class GpuListSchema(AnswerSchema):
+class GpuListSchema(PageSchema):
     """A page of cards."""
 
     items: list[GpuSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
 
 
-class PodListSchema(AnswerSchema):
+class PodListSchema(PageSchema):
     """A page of pods."""
 
     items: list[PodSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""
 
 
-class PendingListSchema(AnswerSchema):
+class PendingListSchema(PageSchema):
     """A page of waiting pods."""
 
     items: list[PendingPodSchema]
-    nextCursor: str = Field(description="empty on the last page")
-    staleSince: AnswerStaleSince = ""

@@ -42,7 +42,7 @@ enum gate_event {
     /* Whichever thread owns the gate. */
     GATE_TURN_ENDED, /* the turn was charged; see `has_ends` and `is_any_closed` */
     /* The gate's thread. */
-    GATE_THREAD_LOOKS, /* what is there to do? QUEUING: the turn is to be asked for at `due_at` */
+    GATE_THREAD_LOOKS, /* it looks for work; in QUEUING it asks for the turn from `due_at` on */
     GATE_TURN_ARRIVED, /* the wait for the turn is over */
     GATE_PACED,        /* segments were opened up to `verdict`; the next look is due at `due_at` */
     /* A thread of the program. */

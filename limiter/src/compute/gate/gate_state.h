@@ -71,7 +71,7 @@ struct gate {               /* NOLINT(clang-analyzer-optin.performance.Padding):
     bool has_share;         /* atomic; the container has a fixed share of the card, as of the last refresh */
     struct turn_request request;
     struct turn turn;
-    struct turn_events events[2]; /* of the turn and of the one that was set aside; see gate_events */
+    struct turn_events events[2]; /* of the turn, and of the turn that was set aside (gate_events) */
     unsigned open_events;         /* index of the turn's events */
     struct set_aside_turn set_aside;
     struct turn_sample turn_sample;

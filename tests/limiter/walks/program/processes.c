@@ -85,14 +85,18 @@ static void imported(struct walker *walker) {
     DO(walker, cuMemFree_v2, pointer);
 }
 
+bool child_begins(void) {
+    CUcontext context;
+    return cuda.cuInit(0) == CUDA_SUCCESS && cuda.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+           cuda.cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
 /* Run by the child of the step above. */
 int import_memory(const char *hexadecimal) {
     CUipcMemHandle handle;
     CUdeviceptr pointer;
-    CUcontext context;
     from_text(&handle, hexadecimal, sizeof handle);
-    if (cuda.cuInit(0) != CUDA_SUCCESS || cuda.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
-    cuda.cuCtxSetCurrent(context);
+    if (!child_begins()) return 3;
     if (cuda.cuIpcOpenMemHandle_v2(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS) return 4;
     return cuda.cuIpcCloseMemHandle(pointer) == CUDA_SUCCESS ? 0 : 5;
 }

@@ -40,13 +40,11 @@ static int use_event(CUevent event, CUfunction kernel) {
 /* Run by the child of the step above. */
 int await_event(const char *hexadecimal) {
     CUipcEventHandle handle;
-    CUcontext context;
     CUmodule module;
     CUfunction kernel;
     CUevent event;
     from_text(&handle, hexadecimal, sizeof handle);
-    if (cuda.cuInit(0) != CUDA_SUCCESS || cuda.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
-    cuda.cuCtxSetCurrent(context);
+    if (!child_begins()) return 3;
     if (cuda.cuIpcOpenEventHandle(&event, handle) != CUDA_SUCCESS) return 4;
     if (cuda.cuModuleLoadData(&module, "") != CUDA_SUCCESS) return 5;
     if (cuda.cuModuleGetFunction(&kernel, module, "busy_40") != CUDA_SUCCESS) return 6;

@@ -159,6 +159,8 @@ void opener_end(void);
 
 /* Runs this program again as another process, and returns its exit code. */
 int run_again(struct walker *walker, char *const arguments[]);
+/* Makes the primary context of the first device current in a child program; false where a call failed. */
+bool child_begins(void);
 int import_memory(const char *hexadecimal);
 int await_event(const char *hexadecimal);
 
