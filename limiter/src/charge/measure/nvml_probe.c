@@ -72,9 +72,9 @@ static void probe_late(const uint8_t uuid[UUID_SIZE]) {
     static unsigned probes; /* relaxed atomic */
     CUdevice device;
     if (!cards_is_current(uuid, &device) || !has_physical_memory(device)) return;
-    if (!is_wanted(uuid) || !clock_take_due(&due, pause_after(0))) return;
-    __atomic_store_n(&due, clock_ticks() + pause_after(__atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED)),
-                     __ATOMIC_RELAXED);
+    if (!is_wanted(uuid)) return;
+    if (!clock_take_due(&due, pause_after(__atomic_load_n(&probes, __ATOMIC_RELAXED)))) return;
+    __atomic_fetch_add(&probes, 1, __ATOMIC_RELAXED);
     nvml_probe(device, uuid);
     reconcile_own(uuid, 0);
 }
