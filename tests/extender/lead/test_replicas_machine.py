@@ -25,6 +25,7 @@ from extender.protocol.wire import BindArgs
 from extender.state.cluster import Cluster
 from extender.state.objects import GpuNode, KubeNode, WatchedLease, WatchedPod
 from extender.state.pod_reader import PodReader
+from extender.state.updates import HELD_REPORT_LAG_S
 from extender.verbs.bind import Binder
 from extender.verbs.filter import Filter
 from extender.verbs.prioritize import prioritize
@@ -288,12 +289,17 @@ class Replicas(RuleBasedStateMachine):
                 assert not any(mine.gpus() & held.gpus() for _, _, held in others)
 
     def teardown(self) -> None:
-        """When all is delivered and every Binding is over, each replica counts exactly the pods that run."""
+        """When all is delivered and every Binding is over, each replica counts exactly the pods that run.
+
+        What a pod deleted by force had counts for a while after its deletion was delivered (docs/adr/0146).
+        """
         self.time_passes(binding_outcome.REQUEST_EXPIRY_S)
         self.the_pods_of_open_bindings_are_read()
         self.responses_to_bindings_arrive()
-        for which, replica in enumerate(self.replicas):
+        for which in range(len(self.replicas)):
             self.watch(which, len(self.log))
+        self.time_passes(HELD_REPORT_LAG_S)
+        for replica in self.replicas:
             counted = {uid: node for node in NODES for uid in replica.cluster.objects.pods_on(node)}
             assert counted == {pod.uid: pod.node for pod in self.truth.values() if pod.node}
             assert [reservation.uid for reservation in replica.cluster.reservations] == []
