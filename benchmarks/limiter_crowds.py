@@ -29,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(crowds.PARTS)}; all by default")
     parser.add_argument("--only", default="", help="only crowds whose name contains this text")
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement, after 1.5 s of warm-up")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each measurement, after 4 s of warm-up")
     parser.add_argument("--rounds", type=int, default=1, help="published figures have 3")
     parser.add_argument("--json", type=Path, help=recorder.JSON_HELP)
     asked = parser.parse_args()

@@ -31,5 +31,6 @@ class ClientPage(ctypes.Structure):
         ("fallback_percent", ctypes.c_uint32),
         ("free_at", ctypes.c_uint64),
         ("end_by", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint8 * 8),
+        ("joint", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint8 * 4),
     )

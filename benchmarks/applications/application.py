@@ -16,7 +16,7 @@ from benchmarks.compute.scenario import SkippedError
 
 READY_TIMEOUT_S = 120.0
 LATE_S = 30.0  # after the end of a phase, until an application has answered
-WARM_NS = 1_500_000_000  # all tenants work for this long before a phase counts
+WARM_S = 1.5  # all tenants work for this long before a phase counts
 
 
 class Application:
@@ -52,7 +52,7 @@ class Application:
 
     def answer(self, seconds: float) -> dict[str, Any]:
         """Return what a phase of `seconds` measured."""
-        return self._answer(seconds + WARM_NS / 1e9 + LATE_S)
+        return self._answer(seconds + LATE_S)
 
     def _answer(self, timeout: float) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -86,7 +86,9 @@ def processors_of(tenant: int) -> list[int]:
     return every if half < 2 else every[tenant % 2 * half :][:half]  # noqa: PLR2004  # a program has helper threads
 
 
-def together(work: Sequence[tuple[Application, str]], seconds: float, place: int = 0) -> list[dict[str, Any]]:
+def together(
+    work: Sequence[tuple[Application, str]], seconds: float, place: int = 0, warm_s: float = WARM_S
+) -> list[dict[str, Any]]:
     """Let applications work at the same time, each on its kind; return what each measured.
 
     The first has the processors of tenant `place`, so that its host is as fast alone as in a pair: two busy threads may
@@ -94,7 +96,7 @@ def together(work: Sequence[tuple[Application, str]], seconds: float, place: int
     """
     for number, (application, _) in enumerate(work, place):
         application.pin(processors_of(number))
-    begin_ns = time.monotonic_ns() + WARM_NS
+    begin_ns = time.monotonic_ns() + int(warm_s * 1e9)
     for application, kind in work:
         application.begin(kind, begin_ns, seconds)
-    return [application.answer(seconds) for application, _ in work]
+    return [application.answer(warm_s + seconds) for application, _ in work]

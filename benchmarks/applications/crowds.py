@@ -21,6 +21,10 @@ MOST_P99 = 1.2  # of alone, for a program that uses less than half of its fixed 
 P50_FIXED = 1.05  # likewise
 FIXED: Final = "fixed"
 
+# The arbiter finds out within two seconds how the programs of a crowd share the card best; all begin at the same
+# moment here.
+WARM_S = 4.0
+
 
 @dataclass(frozen=True, slots=True)
 class CrowdMember:
@@ -133,7 +137,7 @@ class CrowdStage:
 
     def _all(self, applications: Sequence[Application], seconds: float) -> list[Side]:
         work = [(app, member.kind) for app, member in zip(applications, self._crowd.members, strict=True)]
-        return [Side.of(answer) for answer in together(work, seconds)]
+        return [Side.of(answer) for answer in together(work, seconds, warm_s=WARM_S)]
 
 
 def crowd_figures(crowd: Crowd, alone: Mapping[str, Side], sides: Sequence[Side]) -> dict[str, float]:

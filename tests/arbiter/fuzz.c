@@ -61,7 +61,7 @@ static void change_client(struct history *history, int place) {
         schedule_leave(history->schedule, *client, history->now);
         *client = NOBODY;
     } else if (history->tenants[tenant] != NOBODY) {
-        *client = schedule_join(history->schedule, history->tenants[tenant]);
+        *client = schedule_join(history->schedule, history->tenants[tenant], next(2));
         history->owners[place] = tenant;
     }
 }

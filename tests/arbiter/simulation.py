@@ -174,7 +174,7 @@ class Process:
 
     def __init__(self, world: World, tenant: Tenant, kernel: int = MS // 2) -> None:
         self.world, self.tenant, self.kernel = world, tenant, kernel
-        self.client = world.library.schedule_join(world.schedule, tenant.index)
+        self.client = world.library.schedule_join(world.schedule, tenant.index, ctypes.c_bool(False))
         assert self.client >= 0
         world.processes[self.client] = self
         tenant.processes.append(self)

@@ -5,8 +5,11 @@
 #include "arbiter/connection/client_page.h"
 #include "arbiter/container/container.h"
 #include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_run.h"
 #include "arbiter/watermark/watermark_config.h"
+#include "common/gpu_uuid.h"
+#include "common/log.h"
 
 /* Cards that can be in use at once. */
 enum { BOARDS = 128 };
@@ -75,12 +78,40 @@ static void publish_changes(struct card_board *board, uint64_t now) {
     }
 }
 
+static struct container_use use_of(const struct card_board *board, int tenant) {
+    struct container *container = board->containers[tenant];
+    return container_use(container, board->uuid, &container_tenancy(container, board)->region_row);
+}
+
+static struct joint_use joint_use_of(const struct card_board *board, int tenant) {
+    const struct container *container = board->containers[tenant];
+    struct container_use use = use_of(board, tenant);
+    unsigned row = container_tenancy(board->containers[tenant], board)->region_row;
+    return (struct joint_use){
+        .gpu_ns = use.gpu_ns, .waited_ns = container_waited_ns(container, row), .busy_until = use.busy_until};
+}
+
+static void log_mode(const struct card_board *board, bool is_joint) {
+    char uuid[GPU_UUID_TEXT];
+    gpu_uuid_write(board->uuid, uuid);
+    log_debug("the containers of card %s hold turns %s", uuid, is_joint ? "jointly" : "one after the other");
+}
+
+static void decide_on_joint_turns(struct card_board *board, uint64_t now) {
+    for (int tenant = 0; tenant < SCHEDULE_TENANTS; tenant++) {
+        if (!joint_turns_needs_use(board->schedule, tenant, now)) continue;
+        struct joint_use use = joint_use_of(board, tenant);
+        joint_turns_note_use(board->schedule, tenant, &use, now);
+    }
+    bool was_joint = joint_turns_are_on(board->schedule);
+    joint_turns_run(board->schedule, now);
+    if (joint_turns_are_on(board->schedule) != was_joint) log_mode(board, !was_joint);
+}
+
 static void check_holder_idle(struct card_board *board, uint64_t now) {
     int tenant = schedule_run_tenant_to_check(board->schedule, now);
     if (tenant == SCHEDULE_NONE) return;
-    struct container *container = board->containers[tenant];
-    struct tenancy *tenancy = container_tenancy(container, board);
-    struct container_use use = container_use(container, board->uuid, &tenancy->region_row);
+    struct container_use use = use_of(board, tenant);
     schedule_run_note_use(board->schedule, use.busy_until, use.awaited_until, now);
 }
 
@@ -100,12 +131,13 @@ static void run_heartbeat(struct card_board *board, uint64_t now) {
     bool is_due = board->next_heartbeat_at == UINT64_MAX || now >= board->next_heartbeat_at;
     if (!is_due) return;
     write_heartbeats(board, now);
+    decide_on_joint_turns(board, now);
     run(board, now);
     board->next_heartbeat_at = now + HEARTBEAT_INTERVAL;
 }
 
-int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now) {
-    int client = schedule_join(board->schedule, tenant);
+int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, bool joins, uint64_t now) {
+    int client = schedule_join(board->schedule, tenant, joins);
     if (client == SCHEDULE_NONE) return client;
     board->pages[client] = page;
     run(board, now);

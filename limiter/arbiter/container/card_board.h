@@ -33,10 +33,10 @@ void card_board_remove(struct card_board *board, int tenant);
 /* Closes a board without tenants; does nothing to another. */
 void card_board_close_unused(struct card_board *board);
 
-/* Adds a client with its page; its index, or SCHEDULE_NONE if there are too many. When this returns, the page is
- * written and may be given to the client. The board owns the page from then on; in case of SCHEDULE_NONE the caller
- * keeps it. */
-int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, uint64_t now);
+/* Adds a client with its page; `joins`: it knows turns that are held jointly. Its index, or SCHEDULE_NONE if there are
+ * too many. When this returns, the page is written and may be given to the client. The board owns the page from then
+ * on; in case of SCHEDULE_NONE the caller keeps it. */
+int card_board_join(struct card_board *board, int tenant, struct arbitration_page *page, bool joins, uint64_t now);
 
 /* Removes a client and unmaps its page. */
 void card_board_leave(struct card_board *board, int client, uint64_t now);

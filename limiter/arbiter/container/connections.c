@@ -85,15 +85,16 @@ static bool make_room_for(const struct container *container, uint64_t now) {
     return true;
 }
 
-static enum arbitration_result join_card(struct connection *connection, const uint8_t uuid[UUID_SIZE],
+static enum arbitration_result join_card(struct connection *connection, const struct arbitration_hello *hello,
                                          struct arbitration_page *page, uint64_t now) {
     struct demand demand;
     struct container *container = connection->container;
-    if (!demand_of(&container->limits, uuid, &demand)) return ARBITRATION_NO_SUCH_CARD;
-    struct card_board *board = container->accepted_clients < ACCEPTED_PER_CONTAINER ? card_board_of(uuid) : NULL;
+    if (!demand_of(&container->limits, hello->uuid, &demand)) return ARBITRATION_NO_SUCH_CARD;
+    struct card_board *board = container->accepted_clients < ACCEPTED_PER_CONTAINER ? card_board_of(hello->uuid) : NULL;
     if (!board) return ARBITRATION_TOO_MANY;
     struct tenancy *tenancy = tenancy_of(container, board, now);
-    connection->client = tenancy ? card_board_join(board, tenancy->tenant, page, now) : SCHEDULE_NONE;
+    bool joins = (hello->abilities & ARBITRATION_JOINS) != 0;
+    connection->client = tenancy ? card_board_join(board, tenancy->tenant, page, joins, now) : SCHEDULE_NONE;
     card_board_close_unused(board);
     if (connection->client == SCHEDULE_NONE) return ARBITRATION_TOO_MANY;
     connection->board = board;
@@ -115,7 +116,7 @@ static bool accept_hello(struct connection *connection, const struct arbitration
     if (!page) return handshake_send(connection->source.fd, ARBITRATION_TOO_MANY, -1) && false;
     container_open_region(connection->container);
     container_read_limits(connection->container);
-    enum arbitration_result result = join_card(connection, hello->uuid, page, now);
+    enum arbitration_result result = join_card(connection, hello, page, now);
     bool is_sent = handshake_send(connection->source.fd, result, result == ARBITRATION_ACCEPTED ? fd : -1);
     if (result != ARBITRATION_ACCEPTED) client_page_close(page);
     handshake_close_page_fd(fd);

@@ -53,15 +53,20 @@ void container_read_limits(struct container *container);
 /* Opens the region again: a process that connects now uses the file that is there now. */
 void container_open_region(struct container *container);
 
-/* The fields `busy_until` and `awaited_until` of a card's row in the container's region, CLOCK_MONOTONIC in ns; 0 if
- * the region has no row of the card. The container can write them, so they are not trusted. */
+/* What the container's region says of a card; 0 if it has no row of the card. The container can write it, so it is not
+ * trusted. */
 struct container_use {
-    uint64_t busy_until, awaited_until;
+    uint64_t busy_until, awaited_until; /* the card's row; CLOCK_MONOTONIC in ns */
+    uint64_t gpu_ns;                    /* likewise */
 };
 
 /* The container's use of a card. `cached_row` is where the card's row was found last, and is updated. */
 struct container_use container_use(const struct container *container, const uint8_t uuid[UUID_SIZE],
                                    unsigned *cached_row);
+
+/* How long, in ns, the container's threads have waited so far: for a turn, and for the card's work. `row` is the card's
+ * row. Not trusted. */
+uint64_t container_waited_ns(const struct container *container, unsigned row);
 
 /* The container's tenancy on a board; NULL if it has none there. */
 struct tenancy *container_tenancy(struct container *container, const struct card_board *board);

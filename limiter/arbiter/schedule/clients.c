@@ -80,6 +80,7 @@ uint32_t clients_new_turn_number(struct schedule *schedule) {
 void clients_publish_turn(struct schedule *schedule, int client, uint32_t turn, uint64_t budget_ns, uint64_t depth_ns) {
     struct arbitration_page *page = &schedule->clients[client].page;
     page->turn = turn;
+    page->joint = 0;
     page->budget_ns = budget_ns;
     page->depth_ns = depth_ns;
     clients_mark_changed(schedule, client);

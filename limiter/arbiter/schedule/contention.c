@@ -2,6 +2,7 @@
 
 #include "arbiter/schedule/clients.h"
 #include "arbiter/schedule/current_turn.h"
+#include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/tenant.h"
 #include "arbiter/tenant/turn_allowance.h"
@@ -49,10 +50,11 @@ static bool needs_turns(const struct schedule *schedule, const struct tenant *te
 }
 
 /* A turn without limits becomes void when the card is contended. */
-static void publish(struct schedule *schedule, int client, const struct census *census) {
+static void publish(struct schedule *schedule, int client, const struct census *census, uint64_t now) {
     const struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     struct arbitration_page *page = &schedule->clients[client].page;
-    bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
+    bool has_turn = (schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0) ||
+                    joint_turns_has(schedule, client, now);
     page->contended = tenant->is_contended;
     page->fallback_percent = tenant->is_contended ? turn_allowance_fallback(&tenant->demand, census->guarantee_sum,
                                                                             census->without_guarantee)
@@ -83,5 +85,5 @@ void contention_refresh(struct schedule *schedule, uint64_t now) {
         if (!tenant->is_contended) release_waiters(schedule, i, now);
     }
     for (int32_t i = 0; i < schedule->clients_high; i++)
-        if (schedule->clients[i].is_taken) publish(schedule, i, &census);
+        if (schedule->clients[i].is_taken) publish(schedule, i, &census, now);
 }

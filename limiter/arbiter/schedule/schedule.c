@@ -6,6 +6,7 @@
 #include "arbiter/schedule/contention.h"
 #include "arbiter/schedule/current_turn.h"
 #include "arbiter/schedule/expected_arrivals.h"
+#include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule_state.h"
 #include "arbiter/tenant/overrun_budget.h"
 #include "arbiter/tenant/tenant.h"
@@ -55,6 +56,7 @@ void schedule_set_demand(struct schedule *schedule, int tenant, const struct dem
     tenant_refill(changed, now);
     changed->demand = *demand;
     changed->virtual_time = changed->virtual_time_at_leave = schedule->virtual_time;
+    joint_turns_note_newcomer(schedule, tenant, now);
     schedule->is_contention_stale = true;
 }
 
@@ -75,11 +77,12 @@ static int32_t take_client_index(struct schedule *schedule) {
     return schedule->clients_high < SCHEDULE_CLIENTS ? schedule->clients_high++ : SCHEDULE_NONE;
 }
 
-int schedule_join(struct schedule *schedule, int tenant) {
+int schedule_join(struct schedule *schedule, int tenant, bool joins) {
     int32_t index = take_client_index(schedule);
     if (index == SCHEDULE_NONE) return SCHEDULE_NONE;
     struct client *client = &schedule->clients[index];
-    *client = (struct client){.is_taken = true, .is_changed = client->is_changed, .tenant = tenant, .next = -1};
+    *client = (struct client){
+        .is_taken = true, .joins = joins, .is_changed = client->is_changed, .tenant = tenant, .next = -1};
     if (schedule->tenants[tenant].clients++ == 0) schedule->connected_tenants++;
     clients_mark_changed(schedule, index);
     schedule->is_contention_stale = true;
@@ -100,10 +103,14 @@ void schedule_leave(struct schedule *schedule, int client, uint64_t now) {
 
 /* A tenant that becomes active makes the card contended for the tenants that had it to themselves, and they have to be
  * told before this one launches. */
-static void note_activity(struct schedule *schedule, struct tenant *tenant, uint64_t now) {
+static void note_activity(struct schedule *schedule, int tenant_index, uint64_t now) {
+    struct tenant *tenant = &schedule->tenants[tenant_index];
     bool was_active = tenant_is_active(tenant, now);
     tenant_note_active(tenant, now);
-    if (!was_active) schedule->is_contention_stale = true;
+    if (!was_active) {
+        joint_turns_note_newcomer(schedule, tenant_index, now);
+        schedule->is_contention_stale = true;
+    }
     if (schedule->is_contention_stale) contention_refresh(schedule, now);
 }
 
@@ -113,10 +120,14 @@ void schedule_want(struct schedule *schedule, int client, uint64_t suitable_turn
     struct tenant *tenant = &schedule->tenants[schedule->clients[client].tenant];
     bool has_turn = schedule->turn.number && schedule->turn.client == client && schedule->turn.drains_at == 0;
     current_turn_account(schedule, now);
-    note_activity(schedule, tenant, now);
+    note_activity(schedule, schedule->clients[client].tenant, now);
     tenant->suitable_turn_ns = suitable_turn;
     if (!tenant->is_contended) {
         clients_publish_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, UINT64_MAX);
+        return;
+    }
+    if (joint_turns_are_on(schedule)) {
+        joint_turns_grant(schedule, client, now);
         return;
     }
     if (has_turn) {

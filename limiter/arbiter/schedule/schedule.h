@@ -50,8 +50,9 @@ void schedule_remove(struct schedule *schedule, int tenant);
 /* Whether there is no tenant. */
 bool schedule_is_empty(const struct schedule *schedule);
 
-/* Adds a client of a tenant; its index, or SCHEDULE_NONE if there are too many. */
-int schedule_join(struct schedule *schedule, int tenant);
+/* Adds a client of a tenant; `joins`: it knows turns that are held jointly. Its index, or SCHEDULE_NONE if there are
+ * too many. */
+int schedule_join(struct schedule *schedule, int tenant, bool joins);
 
 /* Removes a client and ends its turn. */
 void schedule_leave(struct schedule *schedule, int client, uint64_t now);

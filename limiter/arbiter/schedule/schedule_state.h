@@ -4,12 +4,15 @@
  *     current_turn.c       a turn's beginning, charge and end
  *     next_turn.c          which tenant is next, and whether the holder has to yield
  *     expected_arrivals.c  reservations for predicted arrivals
+ *     joint_mode.c         whether turns are held jointly
+ *     joint_turns.c        turns that are held jointly, and their measurement
  *     contention.c         whether launches on the card need turns
  *     clients.c            queues of waiting clients, and pages to be published
  * All times are in ns; points in time are CLOCK_MONOTONIC. Indices that stand for none are SCHEDULE_NONE. */
 #ifndef VGPU_ARBITER_SCHEDULE_SCHEDULE_STATE_H
 #define VGPU_ARBITER_SCHEDULE_SCHEDULE_STATE_H
 
+#include "arbiter/schedule/joint_mode.h"
 #include "arbiter/schedule/schedule_limits.h"
 #include "arbiter/tenant/ranking.h"
 #include "arbiter/watermark/watermark.h"
@@ -19,6 +22,7 @@
 struct client {
     bool is_taken;   /* the entry is in use */
     bool is_waiting; /* in its tenant's queue */
+    bool joins;      /* it knows turns that are held jointly */
     bool is_changed; /* on the list of clients whose page is to be published */
     int32_t tenant;
     int32_t next; /* next client in the tenant's queue, or next free entry */
@@ -48,6 +52,8 @@ struct current_turn {
 
 struct schedule {
     struct current_turn turn;
+    struct joint_mode joint;
+    uint64_t wanted_ns; /* time in which a client had or wanted a turn, since `joint.measured_since` */
     struct watermark watermark;
     struct overrun_budget overrun_budget; /* of all tenants together: several that overrun take no more than one */
     uint64_t charged_until;               /* up to when the time of turns has been charged */

@@ -29,6 +29,18 @@
 #define TENANT_FLOOR_BUDGET   (3 * NS_PER_MS)
 #define TENANT_FLOOR_INTERVAL (300 * NS_PER_MS)
 
+/* What is measured of a tenant to decide whether turns are held jointly (schedule/joint_turns.h). Times that its region
+ * says are not trusted. */
+struct tenant_use {
+    uint64_t read_at;           /* when the region was last read; 0 = not yet */
+    uint64_t gpu_ns, waited_ns; /* as they were read then */
+    uint64_t used_ns;           /* GPU time of its kernels in the present measurement */
+    uint64_t waiting_ns;        /* how long it has waited in the present measurement, for turns and for its kernels */
+    uint32_t apart_permille;    /* of the card's time that its kernels took when turns were last apart */
+    uint32_t apart_served;      /* likewise, of the time that it waited */
+    bool is_new;                /* it became active in the present measurement */
+};
+
 struct tenant {
     bool is_taken;     /* the entry is in use */
     bool is_contended; /* what its clients' pages say */
@@ -54,6 +66,7 @@ struct tenant {
     uint32_t early_return_score; /* 0 to 8; from 4 on its pauses are shorter than two handovers */
     uint32_t short_turn_score;   /* 0 to 8; latency-sensitive from 4 on */
     uint64_t suitable_turn_ns;   /* the longest turns of any tenant that suit its steps, as it says; 0 = any */
+    struct tenant_use use;       /* what is measured to decide on joint turns */
     uint64_t held_ns;            /* how long it has held the card in all */
 };
 

@@ -18,6 +18,9 @@
  *   them that launches again sends WANT before.
  * - A client that has more to launch at the end of its turn sends the next WANT directly after DONE and does not wait
  *   for its work to drain. Otherwise the arbiter would give the next turn to a waiting client with a weaker claim.
+ * - While `joint` is 1, clients of other containers hold turns at the same moment. The turn has no budget and is held
+ *   until it is asked back or taken, also while nothing is launched. Times between events then contain the time slices
+ *   of the others, so they measure nothing.
  * - A client whose requests arrive periodically may get its turn shortly before it asks. It sends WANT nevertheless,
  *   because the arbiter learns the time of the arrival from that message.
  *
@@ -52,11 +55,16 @@
  * `end_by` if its next kernel would end after `end_by`. */
 #define ARBITRATION_IDLE_BEFORE_ARRIVAL_MAX_NS 400000ULL
 
+/* What a client can do, as bits of its hello. */
+enum arbitration_ability {
+    ARBITRATION_JOINS = 1, /* it knows turns that are held jointly */
+};
+
 struct arbitration_hello {
     char magic[8];
     uint32_t version;
-    uint32_t reserved;
-    uint8_t uuid[16]; /* the card that the client wants to use */
+    uint32_t abilities; /* enum arbitration_ability; unknown bits are ignored */
+    uint8_t uuid[16];   /* the card that the client wants to use */
 };
 
 enum arbitration_result {
@@ -101,7 +109,8 @@ struct arbitration_page {
                          expected to have drained, and the handover to be over */
     uint64_t end_by;  /* when another client is expected to arrive, CLOCK_MONOTONIC in ns: the turn ends as close to
                         this time as its kernels allow; 0 = no bound */
-    uint8_t reserved[8];
+    uint32_t joint;   /* 1: others hold turns at the same moment */
+    uint8_t reserved[4];
 };
 
 static_assert(sizeof(struct arbitration_hello) == 32, "layout");

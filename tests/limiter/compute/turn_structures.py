@@ -9,7 +9,7 @@ START = 1000 * SECOND
 
 
 class TurnLimits(ctypes.Structure):
-    _fields_ = (("budget", U64), ("depth", U64), ("age", U64), ("end_by", U64))
+    _fields_ = (("budget", U64), ("depth", U64), ("age", U64), ("end_by", U64), ("is_joint", ctypes.c_bool))
 
 
 class Turn(ctypes.Structure):

@@ -2,6 +2,8 @@
 
 #include "common/clock.h"
 #include "compute/gate/gate_queue.h"
+#include "compute/gate/gate_turns.h"
+#include "compute/gate/joint_pass.h"
 #include "compute/link/turn_request.h"
 #include "compute/queue/queue_page.h"
 #include "compute/turn/estimates.h"
@@ -16,6 +18,13 @@ void gate_admission_note_arrival(struct gate *gate) {
                                     suitable_turn(host->backlog.known_ns, host_periods_step_ns(&host->periods)));
 }
 
+/* Most launches of a joint turn pass without being seen here (joint_pass.h). */
+static void learn_host(struct gate *gate, const struct queued_launch *launch, uint64_t now) {
+    backlog_note_launch(&gate->host.backlog, turn_remaining(&gate->turn, now) + gate->queue.segments.closed_ns, now);
+    host_periods_note_launch(&gate->host.periods, launch->estimate, now);
+    gate_queue_note_launch(gate, launch->estimate);
+}
+
 /* What every admitted launch does. */
 static void note_admitted(struct gate *gate, const struct queued_launch *launch, const struct launch_slot *slot,
                           uint64_t now) {
@@ -23,38 +32,55 @@ static void note_admitted(struct gate *gate, const struct queued_launch *launch,
     gate->turn_sample.is_chosen |= slot->is_sampled;
     gate->host.last_launch_at = now;
     __atomic_store_n(&gate->host.is_waiting, false, __ATOMIC_RELAXED);
-    backlog_note_launch(&gate->host.backlog, turn_remaining(&gate->turn, now) + gate->queue.segments.closed_ns, now);
     gate->in_driver++;
-    host_periods_note_launch(&gate->host.periods, launch->estimate, now);
-    gate_queue_note_launch(gate, launch->estimate);
     activity_note_launch(turn_request_activity(&gate->request), now);
+    if (gate->phase != GATE_OPEN || !gate->turn.limits.is_joint) learn_host(gate, launch, now);
+}
+
+/* In a joint turn, only young estimates learn from a sample. */
+static bool is_to_be_sampled(const struct gate *gate, bool is_known, uint64_t key) {
+    if (gate->turn_sample.is_chosen) return false;
+    if (!is_known) return true;
+    bool is_drawn = gate->turn.launches == gate->turn_sample.index;
+    return is_drawn && (!gate->turn.limits.is_joint || estimates_is_young(&gate->estimates, key));
+}
+
+/* A launch without an estimate is measured, so nothing may pass meanwhile. */
+static void update_joint_pass(struct gate *gate, bool is_known, const struct queued_launch *launch) {
+    if (is_known)
+        joint_pass_open(&gate->joint_pass, gate->request.arbiter_turn.number, launch->key, launch->estimate);
+    else
+        joint_pass_close(&gate->joint_pass);
 }
 
 /* Decides on one launch and, if it fits, adds it to the turn. A turn's first launch is admitted even if there is no
  * room for its events, so that every turn makes progress. */
 static enum verdict admit_to_turn(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
                                   struct launch_slot *slot) {
+    if (gate->turn.limits.is_joint) gate_turns_count_passed(gate, now);
     bool is_first = gate->turn.launches == 0;
     if (!is_first && turn_request_is_asked_to_yield(&gate->request)) return VERDICT_FULL;
     enum verdict verdict = turn_judge(&gate->turn, is_known, launch->estimate, now);
     if (verdict != VERDICT_FITS) return verdict;
     if (!turn_events_find_slot(gate_events(gate), launch->context, launch->stream, slot) && !is_first)
         return VERDICT_UNMEASURED;
-    slot->is_sampled = !gate->turn_sample.is_chosen && (!is_known || gate->turn.launches == gate->turn_sample.index);
+    slot->is_sampled = is_to_be_sampled(gate, is_known, launch->key);
     turn_add(&gate->turn, is_known, launch->estimate, now);
     gate->turn.is_doubtful |= launch->is_doubtful;
     slot->records_end_at_once = gate->host.has_left_gap;
     slot->probe_out = slot->context_events && turn_is_to_be_probed(&gate->turn) ? &gate_events(gate)->probe : NULL;
     if (slot->probe_out) turn_note_probe(&gate->turn);
+    if (gate->turn.limits.is_joint) update_joint_pass(gate, is_known, launch);
     turn_request_extend(&gate->request, gate->turn.drains_at + ARBITRATION_BUSY_GRACE_NS);
     return VERDICT_FITS;
 }
 
-/* A launch without an estimate is measured alone, and in a context without a page nothing can be queued: such a launch
- * waits until nothing is queued before it. */
+/* A launch without an estimate is measured alone, in a context without a page nothing can be queued, and in a joint
+ * turn nothing need be: such a launch waits until nothing is queued before it. */
 static enum verdict admit_to_queue(struct gate *gate, bool is_known, const struct queued_launch *launch, uint64_t now,
                                    struct launch_slot *slot) {
-    if (is_known && queue_page_has(launch->context)) return gate_queue_admit(gate, launch, now, slot);
+    bool is_joint = gate->phase == GATE_OPEN_QUEUE && gate->turn.limits.is_joint;
+    if (!is_joint && is_known && queue_page_has(launch->context)) return gate_queue_admit(gate, launch, now, slot);
     return gate_is_queuing(gate->phase) || segments_any_closed(&gate->queue.segments) ? VERDICT_TOO_DEEP
                                                                                       : VERDICT_UNMEASURED;
 }

@@ -39,6 +39,12 @@ bool gate_measure_await_drain(const struct gate *gate, uint64_t until) {
     return await_events(gate_events(gate), gate->turn.drains_at, until);
 }
 
+void gate_measure_learn_beside(struct gate *gate) {
+    bool is_stream_idle = false;
+    uint64_t sampled = turn_events_sampled_ns(gate_events(gate), &is_stream_idle);
+    if (sampled) estimates_learn_beside(&gate->estimates, gate->turn_sample.key, turn_sampled(sampled, is_stream_idle));
+}
+
 static void learn_estimates(struct gate *gate, const struct turn *turn, const struct turn_events *events,
                             uint64_t sample_key, uint64_t measured) {
     bool is_stream_idle = false;

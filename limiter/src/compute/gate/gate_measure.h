@@ -11,6 +11,9 @@ bool gate_measure_await_drain(const struct gate *gate, uint64_t until);
 /* Waits until the turn's work has drained and returns its cost; `ends_recorded_at` as for turn_cost. */
 uint64_t gate_measure_turn(struct gate *gate, uint64_t ends_recorded_at);
 
+/* Learns from the sampled launch of a turn that was held jointly, if it is done. Waits for nothing. */
+void gate_measure_learn_beside(struct gate *gate);
+
 /* Sets the turn aside while its work still runs: gate_measure_collect measures it later. The next turn uses other
  * events. */
 void gate_measure_set_aside(struct gate *gate, uint64_t ends_recorded_at);

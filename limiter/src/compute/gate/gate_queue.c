@@ -42,8 +42,13 @@ static bool has_short_launches(const struct gate *gate) {
     return gate->queue.launch_ns <= (gate->is_queue_turn ? LAUNCH_MAX_QUEUED : LAUNCH_MAX);
 }
 
+/* In a joint turn launches need not wait on the card for anything. */
+static bool has_joint_turn(const struct gate *gate) {
+    return turn_request_is_joint(&gate->request) && !turn_request_is_asked_to_yield(&gate->request);
+}
+
 bool gate_queue_is_worth_it(const struct gate *gate) {
-    return has_short_launches(gate) && container_share(gate->request.uuid) == 0 &&
+    return !has_joint_turn(gate) && has_short_launches(gate) && container_share(gate->request.uuid) == 0 &&
            arbiter_link_contention(&gate->request.link) == CONTENTION_ARBITRATED && queue_page_is_usable();
 }
 
@@ -60,11 +65,13 @@ void gate_queue_begin(struct gate *gate) {
     gate->host.is_bound = host_periods_is_host_bound(&gate->host.periods);
 }
 
-/* Without the arbiter all segments are opened, so that nothing waits for longer than turn_request_take does. */
+/* Without the arbiter all segments are opened, so that nothing waits for longer than turn_request_take does. So they
+ * are in a joint turn: no launch need be queued any more. */
 void gate_queue_begin_turn(struct gate *gate, struct turn_limits limits) {
     activity_count_wait(gate->request.activity, REGION_WAIT_QUEUED, clock_now() - gate->queue.since);
     queue_pace_begin(gate, limits);
-    if (turn_request_is_arbitrated(&gate->request))
+    if (limits.is_joint) queue_sample_spoil(&gate->queue.sample);
+    if (turn_request_is_arbitrated(&gate->request) && !limits.is_joint)
         queue_pace_step(gate, clock_now());
     else
         queue_pace_open_all(gate);

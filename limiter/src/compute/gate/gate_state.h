@@ -5,6 +5,7 @@
 #define VGPU_COMPUTE_GATE_GATE_STATE_H
 
 #include "compute/gate/gate_machine.h"
+#include "compute/gate/joint_pass.h"
 #include "compute/link/turn_request.h"
 #include "compute/queue/queue_sample.h"
 #include "compute/queue/segments.h"
@@ -75,6 +76,7 @@ struct gate {               /* NOLINT(clang-analyzer-optin.performance.Padding):
     unsigned open_events;         /* index of the turn's events */
     struct set_aside_turn set_aside;
     struct turn_sample turn_sample;
+    struct joint_pass joint_pass;
     struct estimates estimates;
     bool was_interrupted;    /* the last measured turn; see turn_is_interrupted */
     unsigned drain_timeouts; /* turns in a row whose work had not drained when their timeout was over */

@@ -101,10 +101,31 @@ static bool is_arbiter_turn_kept(const struct gate *gate, enum verdict verdict) 
     return verdict == VERDICT_UNMEASURED || turn_request_is_unbounded(&gate->request, gate->turn.expected);
 }
 
+void gate_turns_count_passed(struct gate *gate, uint64_t now) {
+    struct passed_launches passed = joint_pass_take(&gate->joint_pass);
+    turn_add_passed(&gate->turn, passed.launches, passed.used_ns, now);
+}
+
+/* Nothing is waited for, and the estimates are charged: times between events contain the others' time slices. */
+static void end_joint_part(struct gate *gate, bool is_kept) {
+    gate->host.has_left_gap = false;
+    joint_pass_close(&gate->joint_pass);
+    gate_turns_count_passed(gate, clock_now());
+    gate_measure_learn_beside(gate);
+    give_back(gate, is_kept);
+    activity_count_turn_end(gate->request.activity, gate->turn.drains_at, gate->turn.idle_gaps, gate->turn.idle_ns);
+    turn_request_end(&gate->request, gate->turn.expected);
+    turn_events_reset(gate_events(gate));
+}
+
 void gate_turns_end(struct gate *gate, enum verdict verdict) {
     bool is_asked_to_yield = turn_request_is_asked_to_yield(&gate->request);
     gate_measure_collect(gate);
     bool is_kept = is_arbiter_turn_kept(gate, verdict) && !is_asked_to_yield;
+    if (gate->turn.limits.is_joint && !gate->turn.is_unknown) {
+        end_joint_part(gate, is_kept);
+        return;
+    }
     end_direct_turn(gate, is_kept, verdict != VERDICT_UNMEASURED && may_overlap(gate));
 }
 
@@ -118,7 +139,7 @@ void gate_turns_draw_sample(struct gate *gate) {
 }
 
 void gate_turns_begin(struct gate *gate, struct turn_limits limits) {
-    bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn;
+    bool is_behind_own_work = gate->set_aside.is_valid || gate->is_queue_turn || gate->turn.limits.is_joint;
     uint64_t drains_at = is_behind_own_work ? gate->turn.drains_at : 0;
     gate->turn = turn_open(clock_now(), limits);
     turn_set_free_at(&gate->turn, max_u64(drains_at, turn_request_free_at(&gate->request)));

@@ -15,6 +15,10 @@ void gate_turns_begin(struct gate *gate, struct turn_limits limits);
  * the driver. The caller owns the gate, and holds no lock. */
 void gate_turns_end(struct gate *gate, enum verdict verdict);
 
+/* Adds the launches that have passed without the gate's lock (joint_pass.h) to the turn. The caller holds LOCK_GATE, or
+ * owns the gate. */
+void gate_turns_count_passed(struct gate *gate, uint64_t now);
+
 /* The driver was asked whether the card has passed the probe. The caller holds LOCK_GATE; meanwhile it did not. */
 void gate_turns_apply_probe(struct gate *gate, CUevent probe, bool is_passed);
 

@@ -4,6 +4,7 @@
 #include "compute/gate/gate_state.h"
 #include "compute/gate/turn_need.h"
 #include "compute/turn/estimates.h"
+#include "driver/capture.h"
 #include "driver/function_table.h"
 #include "loader/libc.h"
 
@@ -15,11 +16,14 @@ uint64_t launch_gate_kernel_key(const void *function, unsigned grid_x, unsigned 
 
 uint64_t launch_gate_graph_key(CUgraphExec graph) { return estimates_key(graph, NULL); }
 
+static bool is_capturing(CUstream stream) { return capture_was_seen() && turn_events_is_capturing(stream); }
+
 struct launch_pass launch_gate_enter(uint64_t key, CUstream stream) {
     struct launch_pass pass = {0};
     CUcontext context = NULL;
     struct gate *gate = gate_of_current_context();
-    if (!gate || !turn_need_is_at_gate(gate) || turn_events_is_capturing(stream)) return pass;
+    if (!gate || !turn_need_is_at_gate(gate) || is_capturing(stream)) return pass;
+    if (joint_pass_try(&gate->joint_pass, &gate->request.link, key)) return pass;
     if (REAL(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || !context) return pass;
     LIBC(pthread_setcancelstate)(PTHREAD_CANCEL_DISABLE, &pass.cancel_state);
     struct queued_launch launch = {.key = key, .context = context, .stream = stream};

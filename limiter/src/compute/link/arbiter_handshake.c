@@ -27,7 +27,7 @@ static int connect_to(const struct sockaddr_un *address) {
 
 int arbiter_handshake_send_hello(const char *path, const uint8_t uuid[UUID_SIZE]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct arbitration_hello hello = {.version = ARBITRATION_VERSION};
+    struct arbitration_hello hello = {.version = ARBITRATION_VERSION, .abilities = ARBITRATION_JOINS};
     if (strlen(path) >= sizeof address.sun_path || system_exists(path) != 0) return -1;
     memcpy(address.sun_path, path, strlen(path));
     memcpy(hello.magic, ARBITRATION_MAGIC, sizeof hello.magic);

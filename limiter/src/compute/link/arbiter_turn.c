@@ -18,12 +18,17 @@ bool arbiter_turn_is_asked_to_yield(const struct arbiter_turn *turn, const struc
     return turn->number && arbiter_link_is_asked_to_yield(link, turn->number);
 }
 
+static void read_limits(struct arbiter_turn *turn, const struct arbitration_page *page) {
+    turn->budget_left = __atomic_load_n(&page->budget_ns, __ATOMIC_RELAXED);
+    turn->is_joint = __atomic_load_n(&page->joint, __ATOMIC_RELAXED) != 0;
+}
+
 bool arbiter_turn_take(struct arbiter_turn *turn, struct arbiter_link *link) {
     if (arbiter_turn_is_asked_to_yield(turn, link)) arbiter_turn_give_back(turn, link, 0, false);
     if (turn->number) return true;
     turn->number = arbiter_link_turn(link);
     turn->is_next_requested &= turn->number == 0;
-    if (turn->number) turn->budget_left = __atomic_load_n(&arbiter_link_page(link)->budget_ns, __ATOMIC_RELAXED);
+    if (turn->number) read_limits(turn, arbiter_link_page(link));
     return turn->number != 0;
 }
 

@@ -11,6 +11,7 @@ struct arbiter_turn {
     uint32_t last_returned; /* number of the last turn that was given back; 0 = none */
     uint64_t drains_at;     /* when that turn's work drains, as the arbiter was told */
     bool is_drain_awaited;  /* the arbiter was told that it will hear when that has happened */
+    bool is_joint;          /* others hold turns at the same moment; valid with `number` */
     bool is_next_requested; /* the next turn was asked for before it was needed */
 };
 

@@ -86,6 +86,10 @@ bool turn_request_is_at_hand(const struct turn_request *request) {
 
 bool turn_request_is_arbitrated(const struct turn_request *request) { return request->arbiter_turn.number != 0; }
 
+bool turn_request_is_joint(const struct turn_request *request) {
+    return request->arbiter_turn.number && request->arbiter_turn.is_joint && request->share >= FULL_CORES;
+}
+
 bool turn_request_is_asked_to_yield(const struct turn_request *request) {
     return arbiter_turn_is_asked_to_yield(&request->arbiter_turn, &request->link);
 }
@@ -130,6 +134,7 @@ static struct turn_limits take_arbiter_turn(struct turn_request *request) {
     uint64_t since = clock_now();
     if (!await_arbiter_turn(request)) return turn_limits_without_arbiter(request->share);
     if (request->arbiter_turn.number != previous) begin_arbiter_turn(request, clock_now() - since);
+    if (turn_request_is_joint(request)) return turn_limits_joint(arbiter_turn_depth(&request->link));
     struct turn_limits limits =
         turn_limits_arbitrated(request->share, request->arbiter_turn.budget_left, arbiter_turn_depth(&request->link));
     limits.end_by = arbiter_turn_until(&request->link);

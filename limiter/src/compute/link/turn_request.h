@@ -46,6 +46,9 @@ bool turn_request_is_at_hand(const struct turn_request *request);
 /* Whether the turn is one of the arbiter's. */
 bool turn_request_is_arbitrated(const struct turn_request *request);
 
+/* Whether the turn is held jointly with clients of other containers, and nothing else limits it. */
+bool turn_request_is_joint(const struct turn_request *request);
+
 /* Whether the arbiter asks the turn back, or has taken it. */
 bool turn_request_is_asked_to_yield(const struct turn_request *request);
 

@@ -26,7 +26,7 @@ static void begin_sample(struct queue_sample *sample, const struct queued_launch
     sample->state = SAMPLE_FILLING;
     sample->index = draw(sample, sample->launches ? sample->launches : 1);
     sample->segment = segment;
-    sample->is_delayed = false;
+    sample->is_delayed = sample->is_spoiled = false;
     sample->has_doubtful = false;
     __atomic_store_n(&sample->is_stream_idle, false, __ATOMIC_RELAXED);
     sample->expected = 0;
@@ -103,6 +103,8 @@ void queue_sample_note_delay(struct queue_sample *sample, uint64_t number) {
     sample->is_delayed |= sample->segment == number && !(sample->is_launch && sample->index);
 }
 
+void queue_sample_spoil(struct queue_sample *sample) { sample->is_spoiled = true; }
+
 bool queue_sample_read(const struct queue_sample *sample, uint64_t *measured) {
     float ms = 0;
     CUresult result = CUDA_ERROR_INVALID_HANDLE;
@@ -129,9 +131,10 @@ void queue_sample_note_unfinished(struct queue_sample *sample) {
 
 void queue_sample_learn(struct queue_sample *sample, struct estimates *estimates, uint64_t measured) {
     if (sample->state != SAMPLE_READ) return;
-    if (measured && sample->is_launch)
+    bool is_valid = measured && !sample->is_spoiled;
+    if (is_valid && sample->is_launch)
         learn_launch(sample, estimates, measured);
-    else if (measured && !sample->is_delayed)
+    else if (is_valid && !sample->is_delayed)
         estimates_fit(estimates, sample->expected, measured, true);
     sample->is_launch = !sample->is_launch;
     sample->state = SAMPLE_NONE;

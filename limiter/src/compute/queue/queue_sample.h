@@ -19,6 +19,7 @@ struct queue_sample {
     enum sample_state state;
     bool is_launch;      /* a launch is sampled, not a segment */
     bool is_delayed;     /* `begin` may have passed long before the card began: see queue_sample_note_delay */
+    bool is_spoiled;     /* the card may have run other containers meanwhile, so it teaches nothing */
     bool has_doubtful;   /* the sampled segment has launches of which the estimates may be far too long */
     bool is_stream_idle; /* the stream had no work before the sampled launch */
     unsigned index;      /* of the launch in its segment that is to be sampled */
@@ -48,6 +49,9 @@ void queue_sample_note_launch(struct queue_sample *sample, const struct queued_l
 /* The segment `number` is the first of a turn, so an event before its first launch may pass while the card is still
  * busy with the work of another tenant, or changes contexts. */
 void queue_sample_note_delay(struct queue_sample *sample, uint64_t number);
+
+/* What is being sampled runs beside other containers. */
+void queue_sample_spoil(struct queue_sample *sample);
 
 /* Whether the sample is over: then `measured` is the ns between its events, or 0 if they cannot be measured. Asks the
  * driver, does not wait. The caller holds no lock, and calls queue_sample_learn or queue_sample_note_unfinished. */

@@ -61,6 +61,11 @@ bool estimates_is_doubtful(const struct estimates *estimates, uint64_t key) {
     return row && row->count == 1 && row->ns > DOUBTFUL_MIN;
 }
 
+bool estimates_is_young(const struct estimates *estimates, uint64_t key) {
+    const struct estimate *row = find(estimates, key);
+    return !row || row->count < COUNT_MAX;
+}
+
 /* The time of a kernel depends on its arguments, so an average of many samples is kept. */
 static uint64_t average_with(const struct estimate *row, uint64_t ns) {
     if (row->count < FIRST_SAMPLES) return row->count ? min_u64(row->ns, ns) : ns;
@@ -83,6 +88,14 @@ void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns) {
     if (row->key != key) *row = (struct estimate){.key = key};
     row->ns = average_with(row, without_outlier(row, min_u64(ns, NS_MAX)));
     if (row->count < COUNT_MAX) row->count++;
+}
+
+/* A row that is known well keeps its average: the shortest of several samples is less than that. */
+void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns) {
+    struct estimate *row = slot_for(estimates, key);
+    if (row->key != key || row->count == COUNT_MAX) return;
+    row->ns = min_u64(row->ns, ns);
+    row->count++;
 }
 
 void estimates_fit(struct estimates *estimates, uint64_t expected, uint64_t measured, bool is_device_bound) {

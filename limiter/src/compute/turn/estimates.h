@@ -29,11 +29,18 @@ bool estimates_of(const struct estimates *estimates, uint64_t key, uint64_t *ns)
  * first launched, which can take milliseconds between the events around that launch. */
 bool estimates_is_doubtful(const struct estimates *estimates, uint64_t key);
 
+/* Whether the estimate has few samples, or none. */
+bool estimates_is_young(const struct estimates *estimates, uint64_t key);
+
 /* Adds a sample: a launch took `ns`. Samples have to be drawn at random from all launches; otherwise the average is not
  * theirs. A sample can be too long, never too short: the time slices of another context, or the host, may interrupt
  * it. So of the first samples the shortest counts, and a much longer one counts in full only when the next one confirms
  * it. */
 void estimates_learn(struct estimates *estimates, uint64_t key, uint64_t ns);
+
+/* Adds a sample that was taken beside other containers, whose time slices it may contain. So it can only shorten an
+ * estimate, and only one of few samples, which may contain such slices too. */
+void estimates_learn_beside(struct estimates *estimates, uint64_t key, uint64_t ns);
 
 /* Adapts `scale` to a turn whose launches were expected to take `expected` ns and took `measured` ns. A shorter time
  * means that launches overlapped. A longer time counts only if the turn `is_device_bound` (the card was rarely idle):

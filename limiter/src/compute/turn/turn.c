@@ -101,6 +101,13 @@ void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now)
     turn->launches++;
 }
 
+/* They were launched lately, and the card may have been idle between them. */
+void turn_add_passed(struct turn *turn, unsigned launches, uint64_t used_ns, uint64_t now) {
+    turn->drains_at = max_u64(turn->drains_at + used_ns, now);
+    turn->expected += used_ns;
+    turn->launches += launches;
+}
+
 bool turn_is_to_be_probed(const struct turn *turn) {
     return turn->limits.depth != UINT64_MAX && !turn->is_probe_pending;
 }
@@ -150,5 +157,5 @@ bool turn_is_fully_informative(const struct turn *turn) {
 }
 
 bool turn_is_informative(const struct turn *turn) {
-    return !turn->is_unknown && !turn->is_doubtful && turn->launches >= INFORMATIVE_LAUNCHES;
+    return !turn->is_unknown && !turn->is_doubtful && !turn->limits.is_joint && turn->launches >= INFORMATIVE_LAUNCHES;
 }

@@ -66,6 +66,9 @@ void turn_extend(struct turn *turn, uint64_t now);
 /* Adds an admitted launch; `is_known` and `estimate` as for turn_judge. */
 void turn_add(struct turn *turn, bool is_known, uint64_t estimate, uint64_t now);
 
+/* Adds launches that have passed without being added (joint_pass.h): `launches` with `used_ns` of estimates. */
+void turn_add_passed(struct turn *turn, unsigned launches, uint64_t used_ns, uint64_t now);
+
 /* Whether the launch that was just added is to be followed by a probe: the depth is limited, and no probe is pending.
  */
 bool turn_is_to_be_probed(const struct turn *turn);

@@ -21,6 +21,7 @@ struct turn_limits {
     uint64_t depth;  /* GPU time that may be in flight when another launch is added */
     uint64_t age;    /* time from the beginning of the turn, after which nothing is launched in it */
     uint64_t end_by; /* CLOCK_MONOTONIC; the turn ends as close to this time as its kernels allow; 0 = no such time */
+    bool is_joint;   /* other containers run at the same moment, so times between events contain theirs */
 };
 
 /* `page` is the page of the last connection to the arbiter, NULL before the first one; `is_connected`: that connection
@@ -37,6 +38,10 @@ struct turn_limits turn_limits_alone(unsigned share);
 /* A turn, or the rest of one, that the arbiter gave. `left`: what remains of its budget; `depth`: from its page. A turn
  * without a bound is divided, so that its time is charged every 50 ms. */
 struct turn_limits turn_limits_arbitrated(unsigned share, uint64_t left, uint64_t depth);
+
+/* A part of a turn that the process holds jointly with clients of other containers; `depth`: from the arbiter's page.
+ */
+struct turn_limits turn_limits_joint(uint64_t depth);
 
 /* A turn on a contended card without a heartbeat from the arbiter, at `share` percent; 0 = without a limit. */
 struct turn_limits turn_limits_without_arbiter(unsigned share);

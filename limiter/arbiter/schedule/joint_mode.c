@@ -1,0 +1,130 @@
+#include "arbiter/schedule/joint_mode.h"
+
+#include "common/arithmetic.h"
+
+/* How long is measured. A turn is charged when it has ended, so each end of a measurement is uncertain by a turn. */
+#define APART_WINDOW (600 * NS_PER_MS)
+#define TRIAL_WINDOW (400 * NS_PER_MS)
+#define HELD_WINDOW  (1000 * NS_PER_MS)
+
+/* What was launched before a trial began has run after this. */
+#define SETTLE (60 * NS_PER_MS)
+
+/* Turns apart whose kernels take this much of the time in which the card is wanted lose so little to handovers and
+ * pauses that time slices, which cost compute-bound tenants 10 %, are not tried. */
+#define FULL_PERMILLE 1000ULL
+
+enum { USEFUL_ENOUGH = 920 };
+
+/* SATURATED: from this part of the time on in which the card is wanted, its tenants want more than they get, so that
+ * the better way shows in what they do. BUSY_MIN: with less there is nothing to gain. */
+enum { SATURATED = 700, BUSY_MIN = 20 };
+
+/* A trial has to show this much more, so that chance does not decide. */
+enum { GAIN_MIN = 20 };
+
+/* A change of the card's use by this much, in permille of its time, means that the programs do something else. */
+enum { CHANGE_MIN = 150 };
+#define CHANGE_AFTER (5000 * NS_PER_MS)
+
+/* The other way is tried again after these times, which double each time that the answer is the same: a trial costs
+ * compute-bound tenants a tenth of its time, and a look at turns apart costs small programs some requests. */
+#define PAUSE_MIN (2000 * NS_PER_MS)
+#define HOLD_MIN  (60000 * NS_PER_MS)
+#define AGAIN_MAX (600000 * NS_PER_MS)
+
+static uint32_t permille(uint64_t part, uint64_t whole) {
+    return whole ? (uint32_t)min_u64(part * FULL_PERMILLE / whole, 2 * FULL_PERMILLE) : 0;
+}
+
+bool joint_mode_is_on(const struct joint_mode *mode) { return mode->phase != JOINT_APART; }
+
+static enum joint_change enter(struct joint_mode *mode, enum joint_phase phase, enum joint_change change,
+                               uint64_t now) {
+    mode->phase = phase;
+    mode->since = mode->measured_since = now;
+    return change;
+}
+
+static enum joint_change measure_again(struct joint_mode *mode, uint64_t now) {
+    mode->measured_since = now;
+    return JOINT_MEASURES;
+}
+
+static uint64_t longer(uint64_t past, uint64_t least) { return past ? min_u64(2 * past, AGAIN_MAX) : least; }
+
+static enum joint_change end(struct joint_mode *mode, uint64_t now) {
+    return enter(mode, JOINT_APART, JOINT_ENDS, now);
+}
+
+/* Joint turns were not better. */
+static enum joint_change give_up(struct joint_mode *mode, uint64_t now) {
+    mode->pause = longer(mode->pause, PAUSE_MIN);
+    mode->retry_at = now + mode->pause;
+    mode->hold = 0;
+    return end(mode, now);
+}
+
+static enum joint_change start_anew(struct joint_mode *mode, uint64_t now) {
+    bool is_on = joint_mode_is_on(mode);
+    *mode = (struct joint_mode){.since = now, .measured_since = now};
+    return is_on ? JOINT_ENDS : JOINT_MEASURES;
+}
+
+static enum joint_change step_apart(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
+    uint64_t passed = now - mode->measured_since;
+    if (passed < APART_WINDOW) return JOINT_GOES_ON;
+    mode->apart_permille = permille(figures->used_ns, passed);
+    mode->is_saturated = permille(figures->wanted_ns, passed) >= SATURATED;
+    bool is_wasteful = permille(figures->used_ns, figures->wanted_ns) < USEFUL_ENOUGH;
+    bool is_worth_it = is_wasteful && permille(figures->wanted_ns, passed) >= BUSY_MIN && now >= mode->retry_at;
+    return is_worth_it ? enter(mode, JOINT_SETTLES, JOINT_BEGINS, now) : measure_again(mode, now);
+}
+
+static enum joint_change step_settling(struct joint_mode *mode, uint64_t now) {
+    return now - mode->since < SETTLE ? JOINT_GOES_ON : enter(mode, JOINT_TRIED, JOINT_MEASURES, now);
+}
+
+static bool is_better(const struct joint_mode *mode, const struct joint_figures *figures, uint32_t used) {
+    if (figures->is_any_behind) return false;
+    return !mode->is_saturated || used * FULL_PERMILLE >= mode->apart_permille * (FULL_PERMILLE + GAIN_MIN);
+}
+
+static enum joint_change step_tried(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
+    uint64_t passed = now - mode->measured_since;
+    if (passed < TRIAL_WINDOW) return JOINT_GOES_ON;
+    mode->joint_permille = permille(figures->used_ns, passed);
+    if (!is_better(mode, figures, mode->joint_permille)) return give_up(mode, now);
+    mode->hold = longer(mode->hold, HOLD_MIN);
+    return enter(mode, JOINT_HELD, JOINT_MEASURES, now);
+}
+
+static bool has_changed(const struct joint_mode *mode, uint32_t used, uint64_t now) {
+    uint32_t difference = used > mode->joint_permille ? used - mode->joint_permille : mode->joint_permille - used;
+    return difference > CHANGE_MIN && now - mode->since > CHANGE_AFTER;
+}
+
+static enum joint_change step_held(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
+    uint64_t passed = now - mode->measured_since;
+    if (passed < HELD_WINDOW) return JOINT_GOES_ON;
+    if (figures->is_any_behind) return give_up(mode, now);
+    bool is_due = now - mode->since >= mode->hold || has_changed(mode, permille(figures->used_ns, passed), now);
+    if (!is_due) return measure_again(mode, now);
+    mode->pause = 0;
+    return end(mode, now);
+}
+
+enum joint_change joint_mode_step(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
+    if (!figures->is_possible || figures->has_newcomer) return start_anew(mode, now);
+    switch (mode->phase) {
+        case JOINT_SETTLES:
+            return step_settling(mode, now);
+        case JOINT_TRIED:
+            return step_tried(mode, figures, now);
+        case JOINT_HELD:
+            return step_held(mode, figures, now);
+        case JOINT_APART:
+            break;
+    }
+    return step_apart(mode, figures, now);
+}

@@ -1,0 +1,189 @@
+#include "arbiter/schedule/joint_turns.h"
+
+#include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/current_turn.h"
+#include "arbiter/schedule/joint_mode.h"
+#include "arbiter/tenant/tenant.h"
+#include "arbiter/watermark/watermark.h"
+#include "common/arithmetic.h"
+
+/* GPU time that may be in flight in a joint turn: enough for a host that is interrupted, and soon over when turns are
+ * to be apart. */
+#define DEPTH (5 * NS_PER_MS)
+
+/* A reading may be this much later than the one before without that showing: the container charges in steps. */
+#define READING_SLACK (20 * NS_PER_MS)
+
+enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
+
+/* A tenant is behind if it has less than these percentages of what it is compared with, and at least BEHIND_SLACK
+ * permille of the card less: requests at random moments, charges at the ends of a measurement, and the changes from one
+ * time slice to the next make that much of a difference. */
+enum { BEHIND_TIME = 90, BEHIND_SERVED = 85, BEHIND_SLACK = 20 };
+
+bool joint_turns_are_on(const struct schedule *schedule) { return joint_mode_is_on(&schedule->joint); }
+
+static bool is_active(const struct tenant *tenant, uint64_t now) {
+    return tenant->is_taken && tenant->clients && tenant_is_active(tenant, now);
+}
+
+bool joint_turns_has(const struct schedule *schedule, int client, uint64_t now) {
+    const struct client *holder = &schedule->clients[client];
+    return joint_turns_are_on(schedule) && holder->page.joint && holder->page.turn &&
+           tenant_is_active(&schedule->tenants[holder->tenant], now);
+}
+
+void joint_turns_grant(struct schedule *schedule, int client, uint64_t now) {
+    struct arbitration_page *page = &schedule->clients[client].page;
+    clients_dequeue(schedule, client);
+    clients_publish_turn(schedule, client, clients_new_turn_number(schedule), UINT64_MAX, DEPTH);
+    page->joint = 1;
+    page->end_by = 0;
+    page->free_at = now;
+}
+
+/* Tenants of several ranks, fixed shares and clients that do not know joint turns keep turns apart. */
+struct conditions {
+    unsigned active_tenants, with_fixed_share, best_effort, priorities;
+    uint32_t priority;
+};
+
+static void count_tenant(struct conditions *found, const struct tenant *tenant) {
+    found->priorities += found->active_tenants == 0 || tenant->demand.priority != found->priority;
+    found->priority = tenant->demand.priority;
+    found->active_tenants++;
+    found->with_fixed_share += tenant->demand.policy == POLICY_FIXED;
+    found->best_effort += tenant->demand.policy == POLICY_BEST_EFFORT;
+}
+
+static bool do_all_clients_join(const struct schedule *schedule, uint64_t now) {
+    for (int32_t i = 0; i < schedule->clients_high; i++) {
+        const struct client *client = &schedule->clients[i];
+        if (client->is_taken && !client->joins && is_active(&schedule->tenants[client->tenant], now)) return false;
+    }
+    return true;
+}
+
+static bool is_possible(const struct schedule *schedule, uint64_t now) {
+    struct conditions found = {0};
+    for (int32_t i = 0; i < schedule->tenants_high; i++)
+        if (is_active(&schedule->tenants[i], now)) count_tenant(&found, &schedule->tenants[i]);
+    if (found.active_tenants < 2 || found.with_fixed_share || found.priorities > 1) return false;
+    if (found.best_effort && watermark_is_tight(&schedule->watermark)) return false;
+    return do_all_clients_join(schedule, now);
+}
+
+static uint32_t permille(uint64_t part, uint64_t whole) {
+    return whole ? (uint32_t)min_u64(part * FULL_PERMILLE / whole, FULL_PERMILLE) : 0;
+}
+
+/* What a tenant is not to have less of jointly: its guarantee, or what it had apart if that is less; without a
+ * guarantee, half of that. */
+static uint32_t least_of(const struct tenant *tenant, uint32_t apart) {
+    uint32_t guarantee = tenant->demand.guarantee * PERMILLE_OF_PERCENT;
+    return guarantee ? (uint32_t)min_u64(guarantee, apart) : apart / 2;
+}
+
+static bool has_less_time(const struct tenant *tenant, uint64_t passed) {
+    uint32_t least = least_of(tenant, tenant->use.apart_permille) * BEHIND_TIME / FULL;
+    return permille(tenant->use.used_ns, passed) + BEHIND_SLACK < least;
+}
+
+/* While it waited, the card served it less than its guarantee. */
+static bool is_served_less(const struct tenant *tenant, uint64_t passed) {
+    const struct tenant_use *use = &tenant->use;
+    if (!tenant->demand.guarantee || permille(use->waiting_ns, passed) < BEHIND_SLACK) return false;
+    uint32_t least = least_of(tenant, use->apart_served) * BEHIND_SERVED / FULL;
+    return permille(use->used_ns, use->waiting_ns) < least;
+}
+
+static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
+    struct joint_figures figures = {.wanted_ns = schedule->wanted_ns, .is_possible = is_possible(schedule, now)};
+    uint64_t passed = now - schedule->joint.measured_since;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        const struct tenant *tenant = &schedule->tenants[i];
+        if (!is_active(tenant, now)) continue;
+        figures.used_ns += tenant->use.used_ns;
+        figures.has_newcomer |= tenant->use.is_new;
+        figures.is_any_behind |= has_less_time(tenant, passed) || is_served_less(tenant, passed);
+    }
+    return figures;
+}
+
+static void begin_measurement(struct schedule *schedule) {
+    schedule->wanted_ns = 0;
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        struct tenant_use *use = &schedule->tenants[i].use;
+        use->used_ns = use->waiting_ns = 0;
+        use->is_new = false;
+    }
+}
+
+static void note_shares_apart(struct schedule *schedule, uint64_t passed) {
+    for (int32_t i = 0; i < schedule->tenants_high; i++) {
+        struct tenant_use *use = &schedule->tenants[i].use;
+        use->apart_permille = permille(use->used_ns, passed);
+        use->apart_served = permille(use->used_ns, use->waiting_ns);
+    }
+}
+
+/* The client that has the turn asks again when it launches. */
+static void begin_joint_turns(struct schedule *schedule, uint64_t now) {
+    if (schedule->turn.number) current_turn_end(schedule, now, now);
+    schedule->preempting_tenant = SCHEDULE_NONE;
+    for (int32_t i = 0; i < schedule->clients_high; i++)
+        if (schedule->clients[i].is_taken && schedule->clients[i].is_waiting) joint_turns_grant(schedule, i, now);
+}
+
+static void end_joint_turns(struct schedule *schedule) {
+    for (int32_t i = 0; i < schedule->clients_high; i++) {
+        struct client *client = &schedule->clients[i];
+        if (client->is_taken && client->page.joint) clients_publish_turn(schedule, i, 0, 0, 0);
+    }
+    for (int32_t i = 0; i < schedule->tenants_high; i++)
+        schedule->tenants[i].virtual_time = schedule->tenants[i].virtual_time_at_leave = schedule->virtual_time;
+    schedule->last_client = SCHEDULE_NONE;
+}
+
+static void apply(struct schedule *schedule, enum joint_change change, uint64_t now) {
+    if (change == JOINT_GOES_ON) return;
+    if (change == JOINT_BEGINS) begin_joint_turns(schedule, now);
+    if (change == JOINT_ENDS) end_joint_turns(schedule);
+    begin_measurement(schedule);
+}
+
+void joint_turns_run(struct schedule *schedule, uint64_t now) {
+    uint64_t passed = now - schedule->joint.measured_since;
+    bool was_apart = !joint_turns_are_on(schedule);
+    struct joint_figures figures = figures_of(schedule, now);
+    enum joint_change change = joint_mode_step(&schedule->joint, &figures, now);
+    if (was_apart && change != JOINT_GOES_ON) note_shares_apart(schedule, passed);
+    apply(schedule, change, now);
+}
+
+void joint_turns_note_newcomer(struct schedule *schedule, int tenant, uint64_t now) {
+    schedule->tenants[tenant].use.is_new = true;
+    if (joint_turns_are_on(schedule)) joint_turns_run(schedule, now);
+}
+
+bool joint_turns_needs_use(const struct schedule *schedule, int tenant, uint64_t now) {
+    return is_active(&schedule->tenants[tenant], now);
+}
+
+static uint64_t increase(uint64_t before, uint64_t after, uint64_t most) {
+    return min_u64(saturating_sub(after, before), most);
+}
+
+void joint_turns_note_use(struct schedule *schedule, int tenant, const struct joint_use *use, uint64_t now) {
+    struct tenant *user = &schedule->tenants[tenant];
+    struct tenant_use *past = &user->use;
+    uint64_t most = past->read_at ? saturating_sub(now, past->read_at) + READING_SLACK : 0;
+    uint64_t used = increase(past->gpu_ns, use->gpu_ns, most);
+    past->used_ns += used;
+    past->waiting_ns += increase(past->waited_ns, use->waited_ns, most);
+    bool is_busy = used || (use->busy_until > now && use->busy_until < now + TENANT_LONG_KERNEL);
+    if (is_busy && joint_turns_are_on(schedule)) user->last_active_at = now;
+    past->gpu_ns = use->gpu_ns;
+    past->waited_ns = use->waited_ns;
+    past->read_at = now;
+}
