@@ -29,7 +29,7 @@ enum { CHANGE_MIN = 150 };
 
 /* The other way is tried again after these times, which double each time that the answer is the same: a trial costs
  * compute-bound tenants a tenth of its time, and a look at turns apart costs small programs some requests. */
-#define PAUSE_MIN (2000 * NS_PER_MS)
+#define PAUSE_MIN (600 * NS_PER_MS)
 #define HOLD_MIN  (60000 * NS_PER_MS)
 #define AGAIN_MAX (600000 * NS_PER_MS)
 
@@ -96,6 +96,7 @@ static enum joint_change step_tried(struct joint_mode *mode, const struct joint_
     mode->joint_permille = permille(figures->used_ns, passed);
     if (!is_better(mode, figures, mode->joint_permille)) return give_up(mode, now);
     mode->hold = longer(mode->hold, HOLD_MIN);
+    mode->is_behind = false;
     return enter(mode, JOINT_HELD, JOINT_MEASURES, now);
 }
 
@@ -107,7 +108,9 @@ static bool has_changed(const struct joint_mode *mode, uint32_t used, uint64_t n
 static enum joint_change step_held(struct joint_mode *mode, const struct joint_figures *figures, uint64_t now) {
     uint64_t passed = now - mode->measured_since;
     if (passed < HELD_WINDOW) return JOINT_GOES_ON;
-    if (figures->is_any_behind) return give_up(mode, now);
+    bool was_behind = mode->is_behind;
+    mode->is_behind = figures->is_any_behind;
+    if (was_behind && mode->is_behind) return give_up(mode, now);
     bool is_due = now - mode->since >= mode->hold || has_changed(mode, permille(figures->used_ns, passed), now);
     if (!is_due) return measure_again(mode, now);
     mode->pause = 0;

@@ -1,7 +1,7 @@
 /* Whether the tenants of a card take turns one after the other ("apart") or hold turns at the same moment ("jointly"),
  * so that the card's own time slices decide. Turns apart are better for tenants that keep the card busy. Jointly, one
  * tenant's kernels run while another's host prepares the next ones. Nothing is assumed about the programs: what their
- * kernels do in the one way is compared with what they do in the other (docs/adr/0152).
+ * kernels do in the one way is compared with what they do in the other (docs/adr/0153).
  *
  * Pure: the figures and the clock (`now`, CLOCK_MONOTONIC in ns) are arguments. Times are in ns. */
 #ifndef VGPU_ARBITER_SCHEDULE_JOINT_MODE_H
@@ -27,6 +27,7 @@ struct joint_mode {
     uint32_t apart_permille; /* of the card's time, that kernels took when the turns were last apart */
     uint32_t joint_permille; /* likewise when turns were held jointly and that was found better */
     bool is_saturated;       /* when turns were last apart, a tenant wanted the card nearly always */
+    bool is_behind;          /* in the last measurement of turns that are held jointly, a tenant was behind */
 };
 
 /* What was measured since `measured_since`. */

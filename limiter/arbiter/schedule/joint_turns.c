@@ -16,10 +16,10 @@
 
 enum { FULL = 100, FULL_PERMILLE = 1000, PERMILLE_OF_PERCENT = 10 };
 
-/* A tenant is behind if it has less than these percentages of what it is compared with, and at least BEHIND_SLACK
- * permille of the card less: requests at random moments, charges at the ends of a measurement, and the changes from one
- * time slice to the next make that much of a difference. */
-enum { BEHIND_TIME = 90, BEHIND_SERVED = 85, BEHIND_SLACK = 20 };
+/* A tenant is behind if it has less than this percentage of what it is compared with, and at least BEHIND_SLACK
+ * permille less: requests at random moments, charges at the ends of a measurement, and the changes from one time slice
+ * to the next make that much of a difference. */
+enum { BEHIND = 90, BEHIND_SLACK = 20 };
 
 bool joint_turns_are_on(const struct schedule *schedule) { return joint_mode_is_on(&schedule->joint); }
 
@@ -84,17 +84,20 @@ static uint32_t least_of(const struct tenant *tenant, uint32_t apart) {
     return guarantee ? (uint32_t)min_u64(guarantee, apart) : apart / 2;
 }
 
-static bool has_less_time(const struct tenant *tenant, uint64_t passed) {
-    uint32_t least = least_of(tenant, tenant->use.apart_permille) * BEHIND_TIME / FULL;
-    return permille(tenant->use.used_ns, passed) + BEHIND_SLACK < least;
+static bool is_less(const struct tenant *tenant, uint32_t joint, uint32_t apart) {
+    return joint + BEHIND_SLACK < least_of(tenant, apart) * BEHIND / FULL;
 }
 
 /* While it waited, the card served it less than its guarantee. */
 static bool is_served_less(const struct tenant *tenant, uint64_t passed) {
     const struct tenant_use *use = &tenant->use;
-    if (!tenant->demand.guarantee || permille(use->waiting_ns, passed) < BEHIND_SLACK) return false;
-    uint32_t least = least_of(tenant, use->apart_served) * BEHIND_SERVED / FULL;
-    return permille(use->used_ns, use->waiting_ns) < least;
+    bool is_judged = tenant->demand.guarantee && permille(use->waiting_ns, passed) >= BEHIND_SLACK;
+    return is_judged && is_less(tenant, permille(use->used_ns, use->waiting_ns), use->apart_served);
+}
+
+static bool is_behind(const struct tenant *tenant, uint64_t passed) {
+    const struct tenant_use *use = &tenant->use;
+    return is_less(tenant, permille(use->used_ns, passed), use->apart_permille) || is_served_less(tenant, passed);
 }
 
 static struct joint_figures figures_of(const struct schedule *schedule, uint64_t now) {
@@ -105,7 +108,7 @@ static struct joint_figures figures_of(const struct schedule *schedule, uint64_t
         if (!is_active(tenant, now)) continue;
         figures.used_ns += tenant->use.used_ns;
         figures.has_newcomer |= tenant->use.is_new;
-        figures.is_any_behind |= has_less_time(tenant, passed) || is_served_less(tenant, passed);
+        figures.is_any_behind |= is_behind(tenant, passed);
     }
     return figures;
 }
