@@ -12,11 +12,14 @@ from pathlib import Path
 
 from simgpu.usage import CARD_TIMES
 
-_QUEUES, _RUNS = 512, 128
-_HEAD = struct.Struct("<QQQQQQII64s")  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending
+_QUEUES, _RUNS, _CHANNELS, _BARRIERS = 512, 128, 17, 64
+_HEAD = struct.Struct(
+    "<QQQQQQII64sQ"
+)  # lock, checked_at, at, ids, slice, switching, current, queues_used, pending, barriers
 _QUEUE = struct.Struct("<QQQQQQQ")  # id, owner, submitted, done, limit, ended, runs
+_ORDER_SIZE = (3 + _CHANNELS) * 4 + _BARRIERS * 32  # leader, last, barriers, channel, barrier
 _RUN = struct.Struct("<QQ")  # from, at
-_QUEUE_SIZE = _QUEUE.size + _RUNS * _RUN.size
+_QUEUE_SIZE = _QUEUE.size + _ORDER_SIZE + _RUNS * _RUN.size
 _CARD_SIZE = _HEAD.size + _QUEUES * _QUEUE_SIZE
 
 
@@ -48,7 +51,9 @@ def _runs_of(raw: bytes, queue: int) -> list[BusyPeriod]:
     start = _HEAD.size + queue * _QUEUE_SIZE
     *_, done, _, _, count = _QUEUE.unpack_from(raw, start)
     numbers = range(max(0, count - _RUNS), count)
-    begun = [_RUN.unpack_from(raw, start + _QUEUE.size + number % _RUNS * _RUN.size) for number in numbers]
+    begun = [
+        _RUN.unpack_from(raw, start + _QUEUE.size + _ORDER_SIZE + number % _RUNS * _RUN.size) for number in numbers
+    ]
     ends = [*(position for position, _ in begun[1:]), done]
     return [BusyPeriod(at, queue, end - position) for (position, at), end in zip(begun, ends, strict=True)]
 

@@ -1,5 +1,6 @@
 #include "hardware/timeline.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -7,6 +8,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t work_of(const struct timeline *card, uint32_t queue) {
     const struct timeline_queue *of = &card->queue[queue];
     uint64_t end = of->limit != 0 ? least(of->submitted, of->limit) : of->submitted;
+    if (of->barriers > 0) end = least(end, of->barrier[0].from);
     return of->id != 0 && end > of->done ? end - of->done : 0;
 }
 
@@ -18,23 +20,60 @@ static void set_pending(struct timeline *card, uint32_t queue, bool pending) {
     *word = pending ? *word | bit : *word & ~bit;
 }
 
-uint32_t timeline_open(struct timeline *card, uint64_t owner) {
-    for (uint32_t queue = 1; queue < TIMELINE_QUEUES; queue++) {
-        struct timeline_queue *of = &card->queue[queue];
-        if (of->id != 0 || queue == card->current) /* the card remembers the last context; a new one is not on it */
-            continue;
-        memset(of, 0, sizeof *of - sizeof of->run);
-        of->owner = owner;
-        card->queues_used = card->queues_used > queue ? card->queues_used : queue + 1;
-        of->id = ++card->ids;
-        return queue;
+static uint32_t leader_of(const struct timeline *card, uint32_t queue) { return card->queue[queue].leader; }
+
+/* The queue of a context to work on: the first one with work behind the one that worked last; 0 = none. */
+static uint32_t channel_due(const struct timeline *card, uint32_t leader) {
+    const struct timeline_queue *of = &card->queue[leader];
+    for (uint32_t next = 1; next <= TIMELINE_CHANNELS; next++) {
+        uint32_t queue = of->channel[(of->last + next) % TIMELINE_CHANNELS];
+        if (queue != 0 && work_of(card, queue) > 0) return queue;
     }
     return 0;
 }
 
+static void refresh_pending(struct timeline *card, uint32_t queue) {
+    uint32_t leader = leader_of(card, queue);
+    set_pending(card, leader, channel_due(card, leader) != 0);
+}
+
+static bool add_channel(struct timeline *card, uint32_t leader, uint32_t queue) {
+    for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
+        if (card->queue[leader].channel[place] == 0) {
+            card->queue[leader].channel[place] = queue;
+            return true;
+        }
+    return false;
+}
+
+/* The card remembers the last context, so a new context does not get a number of that one. */
+static bool is_free(const struct timeline *card, uint32_t queue) {
+    return card->queue[queue].id == 0 && queue != card->current && queue != leader_of(card, card->current);
+}
+
+uint32_t timeline_open(struct timeline *card, uint64_t owner, uint32_t leader) {
+    uint32_t queue = 1;
+    while (queue < TIMELINE_QUEUES && !is_free(card, queue)) queue++;
+    if (queue == TIMELINE_QUEUES) return 0;
+    struct timeline_queue *of = &card->queue[queue];
+    memset(of, 0, offsetof(struct timeline_queue, barrier));
+    of->owner = owner;
+    of->leader = leader != 0 ? leader : queue;
+    if (!add_channel(card, of->leader, queue)) return 0;
+    card->queues_used = card->queues_used > queue ? card->queues_used : queue + 1;
+    of->id = ++card->ids;
+    return queue;
+}
+
 void timeline_close(struct timeline *card, uint32_t queue) {
-    card->queue[queue].id = 0;
-    set_pending(card, queue, false);
+    struct timeline_queue *of = &card->queue[queue];
+    of->id = 0;
+    card->barriers -= of->barriers;
+    of->barriers = 0;
+    struct timeline_queue *leader = &card->queue[of->leader];
+    for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
+        if (leader->channel[place] == queue) leader->channel[place] = 0;
+    refresh_pending(card, queue);
 }
 
 /* The first pending queue in [from, end); 0 = none. */
@@ -55,24 +94,38 @@ uint32_t timeline_next(const struct timeline *card, uint32_t after) {
     return found != 0 ? found : first_pending(card, 1, after + 1);
 }
 
-/* The next queue that has work, which may be the current one; 0 = none. */
+/* The next queue of the next context that has work, which may be the current one; 0 = none. */
 static uint32_t next_with_work(struct timeline *card) {
-    uint32_t queue;
-    while ((queue = timeline_next(card, card->current)) != 0 && !timeline_has_work(card, queue))
-        set_pending(card, queue, false);
+    uint32_t leader;
+    uint32_t queue = 0;
+    while ((leader = timeline_next(card, leader_of(card, card->current))) != 0 &&
+           (queue = channel_due(card, leader)) == 0)
+        set_pending(card, leader, false);
     return queue;
 }
 
 /* The queue to work on now; 0 = none. A context whose work runs out loses the rest of its slice. */
 static uint32_t due(struct timeline *card) {
-    bool stays = card->slice > 0 && timeline_has_work(card, card->current);
-    return stays ? card->current : next_with_work(card);
+    if (card->slice == 0) return next_with_work(card);
+    if (timeline_has_work(card, card->current)) return card->current;
+    uint32_t other = channel_due(card, leader_of(card, card->current));
+    return other != 0 ? other : next_with_work(card);
+}
+
+/* Makes that queue the one that works. Costs no time: its context is on the card. */
+static void turn_to(struct timeline *card, uint32_t queue) {
+    struct timeline_queue *leader = &card->queue[leader_of(card, queue)];
+    card->current = queue;
+    for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
+        if (leader->channel[place] == queue) leader->last = place;
 }
 
 static void put_on(struct timeline *card, uint32_t queue) {
-    if (queue != card->current && card->current != 0)
-        card->switching = timeline_has_work(card, card->current) ? TIMELINE_SWITCH_NS : TIMELINE_HANDOVER_NS;
-    card->current = queue;
+    uint32_t former = leader_of(card, card->current);
+    bool has_left_work = channel_due(card, former) != 0;
+    if (former != leader_of(card, queue) && card->current != 0)
+        card->switching = has_left_work ? TIMELINE_SWITCH_NS : TIMELINE_HANDOVER_NS;
+    turn_to(card, queue);
     card->slice = TIMELINE_SLICE_NS;
 }
 
@@ -95,19 +148,58 @@ static uint64_t slice_after(uint64_t left, uint64_t ns) {
     return TIMELINE_SLICE_NS - (used + ns) % TIMELINE_SLICE_NS;
 }
 
+static bool is_open(const struct timeline *card, const struct timeline_barrier *barrier) {
+    const struct timeline_queue *other = &card->queue[barrier->queue];
+    return other->id != barrier->id || other->done >= barrier->position;
+}
+
+static void drop_open_barriers(struct timeline *card, uint32_t queue) {
+    struct timeline_queue *of = &card->queue[queue];
+    uint32_t open = 0;
+    while (open < of->barriers && is_open(card, &of->barrier[open])) open++;
+    if (open == 0) return;
+    of->barriers -= open;
+    card->barriers -= open;
+    memmove(of->barrier, of->barrier + open, of->barriers * sizeof *of->barrier);
+    refresh_pending(card, queue);
+}
+
+static void open_barriers(struct timeline *card) {
+    for (uint32_t queue = 1; card->barriers > 0 && queue < card->queues_used; queue++)
+        if (card->queue[queue].barriers > 0) drop_open_barriers(card, queue);
+}
+
+/* `ns` of work of the current queue, or less: up to the next position that a barrier waits for. */
+static uint64_t until_barrier(const struct timeline *card, uint64_t ns) {
+    const struct timeline_queue *current = &card->queue[card->current];
+    for (uint32_t queue = 1; card->barriers > 0 && queue < card->queues_used; queue++) {
+        const struct timeline_barrier *first = card->queue[queue].barrier;
+        bool is_waiting = card->queue[queue].barriers > 0 && first->queue == card->current;
+        if (is_waiting && first->position > current->done) ns = least(ns, first->position - current->done);
+    }
+    return ns;
+}
+
+/* Whether the current queue is the only one on the card that has work. */
+static bool is_only_one(const struct timeline *card) {
+    uint32_t leader = leader_of(card, card->current);
+    return timeline_next(card, leader) == leader && channel_due(card, leader) == card->current;
+}
+
 static void work_until(struct timeline *card, uint64_t now) {
     struct timeline_queue *queue = &card->queue[card->current];
-    bool is_alone = timeline_next(card, card->current) == card->current;
+    bool is_alone = is_only_one(card);
     uint64_t left = work_of(card, card->current);
     if (!is_alone && left > card->slice && left <= card->slice + TIMELINE_GRACE_NS) card->slice = left;
-    uint64_t ns = least(is_alone ? left : least(left, card->slice), now - card->at);
+    uint64_t ns = least(until_barrier(card, is_alone ? left : least(left, card->slice)), now - card->at);
     record_run(queue, card->at);
     queue->done += ns;
     card->at += ns;
     queue->ended = card->at;
     card->slice = is_alone ? slice_after(card->slice, ns) : card->slice - ns;
-    if (work_of(card, card->current) == 0) {
-        set_pending(card, card->current, false);
+    open_barriers(card);
+    if (channel_due(card, queue->leader) == 0) {
+        set_pending(card, queue->leader, false);
         card->slice = 0;
     }
 }
@@ -120,8 +212,12 @@ static void switch_until(struct timeline *card, uint64_t now) {
 
 void timeline_advance(struct timeline *card, uint64_t now) {
     uint32_t queue;
+    open_barriers(card); /* those that wait for a queue which was closed */
     while (card->at < now && (queue = due(card)) != 0) {
-        if (queue != card->current || card->slice == 0) put_on(card, queue);
+        if (card->slice == 0 || leader_of(card, queue) != leader_of(card, card->current))
+            put_on(card, queue);
+        else if (queue != card->current)
+            turn_to(card, queue);
         if (card->switching > 0)
             switch_until(card, now);
         else
@@ -133,13 +229,25 @@ void timeline_advance(struct timeline *card, uint64_t now) {
 uint64_t timeline_submit(struct timeline *card, uint32_t queue, uint64_t ns) {
     struct timeline_queue *of = &card->queue[queue];
     of->submitted += ns > 0 ? ns : 1;
-    set_pending(card, queue, true);
+    if (timeline_has_work(card, queue)) set_pending(card, of->leader, true);
     return of->submitted;
 }
 
 void timeline_hold(struct timeline *card, uint32_t queue, uint64_t position) {
     card->queue[queue].limit = position;
-    set_pending(card, queue, timeline_has_work(card, queue));
+    refresh_pending(card, queue);
+}
+
+/* Events behind the barrier have a later position than it, so it is followed by 1 ns of work. */
+uint64_t timeline_wait(struct timeline *card, uint32_t queue, uint32_t other, uint64_t position) {
+    struct timeline_queue *of = &card->queue[queue];
+    struct timeline_barrier barrier = {
+        .from = of->submitted, .position = position, .id = card->queue[other].id, .queue = other};
+    if (is_open(card, &barrier)) return of->submitted > 0 ? of->submitted : timeline_submit(card, queue, 1);
+    if (of->barriers == TIMELINE_BARRIERS) return 0;
+    of->barrier[of->barriers++] = barrier;
+    card->barriers++;
+    return timeline_submit(card, queue, 1);
 }
 
 uint64_t timeline_mark(struct timeline *card, uint32_t queue, uint64_t after) {
@@ -161,22 +269,56 @@ uint64_t timeline_passed(const struct timeline *card, uint32_t queue, uint64_t p
     return run->at;
 }
 
-/* The least time that the queues before this one in round-robin order take. */
-static uint64_t wait_for_others(const struct timeline *card, uint32_t queue) {
+/* ns of work of a context that can be done now. */
+static uint64_t context_work(const struct timeline *card, uint32_t leader) {
     uint64_t ns = 0;
-    uint32_t current = card->current;
-    if (card->slice > 0) ns = card->switching + least(card->slice, work_of(card, current));
-    for (uint32_t other = timeline_next(card, current); other != queue && other != 0;
+    for (uint32_t place = 0; place < TIMELINE_CHANNELS; place++)
+        ns += work_of(card, card->queue[leader].channel[place]);
+    return ns;
+}
+
+/* The least time that the contexts before the one of this leader in round-robin order take. */
+static uint64_t wait_for_others(const struct timeline *card, uint32_t leader) {
+    uint64_t ns = 0;
+    uint32_t current = leader_of(card, card->current);
+    if (card->slice > 0) ns = card->switching + least(card->slice, context_work(card, current));
+    for (uint32_t other = timeline_next(card, current); other != leader && other != 0;
          other = timeline_next(card, other)) {
-        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, work_of(card, other));
+        ns += TIMELINE_HANDOVER_NS + least(TIMELINE_SLICE_NS, context_work(card, other));
         if (other == current) break;
     }
     return ns + (current != 0 ? TIMELINE_HANDOVER_NS : 0);
 }
 
-uint64_t timeline_earliest(const struct timeline *card, uint32_t queue, uint64_t position) {
+static uint64_t greatest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static bool is_pending(const struct timeline *card, uint32_t leader) {
+    return (card->pending[leader / 64] >> leader % 64 & 1) != 0;
+}
+
+/* As if no barrier held the queue back. A context without work that can be done now has no place in the round yet. */
+static uint64_t earliest_when_open(const struct timeline *card, uint32_t queue, uint64_t position) {
     const struct timeline_queue *of = &card->queue[queue];
     uint64_t work = position > of->done ? position - of->done : 0;
-    bool is_on = queue == card->current;
-    return card->at + work + (is_on ? card->switching : wait_for_others(card, queue));
+    bool is_on = of->leader == leader_of(card, card->current);
+    if (!is_on && !is_pending(card, of->leader)) return card->at + work;
+    return card->at + work + (is_on ? card->switching : wait_for_others(card, of->leader));
+}
+
+/* A barrier that holds the queue back may wait for a queue that another barrier holds back, and so on; launches of an
+ * earlier time hold back later ones only, so the chain ends. */
+uint64_t timeline_earliest(const struct timeline *card, uint32_t queue, uint64_t position) {
+    const struct timeline_queue *of = &card->queue[queue];
+    const struct timeline_barrier *first = of->barrier;
+    uint64_t behind = 0;
+    uint64_t latest = earliest_when_open(card, queue, position);
+    while (of->barriers > 0 && position > first->from) {
+        behind += position - greatest(first->from, of->done);
+        position = first->position;
+        queue = (uint32_t)first->queue;
+        of = &card->queue[queue];
+        first = of->barrier;
+        latest = greatest(latest, earliest_when_open(card, queue, position) + behind);
+    }
+    return latest;
 }

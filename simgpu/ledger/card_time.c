@@ -119,14 +119,14 @@ static int add_card(const char *uuid) {
     return card_index_or_add(uuid);
 }
 
-bool card_queue_open(const char *uuid, struct card_queue *out) {
+bool card_queue_open(const char *uuid, uint32_t leader, struct card_queue *out) {
     int card = add_card(uuid);
     if (card < 0) return false;
     HELD_CARD struct card_time *time = enter(card);
-    uint32_t number = timeline_open(&time->timeline, (uint64_t)own_slot);
+    uint32_t number = timeline_open(&time->timeline, (uint64_t)own_slot, leader);
     if (number == 0) {
         close_queues_of_dead(&time->timeline, true);
-        number = timeline_open(&time->timeline, (uint64_t)own_slot);
+        number = timeline_open(&time->timeline, (uint64_t)own_slot, leader);
     }
     *out = (struct card_queue){.card = card, .number = number, .id = time->timeline.queue[number].id};
     return number != 0;
@@ -147,6 +147,13 @@ uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs) {
 uint64_t card_queue_mark(struct card_queue queue, uint64_t after) {
     HELD_CARD struct card_time *time = enter(queue.card);
     return timeline_mark(&time->timeline, queue.number, after);
+}
+
+uint64_t card_queue_wait(struct card_queue queue, struct card_queue other, uint64_t position) {
+    HELD_CARD struct card_time *time = enter(queue.card);
+    struct timeline *timeline = &time->timeline;
+    bool is_passed = !is_open(timeline, other);
+    return timeline_wait(timeline, queue.number, other.number, is_passed ? 0 : position);
 }
 
 void card_queue_hold(struct card_queue queue, uint64_t position) {

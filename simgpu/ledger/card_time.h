@@ -7,21 +7,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The queue of one context on its card. */
+/* A queue of a context on its card: one of its hardware channels. */
 struct card_queue {
     int card; /* index in the ledger */
     uint32_t number;
     uint64_t id; /* 0 = not open */
 };
 
-/* Opens a queue on the card; false when there is no room. */
-bool card_queue_open(const char *uuid, struct card_queue *out);
+/* Opens a queue on the card; false when there is no room. `leader`: the context's first queue; 0 = this is the first.
+ */
+bool card_queue_open(const char *uuid, uint32_t leader, struct card_queue *out);
 /* Discards work that is not done. */
 void card_queue_close(struct card_queue queue);
 /* Adds `ns` of work and returns its position. `runs` is how often the queue's work began or resumed so far. */
 uint64_t card_queue_add(struct card_queue queue, uint64_t ns, uint64_t *runs);
 /* Adds an event behind the position `after` and returns the event's position. */
 uint64_t card_queue_mark(struct card_queue queue, uint64_t after);
+/* Holds back all later work until `position` has passed in the queue `other` of the same card, and returns the queue's
+ * position behind that barrier; 0 when the queue has no room for one more. */
+uint64_t card_queue_wait(struct card_queue queue, struct card_queue other, uint64_t position);
 /* Holds back the work behind `position`; 0 = no work is held back any more. */
 void card_queue_hold(struct card_queue queue, uint64_t position);
 /* CLOCK_MONOTONIC ns when the position passed. 0 = not yet: `earliest` is then the time when to ask

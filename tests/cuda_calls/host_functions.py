@@ -64,6 +64,18 @@ def write(word: int, value: int, stream: int) -> int:
     return int(cuda.cuStreamWriteValue32_v2(P(stream), _address(word), value, 0))
 
 
+def launch_waiting(function: int, word: int, value: int, into: int) -> int:
+    """Result of the launch of a kernel that spins until the word is at least `value`."""
+    address, wanted = _address(word), ctypes.c_uint32(value)
+    parameters = (P * 2)(*(ctypes.addressof(one) for one in (address, wanted)))
+    return int(cuda.cuLaunchKernel(P(function), 1, 1, 1, 1, 1, 1, 0, P(into), parameters, None))
+
+
+def set_word(number: int, value: int) -> None:
+    """Sets a word now."""
+    _words[number] = value
+
+
 def word(number: int) -> int:
     """A word's value now."""
     return int(_words[number])

@@ -7,6 +7,7 @@ import time
 from tests.cuda_calls import kernels
 
 NON_BLOCKING = 1
+PER_THREAD = 2
 RING = range(4)
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -31,9 +32,9 @@ def lazy_kernels(us: int, count: int) -> list[int]:
     return [kernels.load(f"lazy_{us}") for _ in range(count)]
 
 
-def stream() -> int:
-    """A non-blocking stream."""
-    return _made("cuStreamCreate", NON_BLOCKING)
+def stream(flags: int = NON_BLOCKING) -> int:
+    """A stream; with `flags` 0 one that synchronizes with the legacy default stream."""
+    return _made("cuStreamCreate", flags)
 
 
 def launch(function: int, into: int = 0, twin: str = "") -> int:
@@ -41,10 +42,25 @@ def launch(function: int, into: int = 0, twin: str = "") -> int:
     return int(cuda["cuLaunchKernel" + twin](P(function), 1, 1, 1, 1, 1, 1, 0, P(into), None, None))
 
 
-def recorded() -> int:
-    """An event recorded in the default stream."""
+def launch_in_a_thread(us: int) -> None:
+    """Launches a kernel in the default stream of a new thread, and waits for its end."""
+    function, context = kernel(us), P()
+    cuda.cuCtxGetCurrent(ctypes.byref(context))
+
+    def run() -> None:
+        cuda.cuCtxSetCurrent(context)
+        if launch(function, PER_THREAD) or cuda.cuStreamSynchronize(P(PER_THREAD)):
+            raise RuntimeError("cuLaunchKernel")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+def recorded(of: int = 0) -> int:
+    """An event recorded in a stream, by default in the default stream."""
     event = _made("cuEventCreate", 0)
-    if cuda.cuEventRecord(P(event), None):
+    if cuda.cuEventRecord(P(event), P(of)):
         raise RuntimeError("cuEventRecord")
     return event
 

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import time
 from typing import Self
 
 from limiter import launch
 from vgpu.domain.formats import limits, region
 from vgpu.domain.formats.limits import ANY_GPU, CardLimit, Limits
 from vgpu.domain.formats.region import Region
+
+LOOK_S = 0.03  # programs look at their limits file every 8 to 17 ms
 
 
 def native_env() -> dict[str, str]:
@@ -36,7 +39,7 @@ class Container:
         return region.decode((self.folder / "region").read_bytes())
 
     def limit(self, size: int) -> None:
-        """Rewrites the limit in place, as the device plugin does; it is in force at the next allocation."""
+        """Rewrites the limit in place, as the device plugin does, and returns once programs have noticed."""
         path = self.folder / "limits"
         wanted = Limits((CardLimit(ANY_GPU, size),))
         with path.open("r+b") as file:
@@ -44,3 +47,4 @@ class Container:
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
+        time.sleep(LOOK_S)

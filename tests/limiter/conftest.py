@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from vgpu.domain.formats.limits import Limits
 from vgpu.domain.formats.region import Region
 
 MIB = 1 << 20
+LOOK_S = 0.03  # programs look at their limits file every 8 to 17 ms
 CONTEXT, MODULE = 20, 4  # MiB that a context and a module take, of container_with_code
 LOAD = "made('cuModuleLoadData', b'')"
 HERE = Path(__file__).parent
@@ -60,13 +62,14 @@ class Container:
         return sum(row.used_bytes for row in self.region().cards if row.gpu == uuid) // MIB
 
     def limit(self, wanted: Limits) -> None:
-        """Rewrites the limits in place, as the device plugin does."""
+        """Rewrites the limits in place, as the device plugin does, and returns once programs have noticed."""
         path = self.folder / "limits"
         with path.open("r+b") as file:
             for offset, piece in limits.rewrite(path.read_bytes(), wanted):
                 file.seek(offset)
                 file.write(piece)
                 file.flush()
+        time.sleep(LOOK_S)
 
 
 @pytest.fixture(scope="session")

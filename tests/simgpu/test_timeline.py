@@ -15,9 +15,10 @@ pytestmark = pytest.mark.slow
 US = 1000
 MS = 1000 * US
 SLICE, SWITCH, HANDOVER, GRACE = 2 * MS, 530 * US, 200 * US, 20 * US
-ROOM = 2 << 20  # a Timeline and more
+ROOM = 4 << 20  # a Timeline and more
 START = 1000 * MS
 U64 = ctypes.c_uint64
+UNIT = 10 * US
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         build.compile_command(out, [build.SOURCES / "hardware" / "timeline.c"], "-shared", "-fPIC"), check=True
     )
     loaded = ctypes.CDLL(str(out))
-    for name in ("submit", "mark", "passed", "earliest"):
+    for name in ("submit", "mark", "passed", "earliest", "wait"):
         getattr(loaded, f"timeline_{name}").restype = U64
     return loaded
 
@@ -46,8 +47,11 @@ class Card:
     def until(self, now: int) -> None:
         self._call("advance", now)
 
-    def open(self) -> int:
-        return self._call("open", 1)
+    def open(self, leader: int = 0) -> int:
+        return self._call("open", 1, leader)
+
+    def wait(self, queue: int, other: int, position: int) -> int:
+        return self._call("wait", queue, other, position)
 
     def close(self, queue: int) -> None:
         self._call("close", queue)
@@ -181,6 +185,106 @@ def test_times_of_long_ago_are_the_oldest_known(card: Card) -> None:
     assert set(passed[:172]) == {172 * MS}
 
 
+def test_queues_of_one_context_share_its_slices_without_a_switch(card: Card) -> None:
+    first = card.open()
+    second, other = card.open(first), card.open()
+    ends = [card.submit(queue, 100 * MS) for queue in (first, second)]
+    card.until(START + 200 * MS)
+    assert sorted(card.passed(queue, end) for queue, end in zip((first, second), ends, strict=True)) == [
+        198 * MS,
+        200 * MS,
+    ]
+    for queue in (first, second, other):
+        card.submit(queue, 1000 * MS)
+    card.until(START + 1200 * MS)
+    done = {queue: sum(card.passed(queue, ms * MS) > 0 for ms in range(1, 1100)) for queue in (first, second, other)}
+    assert abs(done[first] - done[second]) <= 4
+    assert abs(done[first] + done[second] - 200 - done[other]) <= 8
+
+
+def test_a_barrier_opens_at_the_moment_its_position_passes(card: Card) -> None:
+    queue = card.open()
+    behind = card.open(queue)
+    middle = card.submit(queue, 3 * MS)
+    card.submit(queue, 500 * US)
+    barrier = card.wait(behind, queue, middle)
+    end = card.submit(behind, MS)
+    assert card.earliest(behind, end) > 4 * MS
+    card.until(START + 100 * MS)
+    assert card.passed(behind, end) == card.passed(behind, barrier) + MS
+    assert 3 * MS < card.passed(behind, barrier) <= 3 * MS + 500 * US + 1
+    assert card.wait(behind, queue, middle) == end  # it has passed
+
+
+def test_a_barrier_before_work_of_another_context_costs_a_handover(card: Card) -> None:
+    queue, other = card.open(), card.open()
+    end = card.submit(queue, 3 * MS)
+    barrier = card.wait(other, queue, end)
+    card.until(START + 100 * MS)
+    assert card.passed(other, barrier) == 3 * MS + HANDOVER + 1
+
+
+def test_a_queue_that_is_closed_holds_back_no_other(card: Card) -> None:
+    queue = card.open()
+    other = card.open(queue)
+    barrier = card.wait(other, queue, card.submit(queue, 1000 * MS))
+    card.until(START + MS)
+    card.close(queue)
+    card.until(START + 2 * MS)
+    assert card.passed(other, barrier) == MS + 1
+
+
+def test_a_queue_takes_as_many_barriers_as_it_has_room_for(card: Card) -> None:
+    queue = card.open()
+    other = card.open(queue)
+    ends = [card.submit(queue, MS) for _ in range(65)]
+    barriers = [card.wait(other, queue, end) for end in ends]
+    assert [barrier > 0 for barrier in barriers] == [True] * 64 + [False]
+    card.until(START + MS)
+    assert card.wait(other, queue, ends[-1]) > 0
+
+
+WORKS = st.lists(
+    st.tuples(st.integers(0, 600), st.integers(0, 4), st.integers(1, 300), st.none() | st.integers(0, 4)),
+    min_size=1,
+    max_size=14,
+).map(lambda works: sorted(works, key=lambda work: work[0]))
+
+
+def _passed(library: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]) -> list[int]:
+    """When each work is done. It waits first for what another queue was given so far."""
+    card = Card(library)
+    first, third = card.open(), card.open()
+    queues = [first, card.open(first), third, card.open(third), card.open(first)]
+    ends: list[tuple[int, int]] = []
+    given: dict[int, int] = {}
+    for unit in range(700):
+        arriving = [work for work in works if work[0] == unit]
+        if arriving or unit in looks:
+            card.until(START + unit * UNIT)
+            for queue, end in ends:
+                assert card.passed(queue, end) or card.earliest(queue, end) > unit * UNIT
+        for _, which, size, awaited in arriving:
+            other = None if awaited is None else queues[awaited]
+            if other is not None and other != queues[which]:
+                card.wait(queues[which], other, given.get(other, 0))
+            given[queues[which]] = card.submit(queues[which], size * UNIT)
+            ends.append((queues[which], given[queues[which]]))
+    bounds = {(queue, end): card.earliest(queue, end) for queue, end in ends if not card.passed(queue, end)}
+    card.until(START + 10_000_000 * UNIT)
+    assert all(card.passed(queue, end) >= bound for (queue, end), bound in bounds.items())
+    return [card.passed(queue, end) for queue, end in ends]
+
+
+@given(WORKS, st.lists(st.integers(0, 699), max_size=6))
+def test_barriers_open_whenever_the_card_is_advanced(
+    library: ctypes.CDLL, works: list[tuple[int, int, int, int | None]], looks: list[int]
+) -> None:
+    passed = _passed(library, works, [])
+    assert all(passed)
+    assert _passed(library, works, looks) == passed
+
+
 @dataclass
 class Naive:
     """The naive implementation: it advances by one unit of time, of which all times are multiples."""
@@ -220,7 +324,6 @@ class Naive:
         self.current, self.slice = queue, SLICE
 
 
-UNIT = 10 * US
 SUBMISSIONS = st.lists(
     st.tuples(st.integers(0, 600), st.integers(0, 3), st.integers(1, 900)), min_size=1, max_size=12
 ).map(sorted)

@@ -2,7 +2,7 @@
  * vgpu/domain/formats/limits.py.
  *
  * The file has two slots. A writer on the host fills the slot that is not active and then flips `active`, so a writer
- * that dies half-way leaves the former limits intact. Readers map the file and check a slot's checksum on a copy. */
+ * that dies half-way leaves the former limits intact. Readers check a slot's checksum on a copy. */
 #ifndef VGPU_COMMON_LIMITS_H
 #define VGPU_COMMON_LIMITS_H
 

@@ -41,6 +41,13 @@ struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now) {
 
 uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]) { return container_limit(uuid, clock_ticks()).memory; }
 
+uint64_t container_newest_memory_limit(const uint8_t uuid[UUID_SIZE]) {
+    struct limits_source *limits = get_source();
+    HOLD_LOCK(LOCK_CONTAINER);
+    limits_source_look(limits);
+    return limits_source_limit(limits, uuid, clock_ticks()).memory;
+}
+
 enum memory_policy container_memory_policy(void) {
     struct limits_source *limits = get_source();
     HOLD_LOCK(LOCK_CONTAINER);

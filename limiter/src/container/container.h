@@ -18,6 +18,8 @@ struct card_limit container_limit(const uint8_t uuid[UUID_SIZE], uint64_t now);
 /* The present memory limit of a card in bytes; UNLIMITED for none, 0 where the limits cannot be read or do not name the
  * card. */
 uint64_t container_memory_limit(const uint8_t uuid[UUID_SIZE]);
+/* The same, after a look at the limits file, which else is looked at every 17 ms. */
+uint64_t container_newest_memory_limit(const uint8_t uuid[UUID_SIZE]);
 
 /* The present policy for allocations within the limit when the card is full. */
 enum memory_policy container_memory_policy(void);

@@ -67,6 +67,8 @@ struct card_limit limits_source_limit(struct limits_source *source, const uint8_
     return limits_for_card(limits_at(source, now), uuid);
 }
 
+void limits_source_look(struct limits_source *source) { limits_file_look(&source->file, &source->limits); }
+
 enum memory_policy limits_source_memory_policy(struct limits_source *source) {
     return current_limits(source)->memory_policy;
 }

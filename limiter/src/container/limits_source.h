@@ -15,8 +15,11 @@ struct limits_source *limits_source_open(void);
 /* Whether limits apply to this process. */
 bool limits_source_is_limited(const struct limits_source *source);
 
-/* The limit of a card at `now`. Where the file cannot be read, the last valid content counts; before there is any, the
- * limit is 0. */
+/* Looks whether the file has changed, also if it was looked at within the last 17 ms. */
+void limits_source_look(struct limits_source *source);
+
+/* The limit of a card at `now`: a change of the file counts within 17 ms. Where the file cannot be read, the last valid
+ * content counts; before there is any, the limit is 0. */
 struct card_limit limits_source_limit(struct limits_source *source, const uint8_t uuid[UUID_SIZE], uint64_t now);
 
 /* The present policy for allocations within the limit when the card is full. */

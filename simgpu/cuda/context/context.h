@@ -6,7 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hardware/timeline.h"
 #include "ledger/card_time.h"
+
+/* A hardware channel of a context: the work of some of its streams, in the order of their launches. The first channel
+ * is the legacy default stream's. A real card has 8 by default, and up to 32 (CUDA_DEVICE_MAX_CONNECTIONS). */
+struct channel {
+    struct card_queue queue; /* not open before the first work */
+    uint64_t submitted;      /* position behind all work */
+    uint64_t runs_read;      /* runs of the queue when the times of the context's events were last read */
+    uint64_t blocking;       /* position behind the work of streams that synchronize with the legacy default stream */
+    uint64_t joined;         /* up to there the legacy default stream waits for this channel */
+    uint64_t legacy;         /* up to there this channel waits for the legacy default stream */
+    unsigned streams;        /* that live */
+};
 
 struct CUctx_st {
     struct CUctx_st *next;
@@ -20,11 +33,10 @@ struct CUctx_st {
     uint64_t limits[CU_LIMIT_MAX]; /* as the program set them; 0 = the default (context/limits.c) */
     uint32_t peers;                /* one bit for each device whose memory the context may use */
     bool has_heap;                 /* a kernel has used the heap of device code */
-    struct card_queue queue;       /* work on the card; not open before the first work */
-    uint64_t submitted;            /* position behind all work of the context */
-    uint64_t runs_read;            /* runs of the queue when the times of its events were last read */
-    struct stream_waits *waits;    /* for values in memory (queue/stream_waits.h); NULL = there was none */
-    CUevent events;                /* recorded events whose time is not known yet */
+    uint32_t leader;               /* number of the first queue that was opened; 0 = there is none */
+    struct channel channel[TIMELINE_CHANNELS];
+    struct stream_waits *waits; /* for values in memory (queue/stream_waits.h); NULL = there was none */
+    CUevent events;             /* recorded events whose time is not known yet */
     struct CUstream_st *streams;
 };
 

@@ -13,6 +13,7 @@
 #define HEAP_PREFIX "heap"
 #define LOOP_PREFIX "loop"
 #define LAZY_PREFIX "lazy"
+#define SPIN_PREFIX "await"
 #define LOADING_NS  2000000
 
 static uint64_t number_at_end(const char *name, uint64_t without) {
@@ -31,6 +32,8 @@ uint64_t kernel_duration_ns(const char *name) { return number_at_end(name, DEFAU
 uint64_t kernel_loading_ns(const char *name) {
     return strncmp(name, LAZY_PREFIX, sizeof LAZY_PREFIX - 1) == 0 ? LOADING_NS : 0;
 }
+
+bool kernel_spins(const char *name) { return strncmp(name, SPIN_PREFIX, sizeof SPIN_PREFIX - 1) == 0; }
 
 bool kernel_uses_heap(const char *name) { return strncmp(name, HEAP_PREFIX, sizeof HEAP_PREFIX - 1) == 0; }
 

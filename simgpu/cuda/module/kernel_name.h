@@ -16,6 +16,9 @@ uint64_t kernel_loading_ns(const char *name);
 /* Bytes of local memory per thread: the number behind "local" at the start of the name, "local16384_busy_10" for 16384;
  * 0 without it. */
 uint64_t kernel_local_bytes(const char *name);
+/* Whether it spins before it works, until a word of host memory is at least a value: "await" at the start of its name.
+ * Its first parameter is the word's address, the second one the value. */
+bool kernel_spins(const char *name);
 /* Whether it calls malloc: "heap" at the start of the name. */
 bool kernel_uses_heap(const char *name);
 

@@ -5,8 +5,11 @@
 #include "cuda/device/devices.h"
 #include "cuda/driver/driver.h"
 
-bool context_open_queue(CUcontext context) {
-    return context->queue.id != 0 || card_queue_open(device_at(context->device)->uuid, &context->queue);
+bool channel_open(CUcontext context, struct channel *channel) {
+    if (channel->queue.id != 0) return true;
+    bool is_open = card_queue_open(device_at(context->device)->uuid, context->leader, &channel->queue);
+    if (is_open && context->leader == 0) context->leader = channel->queue.number;
+    return is_open;
 }
 
 bool queue_passed(struct card_queue queue, uint64_t position) {

@@ -1,6 +1,7 @@
 #include "cuda/queue/context_work.h"
 
 #include "cuda/queue/context_queue.h"
+#include "cuda/queue/stream_order.h"
 #include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "hardware/timeline.h"
@@ -37,15 +38,16 @@ static void read_times(CUcontext context) {
     }
 }
 
-CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position) {
+CUresult stream_add_work(CUstream stream, uint64_t ns) {
     uint64_t runs;
-    stream_waits_await_room(context);
-    if (!context_open_queue(context)) return CUDA_ERROR_OUT_OF_MEMORY;
-    stream_waits_count_launch(context);
-    *position = context->submitted = card_queue_add(context->queue, ns, &runs);
-    if (runs - context->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
-        read_times(context);
-        context->runs_read = runs;
+    struct channel *channel = stream->channel;
+    stream_waits_await_room(stream->context, channel);
+    if (!stream_begin(stream)) return CUDA_ERROR_OUT_OF_MEMORY;
+    stream_waits_count_launch(stream->context, channel);
+    stream_moved(stream, card_queue_add(channel->queue, ns, &runs));
+    if (runs - channel->runs_read >= TIMELINE_RUNS / 2) { /* before the queue drops the runs of some events */
+        read_times(stream->context);
+        channel->runs_read = runs;
     }
     return CUDA_SUCCESS;
 }
@@ -66,20 +68,21 @@ void event_refresh(CUevent event) {
     event->position = at.position;
 }
 
-CUresult event_mark(CUevent event, CUcontext context, uint64_t after) {
-    if (!context_open_queue(context)) return CUDA_ERROR_OUT_OF_MEMORY;
+CUresult event_mark(CUevent event, CUstream stream) {
+    if (!stream_begin(stream)) return CUDA_ERROR_OUT_OF_MEMORY;
     event_reset(event);
-    event->queue = context->queue;
-    event->position = card_queue_mark(context->queue, after);
-    context->submitted = event->position > context->submitted ? event->position : context->submitted;
-    link_event(event, context);
+    event->queue = stream->channel->queue;
+    event->position = card_queue_mark(event->queue, stream->position);
+    channel_reached(stream->channel, event->position);
+    link_event(event, stream->context);
     struct recorded_at at = {.queue = event->queue, .position = event->position};
     if (event->shared_id != 0) shared_event_record(event->shared_id, at);
     return CUDA_SUCCESS;
 }
 
 void context_end_work(CUcontext context) {
-    if (context->queue.id != 0) card_queue_close(context->queue);
+    for (unsigned i = 0; i < TIMELINE_CHANNELS; i++)
+        if (context->channel[i].queue.id != 0) card_queue_close(context->channel[i].queue);
     read_times(context);
     stream_waits_free(context);
 }

@@ -1,4 +1,4 @@
-/* The work of contexts on their cards, and the times when events passed. */
+/* The work of streams on their cards, and the times when events passed. */
 #ifndef SIMGPU_CUDA_QUEUE_CONTEXT_WORK_H
 #define SIMGPU_CUDA_QUEUE_CONTEXT_WORK_H
 
@@ -7,13 +7,13 @@
 
 #include "cuda/context/context.h"
 
-/* Adds `ns` of work and returns its position. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
-CUresult context_add_work(CUcontext context, uint64_t ns, uint64_t *position);
+/* Adds `ns` of work. CUDA_ERROR_OUT_OF_MEMORY when the card has no room for a queue. */
+CUresult stream_add_work(CUstream stream, uint64_t ns);
 /* Discards the context's work; all its events have passed then. */
 void context_end_work(CUcontext context);
 
-/* Records an event behind the position `after`. */
-CUresult event_mark(CUevent event, CUcontext context, uint64_t after);
+/* Records an event behind the stream's work. */
+CUresult event_mark(CUevent event, CUstream stream);
 /* Takes over what another process recorded last in an event that this process shares with it. */
 void event_refresh(CUevent event);
 /* Makes an event one that was never recorded. */

@@ -12,15 +12,17 @@
 struct CUstream_st {
     struct CUstream_st *next;
     CUcontext context;
+    struct channel *channel; /* of the context */
     unsigned flags;
-    uint64_t position; /* in the context's queue, behind all work of this stream */
-    uint64_t capture;  /* number of the capture that the stream is or was part of; 0 = none so far */
+    const void *thread; /* of the default stream of a thread; else NULL */
+    uint64_t position;  /* in the channel's queue, behind all work of this stream */
+    uint64_t capture;   /* number of the capture that the stream is or was part of; 0 = none so far */
 };
 
 struct CUevent_st {
     CUevent next;            /* in the context's list of events whose time is not known yet */
     CUevent *link;           /* the pointer of that list that points here; NULL = not in the list */
-    struct card_queue queue; /* the context's queue; not open = the event was never recorded */
+    struct card_queue queue; /* of the stream's channel; not open = the event was never recorded */
     uint64_t position;       /* in the queue */
     uint64_t at;             /* CLOCK_MONOTONIC ns when it passed; 0 = not known yet */
     CUdevice device;         /* of the last cuEventRecord */
@@ -29,13 +31,11 @@ struct CUevent_st {
     uint64_t shared_id; /* of an event that other processes may know (ledger/shared_events.h); 0 = of no such event */
 };
 
-/* The default streams are NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. Here each waits for all work of the context.
- */
+/* Whether the handle is NULL, CU_STREAM_LEGACY or CU_STREAM_PER_THREAD; stream_find (cuda/stream/stream.h) yields the
+ * stream that it means. */
 static inline bool stream_is_default(CUstream stream) { return (uintptr_t)stream <= 2; }
 
-/* The position behind all work that the stream waits for. */
-static inline uint64_t *stream_position(CUstream stream, CUcontext context) {
-    return stream_is_default(stream) ? &context->submitted : &stream->position;
-}
+/* Whether it is the legacy default stream, and not only a handle of it. */
+static inline bool stream_is_legacy(CUstream stream) { return stream->channel == &stream->context->channel[0]; }
 
 #endif

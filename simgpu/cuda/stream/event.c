@@ -6,6 +6,7 @@
 #include "cuda/pool/pool.h"
 #include "cuda/queue/context_queue.h"
 #include "cuda/queue/context_work.h"
+#include "cuda/queue/stream_await.h"
 #include "cuda/queue/stream_state.h"
 #include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
@@ -25,13 +26,8 @@ EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags
         return CUDA_SUCCESS;
     }
     event_refresh(event);
-    if (event->queue.id != context->queue.id || event->queue.card != context->queue.card) {
-        queue_await(event->queue, event->position); /* of another context: this thread waits */
-        return CUDA_SUCCESS;
-    }
-    uint64_t *position = stream_position(stream, context);
-    *position = event->position > *position ? event->position : *position;
-    return CUDA_SUCCESS;
+    CUstream found = stream_find(stream);
+    return found ? stream_await_event(found, event) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A shared event has no times: another process may record it. */
@@ -74,7 +70,8 @@ EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
         event_reset(event);
         return CUDA_SUCCESS;
     }
-    return event_mark(event, context, *stream_position(stream, context));
+    CUstream found = stream_find(stream);
+    return found ? event_mark(event, found) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 EXPORT CUresult cuEventQuery(CUevent event) {

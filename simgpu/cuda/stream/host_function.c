@@ -8,11 +8,8 @@
 #include "hardware/export.h"
 
 CUresult stream_call(CUstream stream, struct host_call call) {
-    CUcontext context = stream_context(stream);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult result = stream_waits_call(context, call);
-    if (result == CUDA_SUCCESS) *stream_position(stream, context) = context->submitted;
-    return result;
+    CUstream found = stream_find(stream);
+    return found ? stream_waits_call(found, call) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {

@@ -3,7 +3,9 @@
 #include "cuda/context/local_memory.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
+#include "cuda/module/kernel_name.h"
 #include "cuda/module/module.h"
+#include "cuda/queue/stream_waits.h"
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
@@ -16,6 +18,14 @@ static uint64_t work_of(CUfunction function, void *const *parameters) {
     return own + loading;
 }
 
+/* A kernel that spins holds back its stream, and no other one. Other work of the card goes on beside it. */
+static CUresult spin(CUfunction function, CUstream stream, void *const *parameters) {
+    if (!kernel_spins(function->name) || !parameters) return CUDA_SUCCESS;
+    const uint32_t *word = *(const uint32_t *const *)parameters[0];
+    CUstream found = stream_find(stream);
+    return found ? stream_waits_add_spin(found, word, *(const uint32_t *)parameters[1]) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult launch(CUfunction function, CUstream stream, void *const *parameters) {
     if (!stream_context(stream)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
@@ -24,6 +34,8 @@ static CUresult launch(CUfunction function, CUstream stream, void *const *parame
     result = local_grow(stream_context(stream), function->local);
     if (result != CUDA_SUCCESS) return result;
     result = context_make_heap(stream_context(stream), function->uses_heap);
+    if (result != CUDA_SUCCESS) return result;
+    result = spin(function, stream, parameters);
     if (result != CUDA_SUCCESS) return result;
     return stream_run(stream, work_of(function, parameters));
 }

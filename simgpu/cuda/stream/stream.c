@@ -1,5 +1,4 @@
-/* A kernel computes nothing. It keeps the card busy for its duration, after all earlier kernels of its context,
- * whatever their streams. */
+/* A kernel computes nothing. It keeps the card busy for its duration, after all earlier kernels of its stream. */
 #include "cuda/stream/stream.h"
 
 #include <stdlib.h>
@@ -9,12 +8,13 @@
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
 #include "cuda/pool/pool.h"
-#include "cuda/queue/context_queue.h"
 #include "cuda/queue/context_work.h"
+#include "cuda/queue/stream_await.h"
 #include "cuda/queue/stream_state.h"
-#include "cuda/queue/stream_waits.h"
 #include "hardware/cards.h"
 #include "hardware/export.h"
+
+static __thread char this_thread; /* its address identifies the thread */
 
 void streams_free_of(CUcontext context) {
     while (context->streams) {
@@ -30,13 +30,47 @@ CUcontext stream_context(CUstream stream) {
     return context_current(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
+static CUstream add(CUcontext context, struct channel *channel, unsigned flags, const void *thread) {
     CUstream made = malloc(sizeof *made);
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    *made = (struct CUstream_st){.next = context->streams, .context = context, .flags = flags};
+    if (!made) return NULL;
+    *made = (struct CUstream_st){
+        .next = context->streams, .context = context, .channel = channel, .flags = flags, .thread = thread};
+    channel->streams++;
     context->streams = made;
-    *out = made;
-    return CUDA_SUCCESS;
+    return made;
+}
+
+/* The channel with the fewest streams, but for the one of the legacy default stream. */
+static struct channel *next_channel(CUcontext context) {
+    struct channel *found = &context->channel[1];
+    for (unsigned i = 2; i < TIMELINE_CHANNELS; i++)
+        if (context->channel[i].streams < found->streams) found = &context->channel[i];
+    return found;
+}
+
+CUresult stream_make(CUstream *out, CUcontext context, unsigned flags) {
+    CUstream made = add(context, next_channel(context), flags, NULL);
+    if (made) *out = made;
+    return made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUstream legacy_of(CUcontext context) {
+    CUstream found = context->streams;
+    while (found && !stream_is_legacy(found)) found = found->next;
+    return found ? found : add(context, &context->channel[0], 0, NULL);
+}
+
+static CUstream thread_stream_of(CUcontext context) {
+    CUstream found = context->streams;
+    while (found && found->thread != &this_thread) found = found->next;
+    return found ? found : add(context, next_channel(context), 0, &this_thread);
+}
+
+CUstream stream_find(CUstream handle) {
+    CUcontext context;
+    if (!stream_is_default(handle)) return handle;
+    if (context_current(&context) != CUDA_SUCCESS) return NULL;
+    return handle == CU_STREAM_PER_THREAD ? thread_stream_of(context) : legacy_of(context);
 }
 
 static CUresult create(CUstream *phStream, unsigned flags) {
@@ -70,6 +104,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
         link = &(*link)->next;
     }
     *link = stream->next;
+    stream->channel->streams--;
     free(stream);
     return CUDA_SUCCESS;
 }
@@ -84,9 +119,9 @@ EXPORT CUresult cuStreamSynchronize(CUstream stream) {
     CUresult forbidden = capture_forbids_in(stream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
-    struct card_queue queue = context->queue;
-    queue_await(queue, *stream_position(stream, context));
-    stream_waits_do_writes(queue);
+    CUstream found = stream_find(stream);
+    if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
+    stream_await(found);
     pools_trim(device);
     return CUDA_SUCCESS;
 }
@@ -98,8 +133,9 @@ EXPORT CUresult cuStreamQuery(CUstream stream) {
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     CUresult forbidden = capture_forbids_in(stream);
     if (forbidden != CUDA_SUCCESS) return forbidden;
-    bool has_passed = queue_passed(context->queue, *stream_position(stream, context));
-    return has_passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    CUstream found = stream_find(stream);
+    if (!found) return CUDA_ERROR_OUT_OF_MEMORY;
+    return stream_has_passed(found) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult stream_run(CUstream stream, uint64_t duration_ns) {
@@ -107,7 +143,8 @@ CUresult stream_run(CUstream stream, uint64_t duration_ns) {
     CUcontext context = stream_context(stream);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (!device_card(context->device, &card)) return CUDA_ERROR_UNKNOWN;
-    return context_add_work(context, duration_ns, stream_position(stream, context));
+    CUstream found = stream_find(stream);
+    return found ? stream_add_work(found, duration_ns) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult get_context(CUstream stream, CUcontext *context) {

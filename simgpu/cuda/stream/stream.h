@@ -7,6 +7,8 @@
 
 CUresult stream_make(CUstream *out, CUcontext context, unsigned flags);
 void streams_free_of(CUcontext context);
+/* The stream that a handle means: of a default stream, the one of the current context. NULL when there is none. */
+CUstream stream_find(CUstream handle);
 /* The context of a stream; of a default stream the current one, NULL when there is none. */
 CUcontext stream_context(CUstream stream);
 /* Adds work of that duration to the stream. */

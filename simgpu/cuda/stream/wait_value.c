@@ -1,4 +1,3 @@
-#include "cuda/context/context.h"
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
 #include "cuda/queue/stream_state.h"
@@ -6,33 +5,30 @@
 #include "cuda/stream/stream.h"
 #include "hardware/export.h"
 
-/* The arguments' error. `is_supported`: the simulated driver knows the flags. `*context`: the stream's. */
-static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUcontext *context) {
-    *context = stream_context(stream);
-    if (!*context) return CUDA_ERROR_INVALID_CONTEXT;
+/* The arguments' error. `is_supported`: the simulated driver knows the flags. `*found`: the stream that the handle
+ * means. */
+static CUresult check(CUstream stream, CUdeviceptr addr, bool is_supported, CUstream *found) {
+    *found = stream_find(stream);
+    if (!*found) return CUDA_ERROR_INVALID_CONTEXT;
     return is_supported && addr != 0 ? capture_forbids_in(stream) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context;
-    CUresult result = check(stream, address, flags == CU_STREAM_WAIT_VALUE_GEQ, &context);
+    CUstream found;
+    CUresult result = check(stream, address, flags == CU_STREAM_WAIT_VALUE_GEQ, &found);
     if (result != CUDA_SUCCESS) return result;
     const uint32_t *word = (const uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
-    result = stream_waits_add(context, word, value);
-    if (result == CUDA_SUCCESS) *stream_position(stream, context) = context->submitted;
-    return result;
+    return stream_waits_add(found, word, value);
 }
 
 EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
     HELD_DRIVER const CUresult entered = driver_enter(__func__);
     if (entered != CUDA_SUCCESS) return entered;
-    CUcontext context;
-    CUresult result = check(stream, address, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &context);
+    CUstream found;
+    CUresult result = check(stream, address, flags == CU_STREAM_WRITE_VALUE_DEFAULT, &found);
     if (result != CUDA_SUCCESS) return result;
     uint32_t *word = (uint32_t *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr): host memory */
-    result = stream_waits_write(context, word, value);
-    if (result == CUDA_SUCCESS) *stream_position(stream, context) = context->submitted;
-    return result;
+    return stream_waits_write(found, word, value);
 }

@@ -78,11 +78,15 @@ void charge_trim_and_correct(const uint8_t uuid[UUID_SIZE]) {
     correct_charges(uuid);
 }
 
-/* From cheap to costly: each remedy is tried only if the ones before it did not make room. */
-static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID_SIZE], uint64_t limit,
+/* From cheap to costly: each remedy is tried only if the ones before it did not make room. The limit may have been
+ * raised since it was last looked at. */
+static bool reserve_with_remedies(struct region *region, const uint8_t uuid[UUID_SIZE],
                                   struct reservation *reservation) {
     static void (*const remedies[])(const uint8_t[UUID_SIZE]) = {correct_charges, charge_trim_and_correct};
-    if (try_reserve(region, uuid, reservation, limit)) return true;
+    uint64_t known = container_memory_limit(uuid);
+    if (try_reserve(region, uuid, reservation, known)) return true;
+    uint64_t limit = container_newest_memory_limit(uuid);
+    if (limit > known && try_reserve(region, uuid, reservation, limit)) return true;
     reservation->has_reaped = reaping_now(region, OWN_CALL) > 0;
     if (reservation->has_reaped && try_reserve(region, uuid, reservation, limit)) return true;
     for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++) {
@@ -113,7 +117,7 @@ bool charge_reserve(const char *function_name, const uint8_t uuid[UUID_SIZE], ui
                     struct reservation *reservation) {
     struct region *region = container_region();
     *reservation = (struct reservation){.card = -1, .bytes = bytes};
-    if (region && reserve_with_remedies(region, uuid, container_memory_limit(uuid), reservation)) return true;
+    if (region && reserve_with_remedies(region, uuid, reservation)) return true;
     refusals_report(function_name, uuid, bytes);
     return false;
 }

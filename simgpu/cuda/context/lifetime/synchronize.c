@@ -2,8 +2,7 @@
 #include "cuda/driver/driver.h"
 #include "cuda/graph/capture.h"
 #include "cuda/pool/pool.h"
-#include "cuda/queue/context_queue.h"
-#include "cuda/queue/stream_waits.h"
+#include "cuda/queue/stream_await.h"
 #include "hardware/export.h"
 
 static CUresult synchronize(CUcontext context) {
@@ -15,9 +14,7 @@ static CUresult synchronize(CUcontext context) {
     CUresult forbidden = capture_forbids();
     if (forbidden != CUDA_SUCCESS) return forbidden;
     CUdevice device = context->device;
-    struct card_queue queue = context->queue;
-    queue_await(queue, context->submitted);
-    stream_waits_do_writes(queue);
+    context_await(context);
     pools_trim(device);
     return CUDA_SUCCESS;
 }

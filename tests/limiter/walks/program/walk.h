@@ -37,6 +37,7 @@ struct pooled {
 /* A stream with two words of host memory: the stream counts its own progress in `done`, and waits for `gate`. */
 struct track {
     bool is_there;
+    bool is_free; /* the legacy default stream does not hold it back */
     CUstream stream;
     uint32_t *done; /* written by the card */
     uint32_t asked; /* last value that the stream was told to write */
@@ -75,7 +76,7 @@ struct home {
     struct mapped mapped[KEPT];
     struct pooled pooled[KEPT];
     CUmodule module;
-    CUfunction kernels[KERNELS];
+    CUfunction kernels[KERNELS], spin;
     CUlibrary library[KEPT];
     struct track tracks[STREAMS];
     struct record records[EVENTS];

@@ -17,6 +17,7 @@ CUfunction any_kernel(struct walker *walker) {
             return NULL;
         }
         for (unsigned i = 0; i < KERNELS; i++) DO(walker, cuModuleGetFunction, &home->kernels[i], home->module, NAMES[i]);
+        DO(walker, cuModuleGetFunction, &home->spin, home->module, "await_5");
     }
     return home->kernels[which];
 }
@@ -54,8 +55,9 @@ static void stream(struct walker *walker) {
         return;
     }
     track_place(walker, track);
-    CUresult result = next(walker, 2) ? DO(walker, cuStreamCreate, &track->stream, CU_STREAM_NON_BLOCKING)
-                                      : DO(walker, cuStreamCreateWithPriority, &track->stream, 0, priority);
+    track->is_free = next(walker, 2);
+    CUresult result = track->is_free ? DO(walker, cuStreamCreate, &track->stream, CU_STREAM_NON_BLOCKING)
+                                     : DO(walker, cuStreamCreateWithPriority, &track->stream, 0, priority);
     track->is_there = result == CUDA_SUCCESS;
     if (!track->is_there) track->stream = NULL;
 }
@@ -146,6 +148,26 @@ static void gate(struct walker *walker) {
         __atomic_store_n(track->wanted, wanted, __ATOMIC_RELEASE);
 }
 
+static void add_order(struct walker *walker, const struct track *from, uint32_t first, const struct track *to) {
+    unsigned place = walker->order_count < ORDERS ? walker->order_count++ : next(walker, ORDERS);
+    walker->orders[place] =
+        (struct order){.earlier = from->done, .later = to->done, .first = first, .then = to->asked + 1};
+}
+
+/* A kernel of one stream spins until another stream, whose work is launched after it, has made progress. */
+static void spin(struct walker *walker) {
+    struct track *spinning = any_track(walker), *other = any_track(walker);
+    CUfunction kernel = any_kernel(walker);
+    if (!kernel || spinning == other || !spinning->is_there || !other->is_there || !other->is_free) return;
+    uint32_t wanted = other->asked + 1;
+    void *parameters[] = {&other->done, &wanted};
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)other->done;
+    if (DO(walker, cuLaunchKernel, walker->home->spin, 1, 1, 1, 1, 1, 1, 0, spinning->stream, parameters, NULL) == CUDA_SUCCESS)
+        add_order(walker, other, wanted, spinning);
+    DO(walker, cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, other->stream, NULL, NULL);
+    if (DO(walker, cuStreamWriteValue32_v2, other->stream, address, wanted, 0) == CUDA_SUCCESS) other->asked++;
+}
+
 static void record(struct walker *walker) {
     struct record *place = &walker->home->records[next(walker, EVENTS)];
     struct track *track = any_track(walker);
@@ -158,18 +180,12 @@ static void record(struct walker *walker) {
     place->asked = track->asked;
 }
 
-static void add_order(struct walker *walker, const struct record *from, const struct track *to) {
-    unsigned place = walker->order_count < ORDERS ? walker->order_count++ : next(walker, ORDERS);
-    walker->orders[place] = (struct order){
-        .earlier = from->track->done, .later = to->done, .first = from->asked, .then = to->asked + 1};
-}
-
 static void wait(struct walker *walker) {
     const struct record *record = &walker->home->records[next(walker, EVENTS)];
     const struct track *track = any_track(walker);
     if (!record->track || !track->is_there || !record->track->is_there) return;
     if (DO(walker, cuStreamWaitEvent, track->stream, record->event, 0) == CUDA_SUCCESS && record->track != track)
-        add_order(walker, record, track);
+        add_order(walker, record->track, record->asked, track);
 }
 
 static void expect_done(struct walker *walker, const struct track *track, uint32_t asked) {
@@ -232,7 +248,7 @@ static void forget_event(struct walker *walker) {
 
 const struct step work_steps[] = {
     {"stream", stream, 4},     {"launch", launch, 16},   {"new_kernel", new_kernel, 2}, {"library", library, 1},
-    {"progress", progress, 8}, {"host function", host_function, 6}, {"gate", gate, 2},        {"record", record, 5},         {"wait", wait, 5},
+    {"progress", progress, 8}, {"host function", host_function, 6}, {"gate", gate, 2}, {"spin", spin, 4},        {"record", record, 5},         {"wait", wait, 5},
     {"sync", synchronize, 6},  {"elapsed", elapsed, 2}, {"forget", forget_event, 1},    {NULL, NULL, 0},
 };
 
