@@ -18,21 +18,24 @@ from cluster import api, progress, wait
 from tests.e2e import audit, checkpoint
 from tests.e2e.monitor import accounts, extender_accounts, snapshot
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
-from tests.e2e.walk import actions, views, waiting
-from tests.e2e.walk.actions import Breaks, Walker
+from tests.e2e.walk import actions, faults, plan, views, waiting
+from tests.e2e.walk.faults import Breaks
 from tests.e2e.walk.walk_cluster import WalkCluster
+from tests.e2e.walk.walker import Walker
 from vgpu.domain.errors import KubeletError
 
-_STEPS: Final = 12  # of a round
-_MOST_PODS: Final = 60
 _LOOK_S: Final = 3.0
 QUIET_S: Final = wait.allowed(30.0)
 
 
 class Walk:
-    """One walk on one cluster; `seed` decides all steps and faults."""
+    """One walk on one cluster.
 
-    def __init__(self, cluster: WalkCluster, out: Path, seed: int, faults: Sequence[Breaks] = actions.FAULTS) -> None:
+    `seed` decides all requests and faults, however long the rounds take. Three faults choose by what they find: the
+    replica that leads, and a card without pods.
+    """
+
+    def __init__(self, cluster: WalkCluster, out: Path, seed: int, chosen: Sequence[Breaks] = faults.FAULTS) -> None:
         self.findings = Findings(out)
         self.rounds = 0
         self.steps: Counter[str] = Counter()
@@ -40,8 +43,9 @@ class Walk:
         self.quiet_s: list[float] = []
         self._cluster = cluster
         self._seed = seed
-        self._walker = Walker(cluster, random.Random(seed))
-        self._choice = faults
+        self._walker = Walker(cluster, out / "steps.jsonl")
+        self._plan = plan.rounds(seed, actions.ACTIONS, actions.delete)
+        self._choice = chosen
         self._left: list[Breaks] = []
         self._audit_from = cluster.control.audit.stat().st_size
 
@@ -56,17 +60,15 @@ class Walk:
         self._replay()
 
     def _steps(self) -> None:
-        weights, choices = zip(*actions.ACTIONS, strict=True)
-        for step in range(_STEPS):
-            chance = self._walker.chance = self._drawn("step", self.rounds, step)
-            drawn, pause_s = chance.choices(choices, weights)[0], chance.choice((0.0, 0.1, 1.0))
-            action = actions.delete if len(self._walker.pods()) > _MOST_PODS else drawn
-            action(self._walker)
-            self.steps[action.__name__] += 1
-            time.sleep(pause_s)
+        for step in next(self._plan):
+            self._walker.take(self.rounds, step)
+            self.steps[step.action] += 1
+        for finding in self._walker.findings:
+            self._add(finding)
+        self._walker.findings.clear()
 
     def _drawn(self, *about: object) -> random.Random:
-        """Return the randomness of one step: what a step draws from the pods that it finds changes no later step."""
+        """Return the randomness of one fault: what one draws changes no other."""
         return random.Random(f"{self._seed} {about}")
 
     def _fault(self) -> None:
@@ -110,7 +112,7 @@ class Walk:
         yield from accounts.wrong(seen)
         yield from views.differences(self._cluster)
         yield from waiting.findings(self._cluster, seen)
-        yield from waiting.quota(self._cluster, seen, actions.LIMITED)
+        yield from waiting.quota(self._cluster, seen, plan.LIMITED)
         closed = views.closed_cards(seen)
         answers = extender_accounts.differences(self._cluster, seen)
         yield from (finding for finding in answers if finding.subject not in closed)
@@ -132,7 +134,7 @@ class Walk:
     def _replay(self) -> None:
         """Replay the audit log: the peak of each card by what was bound, whatever was seen."""
         cards = {card.uuid: card for node in self._cluster.nodes for card in node.cards}
-        for uuid, peak in audit.peaks(self._cluster.control.audit, self._audit_from, actions.NAMESPACE).items():
+        for uuid, peak in audit.peaks(self._cluster.control.audit, self._audit_from, plan.NAMESPACE).items():
             if peak.memory_mib > cards[uuid].memory_mib - cards[uuid].reserved_mib or peak.cores > 100:  # type: ignore[index]
                 self._add(Finding("a card was over its capacity", f"{uuid}: {peak}"))
 

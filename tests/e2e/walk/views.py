@@ -113,11 +113,11 @@ def of_files(look: Look) -> View:
         for record in look.seen.nodes[node.name].records:
             if record.holder and record.is_proven and record.holder.uid in live:
                 written = limits.decode((folder / record.id / "limits").read_bytes())
-                whole = record.resource == names.CARD
-                held += [
-                    (card.gpu, (live[record.holder.uid], (card.memory_bytes or 0) // _BYTES, card.cores, whole))
-                    for card in written.cards
-                ]
+                pod, whole = live[record.holder.uid], record.resource == names.CARD
+                for card in written.cards:
+                    mib = (card.memory_bytes or 0) // _BYTES
+                    given = look.cluster.given_mib(pod, record.holder.container, mib)
+                    held.append((card.gpu, (pod, given, card.cores, whole)))
     return _added(look, held, knows_cores=False)  # a share without guaranteed time has a percentage there too
 
 
@@ -158,7 +158,7 @@ def of_metrics(look: Look) -> View:
             key = label["gpu_uuid"], f"{label['namespace']}/{label['pod']}", label["container"]
             used.add(key)
             if name == "vgpu_container_memory_limit_bytes":
-                limit[key] = int(value) // _BYTES
+                limit[key] = look.cluster.given_mib(*key[1:], int(value) // _BYTES)
     # A container that holds a card whole has no limit.
     held = [(key[0], (key[1], limit.get(key, 0), 0, key not in limit)) for key in sorted(used)]
     added = _added(look, held, knows_cores=False)
