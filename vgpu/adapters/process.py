@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import resource
 import signal
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 
+from vgpu.adapters import log_lines
 from vgpu.domain.errors import VgpuError
 
 MAX_DESCRIPTORS: Final = 8_192
@@ -21,9 +21,7 @@ _LOWEST_PRIORITY: Final = 19  # nice
 
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error."""
-    logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_lines.begin(log_level)
     raise_descriptors()
     try:
         asyncio.run(_until_signalled(main))
