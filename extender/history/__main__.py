@@ -33,7 +33,7 @@ def main() -> None:
     try:
         drain(settings).run()
     except (VgpuError, OSError) as error:
-        sys.exit(f"history: {error}")
+        sys.exit(f"history: {log_lines.escaped(str(error))}")
 
 
 def drain(settings: DrainSettings) -> Drain:

@@ -20,13 +20,28 @@ _LOWEST_PRIORITY: Final = 19  # nice
 
 
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error."""
+    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error.
+
+    Errors of tasks that ran together come in a group; a group with any other exception is a fault of this program.
+    """
     log_lines.begin(log_level)
     raise_descriptors()
     try:
         asyncio.run(_until_signalled(main))
     except (VgpuError, OSError) as error:
-        sys.exit(f"{name}: {error}")
+        sys.exit(f"{name}: {log_lines.escaped(str(error))}")
+    except ExceptionGroup as group:
+        if group.split((VgpuError, OSError))[1] is not None:
+            raise
+        sys.exit(f"{name}: {log_lines.escaped('; '.join(_errors(group)))}")
+
+
+def _errors(group: ExceptionGroup[Exception]) -> Iterator[str]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _errors(error)
+        else:
+            yield str(error)
 
 
 def raise_descriptors() -> int:
