@@ -83,13 +83,17 @@ class Walk:
         fault.inject(self._cluster, self._drawn("fault", self.rounds))
 
     def _quiet(self) -> None:
-        """Wait until all views agree; what differs still after `QUIET_S` is found."""
+        """Wait until all views agree; what differs still after `QUIET_S` is found.
+
+        A part that ends by itself is started again, as the kubelet does: a replica ends when the other one leads.
+        """
         self._cluster.start_ended()
         started = time.monotonic()
         found = list(self._wrong())
         while found and time.monotonic() < started + QUIET_S:
             progress.say(f"not yet quiet: {found[0].kind}: {found[0].detail[:200]}")
             time.sleep(_LOOK_S)
+            self._cluster.start_ended()
             found = list(self._wrong())
         self.quiet_s.append(time.monotonic() - started)
         progress.say(f"round {self.rounds}: quiet after {self.quiet_s[-1]:.0f} s")
