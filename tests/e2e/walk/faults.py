@@ -17,10 +17,14 @@ _RESTART_S: Final = 1.0
 
 
 class Breaks(NamedTuple):
-    """A fault; what it breaks is whole again when `inject` returns."""
+    """A fault; what it breaks is whole again when `inject` returns.
+
+    `may_fail_pods` is as in the longer run with faults: pods that were bound just before may never run.
+    """
 
     name: str
     inject: Callable[[WalkCluster, random.Random], None]
+    may_fail_pods: bool = False
 
 
 def _leader(cluster: WalkCluster) -> int:
@@ -83,7 +87,7 @@ def card_moved(cluster: WalkCluster, chance: random.Random) -> None:
 
 
 FAULTS: Final = (
-    *(Breaks(fault.name, fault.inject) for fault in chaos_faults.FAULTS),
+    *(Breaks(fault.name, fault.inject, fault.may_fail_pods) for fault in chaos_faults.FAULTS),
     Breaks("leader killed", leader_killed),
     Breaks("leader stopped", leader_stopped),
     Breaks("clock jumps", clock_jumps),

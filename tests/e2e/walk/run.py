@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -23,6 +23,7 @@ from tests.e2e.walk.faults import Breaks
 from tests.e2e.walk.walk_cluster import WalkCluster
 from tests.e2e.walk.walker import Walker
 from vgpu.domain.errors import KubeletError
+from vgpu.node.containers.refusal import NodeReason
 
 _LOOK_S: Final = 3.0
 QUIET_S: Final = wait.allowed(30.0)
@@ -54,8 +55,7 @@ class Walk:
         self._walker.prepare()
         while is_going_on():
             self._steps()
-            self._fault()
-            self._quiet()
+            self._quiet(may_fail_pods=self._fault())
             self.rounds += 1
         self._replay()
 
@@ -71,21 +71,24 @@ class Walk:
         """Return the randomness of one fault: what one draws changes no other."""
         return random.Random(f"{self._seed} {about}")
 
-    def _fault(self) -> None:
-        """Inject the next fault: each of them once, in random order, again and again."""
+    def _fault(self) -> bool:
+        """Inject the next fault: each once, in random order, again and again. Return whether it may fail pods."""
         if not self._choice:
-            return
+            return False
         if not self._left:
             self._left = self._drawn("order", self.rounds).sample(self._choice, len(self._choice))
         fault = self._left.pop()
         progress.say(f"round {self.rounds}: {fault.name}")
         self.faults[fault.name] += 1
         fault.inject(self._cluster, self._drawn("fault", self.rounds))
+        return fault.may_fail_pods
 
-    def _quiet(self) -> None:
+    def _quiet(self, *, may_fail_pods: bool) -> None:
         """Wait until all views agree; what differs still after `QUIET_S` is found.
 
-        A part that ends by itself is started again, as the kubelet does: a replica ends when the other one leads.
+        A part that ends by itself is started again, as the kubelet does: a replica ends when the other one leads. After
+        a fault that may fail pods, those are deleted that hold devices of another card than theirs: a pod that the
+        plugin could not read gets any devices, and keeps them.
         """
         self._cluster.start_ended()
         started = time.monotonic()
@@ -94,12 +97,14 @@ class Walk:
             progress.say(f"not yet quiet: {found[0].kind}: {found[0].detail[:200]}")
             time.sleep(_LOOK_S)
             self._cluster.start_ended()
+            if may_fail_pods:
+                self._remove(has_other_card)
             found = list(self._wrong())
         self.quiet_s.append(time.monotonic() - started)
         progress.say(f"round {self.rounds}: quiet after {self.quiet_s[-1]:.0f} s")
         for finding in found:
             self._add(finding)
-        self._remove_failed()
+        self._remove(has_ended)
 
     def _wrong(self) -> Iterator[Finding]:
         try:
@@ -129,11 +134,10 @@ class Walk:
             except AssertionError as twice:
                 yield Finding("a kubelet has given a device twice", str(twice)[:1000])
 
-    def _remove_failed(self) -> None:
-        """Delete what ended: the kubelet fails pods for good while a plugin does not run, as the guide says."""
-        for item in self._walker.pods():
-            if item["status"].get("phase") in ("Failed", "Succeeded"):
-                self._walker.delete(item)
+    def _remove(self, is_over: Callable[[dict[str, Any]], bool]) -> None:
+        """Delete pods for which nothing more can be expected."""
+        for item in filter(is_over, self._walker.pods()):
+            self._walker.delete(item)
 
     def _replay(self) -> None:
         """Replay the audit log: the peak of each card by what was bound, whatever was seen."""
@@ -163,3 +167,14 @@ def is_moving(item: dict[str, object]) -> bool:
         return False
     statuses = pod["status"].get("containerStatuses") or []
     return not statuses or not all(status["ready"] for status in statuses)  # type: ignore[attr-defined]
+
+
+def has_ended(item: dict[str, Any]) -> bool:
+    """Whether a pod has ended: the kubelet fails pods for good while a plugin does not run, as the guide says."""
+    return item["status"].get("phase") in ("Failed", "Succeeded")
+
+
+def has_other_card(item: dict[str, Any]) -> bool:
+    """Whether a container of a pod holds devices of another card than it was assigned, and so never starts."""
+    states = [status["state"].get("waiting") or {} for status in item["status"].get("containerStatuses") or []]
+    return any(NodeReason.CARD_MISMATCH in state.get("message", "") for state in states)
