@@ -69,7 +69,7 @@ def _changed(cluster: WalkCluster, held: _Held, former: Limits, wanted: NewLimit
 
 
 def _vgpu_set(held: _Held, mib: int, cores: int | None) -> str:
-    command = [sys.executable, "-m", "vgpu.cli", "set", held.id, "--state", str(held.state), "--gpu-mem", str(mib)]
+    command = [sys.executable, "-m", "vgpu.cli", "set", held.id, "--state", str(held.state), "--gpu-mem", f"{mib}Mi"]
     command += ["--gpu-cores", str(cores)] if cores is not None else []
     done = subprocess.run(
         command, cwd=binaries.REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
