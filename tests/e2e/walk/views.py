@@ -75,8 +75,7 @@ def of_pods(look: Look) -> View:
 def of_gpunodes(look: Look) -> View:
     """Of the reports of the device plugins."""
     found = {}
-    for gpunode in look.seen.gpunodes:
-        node = accounts.node_of(gpunode)
+    for node in accounts.nodes_of(look.seen.gpunodes):
         for card in node.cards:
             slices = card.slices(node.slice_mib) if card.held_whole else card.held_slices
             found[str(card.uuid)] = CardView(None, None, None, slices)
@@ -283,7 +282,7 @@ def _added(look: Look, held: Sequence[tuple[str, Held]], *, knows_cores: bool = 
 
 def _cards(look: Look) -> dict[str, int]:
     """Return the MiB of each card."""
-    nodes = map(accounts.node_of, look.seen.gpunodes)
+    nodes = accounts.nodes_of(look.seen.gpunodes)
     return {str(card.uuid): card.memory_mib for node in nodes for card in node.cards}
 
 
