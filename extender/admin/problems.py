@@ -11,8 +11,11 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from vgpu.domain.problem import MAX_FIELD, clipped
+
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_ERRORS: Final = 50
+MAX_DETAIL: Final = 3_000  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,13 @@ def response(problem: AdminProblem, instance: str) -> Response:
         "type": "about:blank",
         "title": problem.status.phrase,
         "status": problem.status.value,
-        "detail": problem.detail,
+        "detail": clipped(problem.detail, MAX_DETAIL),
         "instance": instance,
     }
     if problem.errors:
-        body["errors"] = [{"field": error.field, "detail": error.detail} for error in problem.errors]
+        body["errors"] = [_shown(error) for error in problem.errors]
     return Response(msgspec.json.encode(body), problem.status, problem.headers, MEDIA_TYPE)
+
+
+def _shown(error: FieldError) -> dict[str, str]:
+    return {"field": clipped(error.field, MAX_FIELD), "detail": clipped(error.detail, MAX_DETAIL)}

@@ -3,7 +3,8 @@
 An object has one Event for each reason, a series with a count, as client-go's recorder writes it. An unchanged message
 is posted again after half an hour only, because Events expire after an hour; a changed one after 15 s at the earliest,
 and each post doubles that time, up to five minutes. A token bucket limits all posts together. What waits for a token is
-replaced by the newer message of its series.
+replaced by the newer message of its series. Namespaces have turns: the pods of one that create a crowd of Events delay
+and displace no other's.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from vgpu.adapters.kubernetes import events
 from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 from vgpu.pacing.back_off import BackOff
+from vgpu.pacing.fair_queue import FairQueue
 from vgpu.pacing.token_bucket import TokenBucket
 
 QUEUE_SIZE: Final = 1_000
@@ -70,7 +72,7 @@ class EventRecorder:
         self._bucket = TokenBucket(RATE_PER_S, BURST, clock)
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
         self._recorded: OrderedDict[str, float] = OrderedDict()
-        self._waiting: OrderedDict[_Key, _Event] = OrderedDict()
+        self._waiting = FairQueue[str, _Key, _Event](QUEUE_SIZE)  # by namespace
         self._has_waiting = asyncio.Event()
 
     @property
@@ -89,9 +91,7 @@ class EventRecorder:
         last = self._series.get((uid, reason))
         if last is not None and not last.is_due(message, now):
             return
-        self._waiting[uid, reason] = about, message
-        if len(self._waiting) > QUEUE_SIZE:
-            self._waiting.popitem(last=False)
+        self._waiting.put(about.get("namespace", ""), (uid, reason), (about, message))
         self._has_waiting.set()
 
     async def run(self) -> None:
@@ -100,23 +100,19 @@ class EventRecorder:
             await self._has_waiting.wait()
             while wait_s := self._bucket.take():
                 await self._sleep(wait_s)
-            key, event = next(iter(self._waiting.items()))
+            namespace, key, event = self._waiting.first()
             about, message = event
             count = await self._post(about, key[1], message)
             _remember(self._series, key, _Series(message, count, self._clock()))
-            self._end(key, event)
-
-    def _end(self, key: _Key, event: _Event) -> None:
-        if self._waiting.get(key) is event:  # no later one of the series came meanwhile
-            del self._waiting[key]
-        if not self._waiting:
-            self._has_waiting.clear()
+            self._waiting.done(namespace, key, event)
+            if not self._waiting:
+                self._has_waiting.clear()
 
     async def _post(self, about: Mapping[str, str], reason: str, message: str) -> int:
         """Return the count that the series has then."""
         last = self._series.get((about["uid"], reason))
         count = last.count if last else 0
-        name = f"{about['name'][:200]}.{_digest(about['uid'], reason)}"
+        name = f"{events.prefix(about['name'])}{_digest(about['uid'], reason)}"
         try:
             return await events.post_series(
                 self._client, about, name,

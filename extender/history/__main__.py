@@ -19,7 +19,7 @@ with extras.needed("cluster", by="extender"):
     from extender.history.settings import DrainSettings
     from extender.history.storage import database
     from extender.history.storage.retention import Retention
-    from vgpu.adapters import process
+    from vgpu.adapters import log_lines, process
     from vgpu.adapters import settings as settings_reader
     from vgpu.domain.errors import VgpuError
 
@@ -27,15 +27,13 @@ with extras.needed("cluster", by="extender"):
 def main() -> None:
     """Drain; exit with status 2 on wrong settings, 1 on an error."""
     settings = settings_reader.read(DrainSettings)
-    logging.basicConfig(
-        level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    log_lines.begin(settings.log_level)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     process.give_way()
     try:
         drain(settings).run()
     except (VgpuError, OSError) as error:
-        sys.exit(f"history: {error}")
+        sys.exit(f"history: {log_lines.escaped(str(error))}")
 
 
 def drain(settings: DrainSettings) -> Drain:

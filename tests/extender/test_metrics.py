@@ -18,6 +18,7 @@ from extender.history.recording.recorder import SpillRecorder
 from extender.history.recording.spill import Spill
 from extender.metrics import ExtenderParts, VerbMetrics
 from tests.extender.conftest import World
+from tests.hostile_pods import tenants
 from vgpu.adapters.metrics import Metric, MetricKind, Registry
 from vgpu.domain.cards.reasons import ONLY_EXPLAINED, Reason
 
@@ -53,6 +54,26 @@ async def test_every_metric_of_the_catalogue_is_served_and_there_are_at_most_160
     assert set(re.findall(r"^# TYPE (\S+)", found, re.MULTILINE)) == {metric.name for metric in metrics.CATALOGUE}
     lines = [line for line in found.split("\n") if line and not line.startswith("#")]
     assert len(lines) + len(set(Reason) - ONLY_EXPLAINED) <= 160
+
+
+async def test_no_tenant_adds_series_or_texts_by_pods_that_come_and_go(world: World) -> None:
+    series = r"^[^#{ ]+(?:\{[^}]*\})?"
+    for verb in metrics.VERBS:
+        world.verbs.metrics.failed(verb, "malformed")
+    await world.filter(await world.create_pod(gpu_mem=1_000_000))
+    for number, value in enumerate((*tenants.ESCAPES, *tenants.MARKUP)):
+        annotations = {"vgpu.io/use-gpu-model": value, "vgpu.io/gang": f"hostile-{number}", "vgpu.io/gang-size": "2"}
+        metadata = {"name": f"hostile-{number}", "annotations": annotations, "labels": {f"hostile-{number}": "hostile"}}
+        pod = await world.create_pod(metadata=metadata, gpu_mem=1_000_000)
+        await world.filter(pod)
+        if number % 2:
+            await world.delete_pod(pod)
+    found = text(world)
+    assert "hostile" not in found
+    reasons = {str(reason) for reason in Reason}
+    labels = set(re.findall(r'vgpu_extender_unplaced_total\{reason="([^"]*)"\}', found))
+    assert labels <= reasons
+    assert len(set(re.findall(series, found, re.MULTILINE))) <= 160
 
 
 def history_values(found: Callable[[], Lag | None]) -> dict[str, dict[tuple[str, ...], float]]:

@@ -24,6 +24,7 @@ _SUBDOMAIN: Final = st.lists(_LABEL, min_size=1, max_size=8).map(".".join).filte
 _LONGEST: Final = ".".join(["a" * 63] * 3 + ["a" * 61])
 _VALUE: Final = st.from_regex(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", fullmatch=True)
 dns_names = st.one_of(_SUBDOMAIN, st.just(_LONGEST))
+label_names = st.one_of(_LABEL, st.just("a" * 63))
 _ANNOTATIONS: Final = st.sampled_from((*names.USER_ANNOTATIONS, *names.LIVE_ANNOTATIONS, "example.com/note"))
 _AMOUNTS: Final = st.sampled_from(("1", "256", "1024", "0", "16Gi", "1500m", "9" * 30, "-1"))
 

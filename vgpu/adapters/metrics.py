@@ -13,9 +13,11 @@ from prometheus_client import CollectorRegistry, exposition
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as LibraryFamily
 
+from vgpu.domain import printable
+
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # a series for each counter and histogram that says when it began
 
-MAX_LABEL: Final = 128  # characters of a label's value: users write names of pods, programs write names of cards
+MAX_LABEL: Final = 253  # characters of a label: as many as the longest name in Kubernetes, so that names stay apart
 
 
 class MetricKind(StrEnum):
@@ -115,5 +117,5 @@ def _encoded(family: MetricFamily) -> LibraryFamily:
     kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
     made = kind(metric.name, metric.help, labels=metric.labels)
     for labels, value in family.samples:
-        made.add_metric([label[:MAX_LABEL] for label in labels], value)
+        made.add_metric([printable.line(label[:MAX_LABEL]) for label in labels], value)
     return made

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import resource
 import signal
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 import uvicorn
 
+from vgpu.adapters import log_lines
 from vgpu.domain.errors import VgpuError
 
 MAX_DESCRIPTORS: Final = 8_192
@@ -20,15 +20,28 @@ _LOWEST_PRIORITY: Final = 19  # nice
 
 
 def run(name: str, log_level: str, main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error."""
-    logging.basicConfig(
-        level=log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    """Log to stderr and run `main`, which SIGTERM and SIGINT cancel; exit with status 1 and one line on an error.
+
+    Errors of tasks that ran together come in a group; a group with any other exception is a fault of this program.
+    """
+    log_lines.begin(log_level)
     raise_descriptors()
     try:
         asyncio.run(_until_signalled(main))
     except (VgpuError, OSError) as error:
-        sys.exit(f"{name}: {error}")
+        sys.exit(f"{name}: {log_lines.escaped(str(error))}")
+    except ExceptionGroup as group:
+        if group.split((VgpuError, OSError))[1] is not None:
+            raise
+        sys.exit(f"{name}: {log_lines.escaped('; '.join(_errors(group)))}")
+
+
+def _errors(group: ExceptionGroup[Exception]) -> Iterator[str]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _errors(error)
+        else:
+            yield str(error)
 
 
 def raise_descriptors() -> int:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
 from extender.admin.answers import rows
@@ -23,28 +23,51 @@ from vgpu.placement.snapshot import NodeView
 MAX_FINDINGS: Final = 200
 NEVER_FITS: Final = "NeverFits"
 CARD_GONE: Final = "CardGone"
+NOT_ALL: Final = "NotAllShown"
 
 Row = dict[str, Any]
 
 
 def of(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> list[Row]:
-    """Return the findings: nodes first, then cards, then pods that the caller may see."""
-    return list(islice(_all(snapshot, sees), MAX_FINDINGS))
+    """Return at most 200 findings: nodes first, then cards, then pods that the caller may see.
+
+    Of pods, namespaces have turns: those of one with hundreds of bad pods hide no other's. The last one says where more
+    are left out.
+    """
+    found = list(islice(_of_cluster(snapshot), MAX_FINDINGS + 1))
+    by_namespace = dict[Namespace, list[Row]]()
+    for namespace, rows_of in _of_pods(snapshot, sees):
+        listed = by_namespace.setdefault(namespace, [])
+        listed.extend(islice(rows_of, MAX_FINDINGS - len(listed)))
+    turns = chain.from_iterable(zip_longest(*by_namespace.values()))
+    found += islice((row for row in turns if row is not None), MAX_FINDINGS - len(found) + 1)
+    if len(found) > MAX_FINDINGS:
+        found[MAX_FINDINGS - 1 :] = [_finding("warning", "findings", NOT_ALL, "more has findings than is listed")]
+    return found
 
 
-def _all(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
+def _of_cluster(snapshot: ClusterSnapshot) -> Iterator[Row]:
     for alarm in snapshot.health.alarms:
         yield _finding(alarm.severity, alarm.about, alarm.reason, alarm.detail, times.text(alarm.since_ms))
     for view in snapshot.views.values():
         yield from _of_node(view, snapshot.gpunodes.get(view.name))
     for view in snapshot.views.values():
         yield from _of_cards(view)
+
+
+def _of_pods(snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[tuple[Namespace, Iterator[Row]]]:
+    """Yield the findings of each refusal and each pod, with the namespace; they are made when they are asked for."""
     for gpunode in snapshot.gpunodes.values():
-        yield from _of_refusals(gpunode, snapshot, sees)
+        for refusal in gpunode.refusals:
+            pod = snapshot.pods.get(refusal.uid)
+            namespace = pod.namespace if pod else refusal.namespace
+            if sees(namespace):
+                about = f"pod {namespace}/{pod.name if pod else refusal.name}"
+                yield namespace, iter([_finding("error", about, refusal.reason, refusal.message)])
     refused = cache(lambda rules: _refused_everywhere(rules, snapshot.views.values()))  # many pods have equal rules
     for pod in snapshot.pods.values():
         if sees(pod.namespace):
-            yield from _of_pod(pod, snapshot, refused)
+            yield pod.namespace, _of_pod(pod, snapshot, refused)
 
 
 def _of_node(view: NodeView, gpunode: GpuNode | None) -> Iterator[Row]:
@@ -68,16 +91,6 @@ def _of_cards(view: NodeView) -> Iterator[Row]:
             yield _finding("warning", about, str(Reason.CARD_EXCLUSIVE), EXCLUSIVE_PROCESS)
         if state.card.cordoned:
             yield _finding("warning", about, str(Reason.CARD_CORDONED), "an administrator has cordoned the card")
-
-
-def _of_refusals(gpunode: GpuNode, snapshot: ClusterSnapshot, sees: Callable[[Namespace], bool]) -> Iterator[Row]:
-    for refusal in gpunode.refusals:
-        pod = snapshot.pods.get(refusal.uid)
-        namespace = pod.namespace if pod else refusal.namespace
-        if sees(namespace):
-            yield _finding(
-                "error", f"pod {namespace}/{pod.name if pod else refusal.name}", refusal.reason, refusal.message
-            )
 
 
 def _of_pod(pod: WatchedPod, snapshot: ClusterSnapshot, refused: Callable[[NodeRules], Reason | None]) -> Iterator[Row]:

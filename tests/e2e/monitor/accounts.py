@@ -1,7 +1,8 @@
 """Whether all witnesses of a snapshot agree: pure functions, each from a snapshot to what is wrong with it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from tests.e2e.monitor.findings import Finding
@@ -62,9 +63,15 @@ def assignments(snapshot: Snapshot) -> Iterator[Finding]:
             yield Finding("a pod that asks for no device has an assignment", name, name)
 
 
-def node_of(gpunode: Document) -> Node:
-    """Read a GPUNode's inventory."""
-    cards = gpunode.get("status", {}).get("cards", [])
+def nodes_of(gpunodes: Iterable[Document]) -> list[Node]:
+    """Read the inventories; of a card that was moved, only the node that has it now."""
+    listed = list(gpunodes)
+    have = {card["uuid"] for gpunode in listed for card in _cards(gpunode) if card.get("healthy", True)}
+    return [_node(gpunode, have) for gpunode in listed]
+
+
+def _node(gpunode: Document, elsewhere: AbstractSet[str]) -> Node:
+    here = [card for card in _cards(gpunode) if card.get("healthy", True) or card["uuid"] not in elsewhere]
     read = tuple(
         Card(
             card["uuid"],
@@ -74,15 +81,20 @@ def node_of(gpunode: Document) -> Node:
             held_slices=card.get("heldSlices", 0),
             held_whole=card.get("heldWhole", False),
         )
-        for card in cards
+        for card in here
     )
     return Node(gpunode["metadata"]["name"], gpunode["status"]["sliceMiB"], read)
+
+
+def _cards(gpunode: Document) -> list[Document]:
+    found: list[Document] = gpunode.get("status", {}).get("cards", [])
+    return found
 
 
 def taken(snapshot: Snapshot) -> dict[str, tuple[Card, int, Usage]]:
     """Return each card, its slice size, and what the API server's pods take of it, by UUID."""
     found: dict[str, tuple[Card, int, Usage]] = {}
-    for node in map(node_of, snapshot.gpunodes):
+    for node in nodes_of(snapshot.gpunodes):
         here = [pod for pod in snapshot.pods if is_live(pod) and pod["spec"]["nodeName"] == node.name]
         used = usage.on_node(node, list(_granted(here)))
         found |= {card.uuid: (card, node.slice_mib, used.get(card.uuid, Usage())) for card in node.cards}

@@ -53,6 +53,16 @@ def kinds(snapshot: Snapshot) -> set[str]:
     return {found.kind for found in accounts.wrong(snapshot)}
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_card_that_was_moved_counts_where_it_is_now(*, is_first: bool) -> None:
+    (here,) = taken(pod(), held=4).gpunodes
+    gone = {"uuid": GPU, "index": 0, "model": "m", "memoryMiB": 2048, "healthy": False, "reason": "NotFound"}
+    before = {"metadata": {"name": "before"}, "status": {"sliceMiB": 256, "cards": [gone]}}
+    snapshot = Snapshot((pod(),), (before, here) if is_first else (here, before), {})
+    (_, _, used) = accounts.taken(snapshot)[GPU]
+    assert used.memory_mib == 1024
+
+
 def test_a_pod_as_it_should_be_is_not_reported() -> None:
     assert kinds(taken(pod())) == set()
 

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -18,21 +18,25 @@ from cluster import api, progress, wait
 from tests.e2e import audit, checkpoint
 from tests.e2e.monitor import accounts, extender_accounts, snapshot
 from tests.e2e.monitor.findings import Finding, Findings, without_numbers
-from tests.e2e.walk import actions, views, waiting
-from tests.e2e.walk.actions import Breaks, Walker
+from tests.e2e.walk import actions, faults, plan, views, waiting
+from tests.e2e.walk.faults import Breaks
 from tests.e2e.walk.walk_cluster import WalkCluster
+from tests.e2e.walk.walker import Walker
 from vgpu.domain.errors import KubeletError
+from vgpu.node.containers.refusal import NodeReason
 
-_STEPS: Final = 12  # of a round
-_MOST_PODS: Final = 60
 _LOOK_S: Final = 3.0
 QUIET_S: Final = wait.allowed(30.0)
 
 
 class Walk:
-    """One walk on one cluster; `seed` decides all steps and faults."""
+    """One walk on one cluster.
 
-    def __init__(self, cluster: WalkCluster, out: Path, seed: int, faults: Sequence[Breaks] = actions.FAULTS) -> None:
+    `seed` decides all requests and faults, however long the rounds take. Three faults choose by what they find: the
+    replica that leads, and a card without pods.
+    """
+
+    def __init__(self, cluster: WalkCluster, out: Path, seed: int, chosen: Sequence[Breaks] = faults.FAULTS) -> None:
         self.findings = Findings(out)
         self.rounds = 0
         self.steps: Counter[str] = Counter()
@@ -40,8 +44,9 @@ class Walk:
         self.quiet_s: list[float] = []
         self._cluster = cluster
         self._seed = seed
-        self._walker = Walker(cluster, random.Random(seed))
-        self._choice = faults
+        self._walker = Walker(cluster, out / "steps.jsonl")
+        self._plan = plan.rounds(seed, actions.ACTIONS, actions.delete)
+        self._choice = chosen
         self._left: list[Breaks] = []
         self._audit_from = cluster.control.audit.stat().st_size
 
@@ -50,50 +55,56 @@ class Walk:
         self._walker.prepare()
         while is_going_on():
             self._steps()
-            self._fault()
-            self._quiet()
+            self._quiet(may_fail_pods=self._fault())
             self.rounds += 1
         self._replay()
 
     def _steps(self) -> None:
-        weights, choices = zip(*actions.ACTIONS, strict=True)
-        for step in range(_STEPS):
-            chance = self._walker.chance = self._drawn("step", self.rounds, step)
-            drawn, pause_s = chance.choices(choices, weights)[0], chance.choice((0.0, 0.1, 1.0))
-            action = actions.delete if len(self._walker.pods()) > _MOST_PODS else drawn
-            action(self._walker)
-            self.steps[action.__name__] += 1
-            time.sleep(pause_s)
+        for step in next(self._plan):
+            self._walker.take(self.rounds, step)
+            self.steps[step.action] += 1
+        for finding in self._walker.findings:
+            self._add(finding)
+        self._walker.findings.clear()
 
     def _drawn(self, *about: object) -> random.Random:
-        """Return the randomness of one step: what a step draws from the pods that it finds changes no later step."""
+        """Return the randomness of one fault: what one draws changes no other."""
         return random.Random(f"{self._seed} {about}")
 
-    def _fault(self) -> None:
-        """Inject the next fault: each of them once, in random order, again and again."""
+    def _fault(self) -> bool:
+        """Inject the next fault: each once, in random order, again and again. Return whether it may fail pods."""
         if not self._choice:
-            return
+            return False
         if not self._left:
             self._left = self._drawn("order", self.rounds).sample(self._choice, len(self._choice))
         fault = self._left.pop()
         progress.say(f"round {self.rounds}: {fault.name}")
         self.faults[fault.name] += 1
         fault.inject(self._cluster, self._drawn("fault", self.rounds))
+        return fault.may_fail_pods
 
-    def _quiet(self) -> None:
-        """Wait until all views agree; what differs still after `QUIET_S` is found."""
+    def _quiet(self, *, may_fail_pods: bool) -> None:
+        """Wait until all views agree; what differs still after `QUIET_S` is found.
+
+        A part that ends by itself is started again, as the kubelet does: a replica ends when the other one leads. After
+        a fault that may fail pods, those are deleted that hold devices of another card than theirs: a pod that the
+        plugin could not read gets any devices, and keeps them.
+        """
         self._cluster.start_ended()
         started = time.monotonic()
         found = list(self._wrong())
         while found and time.monotonic() < started + QUIET_S:
             progress.say(f"not yet quiet: {found[0].kind}: {found[0].detail[:200]}")
             time.sleep(_LOOK_S)
+            self._cluster.start_ended()
+            if may_fail_pods:
+                self._remove(has_other_card)
             found = list(self._wrong())
         self.quiet_s.append(time.monotonic() - started)
         progress.say(f"round {self.rounds}: quiet after {self.quiet_s[-1]:.0f} s")
         for finding in found:
             self._add(finding)
-        self._remove_failed()
+        self._remove(has_ended)
 
     def _wrong(self) -> Iterator[Finding]:
         try:
@@ -110,7 +121,7 @@ class Walk:
         yield from accounts.wrong(seen)
         yield from views.differences(self._cluster)
         yield from waiting.findings(self._cluster, seen)
-        yield from waiting.quota(self._cluster, seen, actions.LIMITED)
+        yield from waiting.quota(self._cluster, seen, plan.LIMITED)
         closed = views.closed_cards(seen)
         answers = extender_accounts.differences(self._cluster, seen)
         yield from (finding for finding in answers if finding.subject not in closed)
@@ -123,16 +134,15 @@ class Walk:
             except AssertionError as twice:
                 yield Finding("a kubelet has given a device twice", str(twice)[:1000])
 
-    def _remove_failed(self) -> None:
-        """Delete what ended: the kubelet fails pods for good while a plugin does not run, as the guide says."""
-        for item in self._walker.pods():
-            if item["status"].get("phase") in ("Failed", "Succeeded"):
-                self._walker.delete(item)
+    def _remove(self, is_over: Callable[[dict[str, Any]], bool]) -> None:
+        """Delete pods for which nothing more can be expected."""
+        for item in filter(is_over, self._walker.pods()):
+            self._walker.delete(item)
 
     def _replay(self) -> None:
         """Replay the audit log: the peak of each card by what was bound, whatever was seen."""
         cards = {card.uuid: card for node in self._cluster.nodes for card in node.cards}
-        for uuid, peak in audit.peaks(self._cluster.control.audit, self._audit_from, actions.NAMESPACE).items():
+        for uuid, peak in audit.peaks(self._cluster.control.audit, self._audit_from, plan.NAMESPACE).items():
             if peak.memory_mib > cards[uuid].memory_mib - cards[uuid].reserved_mib or peak.cores > 100:  # type: ignore[index]
                 self._add(Finding("a card was over its capacity", f"{uuid}: {peak}"))
 
@@ -157,3 +167,14 @@ def is_moving(item: dict[str, object]) -> bool:
         return False
     statuses = pod["status"].get("containerStatuses") or []
     return not statuses or not all(status["ready"] for status in statuses)  # type: ignore[attr-defined]
+
+
+def has_ended(item: dict[str, Any]) -> bool:
+    """Whether a pod has ended: the kubelet fails pods for good while a plugin does not run, as the guide says."""
+    return item["status"].get("phase") in ("Failed", "Succeeded")
+
+
+def has_other_card(item: dict[str, Any]) -> bool:
+    """Whether a container of a pod holds devices of another card than it was assigned, and so never starts."""
+    states = [status["state"].get("waiting") or {} for status in item["status"].get("containerStatuses") or []]
+    return any(NodeReason.CARD_MISMATCH in state.get("message", "") for state in states)

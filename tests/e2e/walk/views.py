@@ -75,8 +75,7 @@ def of_pods(look: Look) -> View:
 def of_gpunodes(look: Look) -> View:
     """Of the reports of the device plugins."""
     found = {}
-    for gpunode in look.seen.gpunodes:
-        node = accounts.node_of(gpunode)
+    for node in accounts.nodes_of(look.seen.gpunodes):
         for card in node.cards:
             slices = card.slices(node.slice_mib) if card.held_whole else card.held_slices
             found[str(card.uuid)] = CardView(None, None, None, slices)
@@ -113,11 +112,11 @@ def of_files(look: Look) -> View:
         for record in look.seen.nodes[node.name].records:
             if record.holder and record.is_proven and record.holder.uid in live:
                 written = limits.decode((folder / record.id / "limits").read_bytes())
-                whole = record.resource == names.CARD
-                held += [
-                    (card.gpu, (live[record.holder.uid], (card.memory_bytes or 0) // _BYTES, card.cores, whole))
-                    for card in written.cards
-                ]
+                pod, whole = live[record.holder.uid], record.resource == names.CARD
+                for card in written.cards:
+                    mib = (card.memory_bytes or 0) // _BYTES
+                    given = look.cluster.given_mib(pod, record.holder.container, mib)
+                    held.append((card.gpu, (pod, given, card.cores, whole)))
     return _added(look, held, knows_cores=False)  # a share without guaranteed time has a percentage there too
 
 
@@ -158,7 +157,7 @@ def of_metrics(look: Look) -> View:
             key = label["gpu_uuid"], f"{label['namespace']}/{label['pod']}", label["container"]
             used.add(key)
             if name == "vgpu_container_memory_limit_bytes":
-                limit[key] = int(value) // _BYTES
+                limit[key] = look.cluster.given_mib(*key[1:], int(value) // _BYTES)
     # A container that holds a card whole has no limit.
     held = [(key[0], (key[1], limit.get(key, 0), 0, key not in limit)) for key in sorted(used)]
     added = _added(look, held, knows_cores=False)
@@ -283,7 +282,7 @@ def _added(look: Look, held: Sequence[tuple[str, Held]], *, knows_cores: bool = 
 
 def _cards(look: Look) -> dict[str, int]:
     """Return the MiB of each card."""
-    nodes = map(accounts.node_of, look.seen.gpunodes)
+    nodes = accounts.nodes_of(look.seen.gpunodes)
     return {str(card.uuid): card.memory_mib for node in nodes for card in node.cards}
 
 

@@ -28,8 +28,10 @@ def findings(cluster: WalkCluster, seen: Snapshot) -> Iterator[Finding]:
             for row in rest.get("/pending", params={"limit": 100}).json()["items"]
         }
         waiting = {f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod for pod in seen.pods if waits(pod)}
-        for missing in waiting.keys() ^ listed:
-            yield Finding("the REST's waiting pods are others than the API server's", missing, missing)
+        for missing in waiting.keys() - listed:
+            yield Finding("the REST does not list a pod that waits", missing, missing)
+        for added in listed.keys() - waiting:
+            yield Finding("the REST lists a pod as waiting that does not wait", added, added)
         for name, pod in waiting.items():
             yield from _waits(cluster, rest, open_nodes, name, pod)
             yield from _preempts_nothing(seen, open_nodes, name, pod)
@@ -41,12 +43,12 @@ def is_open(node: Json) -> bool:
 
 
 def waits(pod: Json) -> bool:
-    """Whether a pod asks for a share and is not bound."""
+    """Whether a pod asks for a share and is not bound; also one that was created while the webhook did not answer."""
     return (
         not pod["spec"].get("nodeName")
         and "deletionTimestamp" not in pod["metadata"]
         and not pod["spec"].get("schedulingGates")
-        and accounts.asked_devices(pod) > 0
+        and request.parse(pod).request is not None
     )
 
 
@@ -73,6 +75,8 @@ def _preempts_nothing(seen: Snapshot, nodes: list[str], name: str, pod: Json) ->
     """A pod of higher priority than all others of a card, which has no gangs, takes their place."""
     asked = request.parse(pod).request
     if asked is None or is_in_gang(pod) or not (priority := pod["spec"].get("priority") or 0):
+        return
+    if not accounts.asked_devices(pod):  # another scheduler has it: the webhook did not answer at its creation
         return
     (container,) = asked.containers
     if container.gpus != 1 or not container.memory_mib:

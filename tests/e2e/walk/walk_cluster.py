@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster import parts, postgres
 from cluster.postgres import Postgres
@@ -12,6 +12,13 @@ ADDRESSES: Final = ("127.0.0.1", "127.0.3.2")  # of the extenders; the first one
 URLS: Final = tuple(f"http://{address}:9870" for address in ADDRESSES)
 _PORTS: Final = (parts.SCHEDULER_PORT, 10272)
 _SOURCE: Final = Path(__file__).with_name("clock.c")
+
+
+class SetMemory(NamedTuple):
+    """What a container was given of each card, and what `vgpu set` made of it."""
+
+    given_mib: int
+    now_mib: int
 
 
 class WalkCluster(ChaosCluster):
@@ -24,8 +31,15 @@ class WalkCluster(ChaosCluster):
     schedulers: list[parts.ClusterPart]
     database: Postgres | None = None
     history_url: str = ""
+    set_memory: dict[tuple[str, str], SetMemory]  # by pod (NAMESPACE/NAME) and container
+
+    def given_mib(self, pod: str, container: str, mib: int) -> int:
+        """Return what a container was given whose limit is `mib` now, which `vgpu set` may have changed."""
+        known = self.set_memory.get((pod, container))
+        return known.given_mib if known and known.now_mib == mib else mib
 
     def _make(self) -> None:
+        self.set_memory = {}
         self._start_database()
         super()._make()
         plain = dict(self.maker.environment)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from extender.admin.answers import findings
 from extender.state.objects import WatchedPod
 from tests import strategies
 from tests.extender.admin.conftest import Admin
@@ -190,3 +191,22 @@ async def test_pods_are_selected_by_labels(admin: Admin) -> None:
         rows = (await admin.get("/pods", selector=selector))["items"]
         assert [row["name"] for row in rows] == found, selector
     assert (await admin.get("/pods", 422, selector="a in (b)"))["errors"][0]["field"] == "selector"
+
+
+async def test_bad_pods_of_one_namespace_hide_no_finding_about_another(admin: Admin) -> None:
+    async def create(namespace: str, name: str) -> None:
+        pod = strategies.pod(strategies.container(gpu_mem="none"))
+        pod["metadata"] = {"name": name, "namespace": namespace}
+        del pod["spec"]["nodeName"]
+        await admin.world.client.post(f"/api/v1/namespaces/{namespace}/pods", strategies.admit(pod))
+
+    crowd = findings.MAX_FINDINGS + 20
+    for number in range(crowd):
+        await create("crowd", f"bad-{number}")
+    await create("neighbour", "wrong")
+    await admin.world.until(lambda: len(admin.world.cluster.objects.pods) == crowd + 1)
+    await admin.fresh()
+    found = (await admin.get("/summary"))["findings"]
+    assert len(found) == findings.MAX_FINDINGS
+    assert "pod neighbour/wrong" in [row["about"] for row in found[:2]]
+    assert (found[-1]["about"], found[-1]["reason"]) == ("findings", "NotAllShown")

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from extender import admin_service
-from extender.admin.exchange import process
+from extender.admin.exchange import cluster_client, process
 from extender.settings import ExtenderSettings
 from tests.extender.admin.test_server import free_port
 from tests.extender.conftest import World
@@ -23,6 +23,8 @@ from vgpu.adapters.child_process import Restarts
 from vgpu.pacing.back_off import BackOff
 
 STARTED_S = 30.0
+STOPPED_S = cluster_client.FRAME_S + 5.0
+CAUGHT_UP_S = 20.0
 
 
 @pytest.fixture
@@ -127,6 +129,35 @@ async def test_a_killed_process_is_started_again(world: World, kubeconfig: Path)
                 await asyncio.sleep(0.02)
         await until_answered(http)
         assert (await http.get("/api/v1/summary")).json()["gpus"] == 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("is_asked", [True, False], ids=["while it is asked", "while it rests"])
+async def test_a_process_that_was_stopped_for_a_while_shows_soon_what_has_come(
+    world: World, kubeconfig: Path, *, is_asked: bool
+) -> None:
+    async with running(world, kubeconfig, free_port()) as http:
+        await until_answered(http)
+        (child,) = children()
+        asked = [asyncio.create_task(http.get("/api/v1/pending")) for _ in range(8 * is_asked)]
+        await asyncio.sleep(0.001 if is_asked else 1.0)
+        os.kill(child, signal.SIGSTOP)
+        names = [(await world.create_pod(gpu_mem=1 << 20))["metadata"]["name"] for _ in range(20)]
+        await asyncio.sleep(STOPPED_S)
+        os.kill(child, signal.SIGCONT)
+        await asyncio.gather(*asked, return_exceptions=True)
+        async with asyncio.timeout(CAUGHT_UP_S):
+            while await pending(http) != sorted(names):
+                await asyncio.sleep(0.1)
+
+
+async def pending(http: httpx.AsyncClient) -> list[str]:
+    with contextlib.suppress(httpx.HTTPError):
+        answer = await http.get("/api/v1/pending")
+        if answer.status_code == 200:
+            return sorted(row["name"] for row in answer.json()["items"])
+    return []
 
 
 async def test_a_port_in_use_ends_nothing_and_is_tried_again(world: World, kubeconfig: Path) -> None:

@@ -7,9 +7,12 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from extender.effects import event_recorder
 from extender.effects.event_recorder import EventRecorder
 from tests.extender.conftest import Clock, World
+from vgpu.domain import object_names
 
 EVENTS = "/api/v1/namespaces/default/events"
 
@@ -36,8 +39,9 @@ async def idle(recorder: EventRecorder) -> None:
     await asyncio.sleep(0.05)
 
 
-async def posted(world: World) -> list[tuple[str, str, int]]:
-    found: list[dict[str, Any]] = json.loads(await world.client.get(EVENTS))["items"]
+async def posted(world: World, namespace: str = "default") -> list[tuple[str, str, int]]:
+    path = EVENTS.replace("default", namespace)
+    found: list[dict[str, Any]] = json.loads(await world.client.get(path))["items"]
     return sorted((event["reason"], event["message"], event["count"]) for event in found)
 
 
@@ -117,3 +121,27 @@ async def test_a_refused_event_is_tried_again_with_the_next_message(world: World
         world.clock.seconds += event_recorder.MIN_INTERVAL_S
         recorder.record(pod(1), "Full", "no room")
     assert await posted(world) == [("Full", "no room", 1)]
+
+
+async def test_a_crowd_in_one_namespace_neither_delays_nor_displaces_the_event_of_another(world: World) -> None:
+    recorder = EventRecorder(world.client, world.clock, lambda: datetime.now(UTC), world.clock.sleep)
+    recorder.record(pod(0) | {"namespace": "neighbour"}, "Full", "no room")
+    for number in range(2 * event_recorder.QUEUE_SIZE):
+        recorder.record(pod(number) | {"uid": f"crowd-{number}"}, "Full", "no room")
+    recorder.record(pod(1) | {"namespace": "late"}, "Full", "no room")
+    running = asyncio.create_task(recorder.run())
+    async with asyncio.timeout(10):
+        while not (await posted(world, "neighbour") and await posted(world, "late")):
+            await asyncio.sleep(0.01)
+    assert len(await posted(world)) <= event_recorder.BURST
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("end", [".", "-", "-.-"])
+async def test_the_events_of_a_long_name_have_valid_names_wherever_it_is_cut(world: World, end: str) -> None:
+    long = "a" * (200 - len(end)) + end + "b"
+    async with recording(world, world.clock) as recorder:
+        recorder.record(pod(1) | {"name": long}, "Full", "no room")
+    (event,) = json.loads(await world.client.get(EVENTS))["items"]
+    assert object_names.is_subdomain(event["metadata"]["name"])

@@ -12,6 +12,7 @@ from vgpu.adapters.kubernetes.client import KubernetesClient
 from vgpu.domain.errors import KubernetesError
 
 MAX_MESSAGE = 1024  # the API server refuses longer ones
+MAX_PREFIX = 200  # characters: a name has at most 253, and something is added that makes it unique
 
 
 async def post(
@@ -25,7 +26,7 @@ async def post(
     kind: str = "Warning",
 ) -> None:
     """Write one Event about an object; `kind` is Warning or Normal."""
-    named = {"generateName": f"{about['name'][:200]}."}
+    named = {"generateName": prefix(about["name"])}
     body = _event(about, named, reason=reason, message=message, component=component, now=now, kind=kind, count=1)
     await client.post(_path(about), body)
 
@@ -64,6 +65,11 @@ async def post_series(
             del change["count"]
             return _count(await client.patch(f"{_path(about)}/{name}", change))
         raise
+
+
+def prefix(name: str) -> str:
+    """Return the begin of an Event's name: an object's name, cut so that it is valid with what follows."""
+    return name[:MAX_PREFIX].rstrip(".-") + "."
 
 
 def _path(about: Mapping[str, str]) -> str:

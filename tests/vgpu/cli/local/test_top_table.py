@@ -1,15 +1,20 @@
 """The table of `vgpu top`."""
 
 import io
+import json
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
+from tests.hostile_pods import tenants
 from tests.vgpu.cli.conftest import GIB, GPU
-from vgpu.cli.local import top_table
+from vgpu.cli.local import allocations, top_table
 from vgpu.cli.local.top_rows import TopRow
 from vgpu.domain.formats.limits import ANY_GPU
 
@@ -82,3 +87,19 @@ def test_shares(share: float | None, written: str) -> None:
 @given(amount=st.integers(0, 2**64 - 1), us=st.integers(0, 2**32 - 1))
 def test_no_figure_is_longer_than_its_column(amount: int, us: int) -> None:
     assert max(map(len, (top_table.size(amount), top_table.count(amount), top_table.duration(us)))) <= 5
+
+
+@given(tenants.texts)
+def test_no_name_changes_the_lines_of_others(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        holder = {"namespace": "team", "name": text, "container": "main"}
+        (Path(folder) / "allocations/a1b2").mkdir(parents=True)
+        (Path(folder) / "allocations/a1b2/limits").touch()
+        (Path(folder) / "allocations/a1b2/record.json").write_text(json.dumps({"holder": holder}))
+        (allocation,) = allocations.read_all(Path(folder))
+    found = shown(replace(FULLEST, name=allocation.name), QUIET)
+    assert len(found) == 3
+    assert found[0] == shown(FULLEST, QUIET)[0]
+    assert found[2] == shown(FULLEST, QUIET)[2]
+    assert found[1].isprintable()
+    assert max(map(cell_len, found)) <= 80
