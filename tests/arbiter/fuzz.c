@@ -6,6 +6,7 @@
 #include "arbiter/watermark/watermark_config.h"
 #include "arbiter/connection/rate_limit.h"
 #include "arbiter/schedule/clients.h"
+#include "arbiter/schedule/joint_turns.h"
 #include "arbiter/schedule/schedule.h"
 #include "arbiter/schedule/schedule_run.h"
 
@@ -74,20 +75,32 @@ static void send_random_message(struct history *history, int client) {
         schedule_done(history->schedule, client, next(4) ? turn : (uint32_t)any(), any(), next(2), history->now);
 }
 
-/* At most one client has a turn on the contended card, and the next run is in the future. */
+static void note_random_uses(struct history *history) {
+    for (int tenant = 0; tenant < TENANTS; tenant++) {
+        int index = history->tenants[tenant];
+        struct joint_use use = {next(2) ? any() : history->now / 2, any(), any()};
+        if (index != NOBODY && joint_turns_needs_use(history->schedule, index, history->now))
+            joint_turns_note_use(history->schedule, index, &use, history->now);
+    }
+    joint_turns_run(history->schedule, history->now);
+}
+
+/* At most one client has a turn on the contended card, unless all hold turns jointly, and the next run is in the future. */
 static void run_and_check(struct history *history) {
-    int turns = 0;
+    int turns = 0, joint = 0;
+    if (next(3) == 0) note_random_uses(history);
     int tenant = schedule_run_tenant_to_check(history->schedule, history->now);
     if (tenant != NOBODY) schedule_run_note_use(history->schedule, next(2) ? history->now + any() : any(), next(2) ? any() : 0, history->now);
     uint64_t due = schedule_run(history->schedule, history->now);
     for (int i = 0; i < CLIENTS; i++) {
         if (history->clients[i] == NOBODY) continue;
         const struct arbitration_page *page = schedule_page(history->schedule, history->clients[i]);
-        turns += page->turn && page->contended;
+        turns += page->turn && page->contended && !page->joint;
+        joint += page->turn && page->contended && page->joint;
         if (page->fallback_percent < 1 || page->fallback_percent > 100) abort();
         if (page->turn && page->contended && (page->budget_ns < 1000000 || page->depth_ns < 100000)) abort();
     }
-    if (turns > 1 || due <= history->now) abort();
+    if (turns > 1 || (joint && !joint_turns_are_on(history->schedule)) || due <= history->now) abort();
     while (clients_next_changed(history->schedule) != NOBODY) continue;
 }
 

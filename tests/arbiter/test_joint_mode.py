@@ -1,0 +1,187 @@
+"""joint_mode.h: whether tenants hold turns jointly, by what was measured of both ways."""
+
+import ctypes
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.arbiter.simulation import MS, SECOND, START, U64
+
+APART, SETTLES, TRIED, HELD = range(4)
+GOES_ON, MEASURES, BEGINS, ENDS = range(4)
+STEP = 20 * MS
+
+
+class Mode(ctypes.Structure):
+    _fields_ = (
+        ("phase", ctypes.c_int),
+        ("since", U64),
+        ("measured_since", U64),
+        ("retry_at", U64),
+        ("pause", U64),
+        ("hold", U64),
+        ("apart_permille", ctypes.c_uint32),
+        ("joint_permille", ctypes.c_uint32),
+        ("is_saturated", ctypes.c_bool),
+        ("is_behind", ctypes.c_bool),
+    )
+
+
+class Figures(ctypes.Structure):
+    _fields_ = (
+        ("used_ns", U64),
+        ("wanted_ns", U64),
+        ("is_possible", ctypes.c_bool),
+        ("has_newcomer", ctypes.c_bool),
+        ("is_any_behind", ctypes.c_bool),
+    )
+
+
+@dataclass
+class Card:
+    """A card whose kernels take `apart` or `joint` of its time, and which is wanted for `wanted` of it."""
+
+    library: ctypes.CDLL
+    apart: float = 0.5
+    joint: float = 0.8
+    wanted: float = 1.0
+    is_possible: bool = True
+    is_behind: bool = False
+    mode: Mode = field(default_factory=lambda: Mode(since=START, measured_since=START))
+    now: int = START
+    begins: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    joint_ns: int = 0
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self.mode.phase != APART)
+
+    def step(self, *, has_newcomer: bool = False) -> int:
+        self.now += STEP
+        self.joint_ns += STEP if self.is_on else 0
+        passed = self.now - self.mode.measured_since
+        used = self.joint if self.is_on else self.apart
+        wanted = 0 if self.is_on else int(passed * self.wanted)
+        figures = Figures(int(passed * used), wanted, self.is_possible, has_newcomer, self.is_behind and self.is_on)
+        was_on = self.is_on
+        change: int = self.library.joint_mode_step(ctypes.byref(self.mode), ctypes.byref(figures), U64(self.now))
+        assert (change == BEGINS) == (self.is_on and not was_on)
+        assert (change == ENDS) == (was_on and not self.is_on)
+        assert (change == GOES_ON) or self.mode.measured_since == self.now
+        (self.begins if change == BEGINS else self.ends if change == ENDS else []).append(self.now)
+        return change
+
+    def run(self, seconds: float) -> None:
+        for _ in range(int(seconds * SECOND / STEP)):
+            self.step()
+
+
+def test_turns_that_waste_the_card_become_joint_within_two_seconds(pure: ctypes.CDLL) -> None:
+    card = Card(pure)
+    card.run(2)
+    assert card.mode.phase == HELD
+    assert card.begins[0] - START <= 0.7 * SECOND
+
+
+def test_turns_whose_kernels_fill_the_card_stay_apart(pure: ctypes.CDLL) -> None:
+    card = Card(pure, apart=0.93, joint=0.99)
+    card.run(60)
+    assert card.begins == []
+
+
+def test_a_card_that_is_hardly_wanted_is_left_alone(pure: ctypes.CDLL) -> None:
+    card = Card(pure, apart=0.001, wanted=0.01)
+    card.run(60)
+    assert card.begins == []
+
+
+def test_what_is_wanted_counts_and_not_the_time_that_passes(pure: ctypes.CDLL) -> None:
+    """Requests at random moments leave the card idle, but the turns themselves waste nothing."""
+    card = Card(pure, apart=0.29, wanted=0.3)
+    card.run(60)
+    assert card.begins == []
+
+
+@pytest.mark.parametrize("joint", [0.4, 0.505])
+def test_a_trial_that_shows_no_gain_ends_and_is_repeated_more_and_more_seldom(pure: ctypes.CDLL, joint: float) -> None:
+    card = Card(pure, joint=joint)
+    card.run(600)
+    pauses = [begin - end for end, begin in zip(card.ends, card.begins[1:], strict=False)]
+    assert card.mode.phase == APART
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 100 * SECOND
+    assert card.joint_ns < 0.01 * 600 * SECOND
+
+
+def test_without_saturation_the_same_use_is_no_reason_against(pure: ctypes.CDLL) -> None:
+    """All that is wanted is done in both ways."""
+    card = Card(pure, apart=0.1, joint=0.1, wanted=0.3)
+    card.run(2)
+    assert card.mode.phase == HELD
+
+
+def test_joint_turns_end_for_a_tenant_that_is_behind_in_two_measurements(pure: ctypes.CDLL) -> None:
+    card = Card(pure)
+    card.run(3)
+    card.is_behind = True
+    begun = card.now
+    card.run(3)
+    assert 1 * SECOND < card.ends[0] - begun <= 2.1 * SECOND
+
+
+def test_a_tenant_that_is_behind_in_the_trial_ends_it(pure: ctypes.CDLL) -> None:
+    card = Card(pure, is_behind=True)
+    card.run(1.5)
+    assert card.ends[0] - card.begins[0] <= 0.5 * SECOND
+
+
+def test_the_other_way_is_measured_again_more_and_more_seldom(pure: ctypes.CDLL) -> None:
+    card = Card(pure)
+    card.run(1800)
+    held = [end - begin for begin, end in zip(card.begins, card.ends, strict=False)]
+    assert held == sorted(held)
+    assert 60 * SECOND <= held[0] <= 62 * SECOND
+    assert held[-1] >= 2 * held[0]
+    assert card.joint_ns > 0.99 * 1800 * SECOND
+
+
+def test_programs_that_do_something_else_are_measured_again(pure: ctypes.CDLL) -> None:
+    card = Card(pure)
+    card.run(10)
+    card.joint = 0.97
+    changed = card.now
+    card.run(2)
+    assert card.ends[0] - changed <= 1.1 * SECOND
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.7, 0.9, 5])
+def test_a_newcomer_ends_joint_turns_and_all_is_measured_anew(pure: ctypes.CDLL, seconds: float) -> None:
+    card = Card(pure)
+    card.run(seconds)
+    card.step(has_newcomer=True)
+    assert not card.is_on
+    card.run(0.5)
+    assert not card.is_on
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(("step", "new", "behind", "not behind", "impossible", "possible", "full", "waste")),
+        max_size=400,
+    )
+)
+def test_impossible_ends_joint_turns_at_once_whatever_came_before(pure: ctypes.CDLL, events: list[str]) -> None:
+    """The checks of `Card.step` hold as well: joint turns begin once, and end once."""
+    card = Card(pure)
+    for event in events:
+        card.is_behind = {"behind": True, "not behind": False}.get(event, card.is_behind)
+        card.is_possible = {"impossible": False, "possible": True}.get(event, card.is_possible)
+        card.apart = {"full": 0.95, "waste": 0.4}.get(event, card.apart)
+        card.step(has_newcomer=event == "new")
+        assert card.is_possible or not card.is_on
+        card.run(0.2)
+        assert card.is_possible or not card.is_on
