@@ -1,5 +1,6 @@
 """Nodes with GPUs, as lists have them."""
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import Final
 
@@ -73,9 +74,9 @@ COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
 )  # fmt: skip
 
 
-def row(view: NodeView, snapshot: ClusterSnapshot) -> Row:
-    """Return a node: whether pods can be placed on it, and what is free on its cards."""
-    return columns.row(COLUMNS, ListedNode(view, snapshot))
+def row(view: NodeView, snapshot: ClusterSnapshot, chosen: Collection[str] = ()) -> Row:
+    """Return a node: whether pods can be placed on it, and what is free on its cards; `chosen` fields only."""
+    return columns.row(COLUMNS, ListedNode(view, snapshot), chosen)
 
 
 def kind(snapshot: ClusterSnapshot) -> ListKind[NodeView]:
