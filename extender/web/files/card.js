@@ -1,5 +1,6 @@
 // One card: what its containers have and use of it, and its last 24 hours.
 
+import * as address from "./address.js";
 import * as api from "./api.js";
 import { bar } from "./bar.js";
 import { closedBecause } from "./cardmap.js";
@@ -21,7 +22,7 @@ export function open(root, [uuid]) {
   const charts = element("div", { class: "charts" });
   let chartsAt = 0;
   root.append(
-    element("p", {}, element("a", { href: "#/cards" }, "← All cards")), heading, facts, actions,
+    element("p", {}, element("a", { href: address.lastOf("#/cards") }, "← All cards")), heading, facts, actions,
     element("h2", {}, "Containers"), list, element("h2", {}, "Last 24 hours"), charts,
   );
 

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { element, field, nearestFit, table } from "./dom.js";
-import { percent } from "./format.js";
+import { counted, percent } from "./format.js";
 
 const COLUMNS = [["Pod", "number"], ["Node", "name"], ["Cards", ""], ["Why not", "text"]];
 
@@ -45,7 +45,7 @@ function answer({ placed, notPlaced, before, after, pods }) {
     each.number,
     each.node,
     each.gpus.map((grant) => `card ${grant.index}`).join(", "),
-    each.node ? "" : [each.reasons.map((reason) => `${reason.text} (${reason.nodes} nodes)`).join("; "), each.nearest ? element("small", {}, " ", nearestFit(each.nearest)) : ""],
+    each.node ? "" : [each.reasons.map((reason) => `${reason.text} (${counted(reason.nodes, "node")})`).join("; "), each.nearest ? element("small", {}, " ", nearestFit(each.nearest)) : ""],
   ]);
   return [
     element("p", { class: "message" }, verdict(placed, placed + notPlaced)),

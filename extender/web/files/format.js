@@ -33,6 +33,11 @@ export function hours(seconds) {
   return seconds === null || seconds === undefined ? "–" : grouped((seconds / 3600).toFixed(seconds < 36000 ? 2 : 1));
 }
 
+/** 1 -> "1 node", 2 -> "2 nodes". */
+export function counted(number, noun) {
+  return `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
 /** 12345.6 -> "12,345.6". */
 export function grouped(number) {
   const [whole, rest] = String(number).split(".");

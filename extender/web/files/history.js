@@ -1,8 +1,8 @@
 // What happened, the latest first: decisions, starts, ends, events of cards, and administrators' actions.
 
 import * as api from "./api.js";
-import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
-import { clock, duration, share } from "./format.js";
+import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
+import { clock, counted, duration, share } from "./format.js";
 
 const COLUMNS = [["Time", "time"], ["Event", ""], ["About", "name"], ["Node", "name"], ["Details", "text"]];
 const PERIODS = [["1h", "hour"], ["24h", "24 hours"], ["7d", "7 days"], ["30d", "30 days"]];
@@ -25,7 +25,7 @@ export function open(root) {
 
   async function load() {
     const page = await api.get("history", { since: period, name: name.value.trim(), limit });
-    list.replaceChildren(
+    show(list,
       table(COLUMNS, page.items.map(row), "Nothing happened in this period."),
       moreButton(page, limit, (rows) => {
         limit = rows;
@@ -44,14 +44,14 @@ function row({ time, kind, namespace, event }) {
 
 const SENTENCES = {
   decision: ({ cards, created_ms, at_ms, refused }) =>
-    joined([`gets ${cards.map(ofCard).join(", ")}`, created_ms && `waited ${duration((at_ms - created_ms) / 1000)}`, counted(refused)]),
-  refusals: ({ attempts, reasons, message }) => joined([message || counted(reasons), `${attempts} attempts`]),
+    joined([`gets ${cards.map(ofCard).join(", ")}`, created_ms && `waited ${duration((at_ms - created_ms) / 1000)}`, refusedBy(refused)]),
+  refusals: ({ attempts, reasons, message }) => joined([message || refusedBy(reasons), counted(attempts, "attempt")]),
   start: ({ container }) => `container ${container} started`,
   restart: (event) => joined([`container ${event.container} restarted, number ${event.count}`, ending(event)]),
   end: (event) => joined([event.container ? `container ${event.container} ended` : "ended", ending(event), unseen(event)]),
   card: ({ index, model, change, detail }) => joined([`card ${index}, ${model}: ${change}`, detail]),
   admin: ({ user, verb, outcome, detail }) => joined([`${user}: ${verb}`, detail, outcome]),
-  gap: ({ replica, events, from_ms: from }) => `${events} events of ${replica} since ${clock(new Date(from).toISOString())} were not recorded`,
+  gap: ({ replica, events, from_ms: from }) => `${counted(events, "event")} of ${replica} since ${clock(new Date(from).toISOString())} not recorded`,
   resize: ({ share: { container }, card }) => `container ${container} has now ${ofCard(card)}`,
 };
 
@@ -69,8 +69,8 @@ function unseen({ after_ms: after, at_ms: at }) {
 }
 
 /** Numbers of nodes by reason. */
-function counted(reasons) {
-  const each = Object.entries(reasons ?? {}).map(([reason, nodes]) => `${nodes} nodes: ${reason}`);
+function refusedBy(reasons) {
+  const each = Object.entries(reasons ?? {}).map(([reason, nodes]) => `${counted(nodes, "node")}: ${reason}`);
   return each.length > 0 && `refused by ${each.join(", ")}`;
 }
 

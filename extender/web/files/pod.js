@@ -1,8 +1,8 @@
 // One pod: what it has, or why it waits and what would help.
 
 import * as api from "./api.js";
-import { badge, element, nearestFit, table } from "./dom.js";
-import { memory, percent, podStatus, since } from "./format.js";
+import { badge, element, nearestFit, show, table } from "./dom.js";
+import { counted, memory, percent, podStatus, since } from "./format.js";
 
 const GRANTS = [["Container", ""], ["Card", "name"], ["Memory", "number"], ["In use", "number"], ["Time", "number"], ["Used", "number"]];
 const REASONS = [["Nodes", "number"], ["Reason", ""], ["In words", "text"]];
@@ -16,7 +16,7 @@ export function open(root, [namespace, name]) {
   return async () => {
     const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
     const found = await api.get(`${path}/explain`);
-    content.replaceChildren(...(found.pod.node ? placed(found) : waiting(found)));
+    show(content, ...(found.pod.node ? placed(found) : waiting(found)));
   };
 }
 
@@ -56,7 +56,7 @@ function waiting(found) {
     element("ul", {}, advice.map((each) => element("li", {}, each.text, " ", badge(each.by)))),
     reasons.length ? [element("h2", {}, "Why the nodes refuse"), table(REASONS, reasons.map((each) => [each.nodes, each.reason, each.text]), "")] : "",
     nodes.length ? [element("h2", {}, "Nodes"), table(NODES, nodes.map(verdict), "")] : "",
-    nodesLeftOut ? element("p", {}, `${nodesLeftOut} more nodes are not shown.`) : "",
+    nodesLeftOut ? element("p", {}, `${counted(nodesLeftOut, "more node")} not shown.`) : "",
   ].flat();
 }
 

@@ -1,7 +1,7 @@
 // Pods that ask for GPUs.
 
 import * as api from "./api.js";
-import { badge, choice, element, field, moreButton, podLink, table } from "./dom.js";
+import { badge, choice, element, field, moreButton, podLink, show, table } from "./dom.js";
 import { clock, duration, memory, percent, podStatus } from "./format.js";
 
 const PAGE = 100;
@@ -32,7 +32,7 @@ export function open(root) {
   async function load() {
     const query = { namespace: namespace.value.trim(), selector: selector.value.trim(), status, sort: "namespace,name", limit };
     const page = await api.get("pods", query);
-    list.replaceChildren(
+    show(list,
       table(COLUMNS, page.items.map(row), "No pod that asks for a GPU is like this."),
       moreButton(page, limit, (rows) => {
         limit = rows;

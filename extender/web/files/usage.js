@@ -1,7 +1,7 @@
 // What was used in a period, and what containers should ask for.
 
 import * as api from "./api.js";
-import { choice, element, table } from "./dom.js";
+import { choice, element, show, table } from "./dom.js";
 import { duration, grouped, hours, memory, percent } from "./format.js";
 
 const GROUPS = ["namespace", "owner", "model", "node", "card", "day"];
@@ -33,10 +33,10 @@ export function open(root) {
 
   async function load() {
     const [usage, sizes] = await Promise.all([api.get("usage", { by, since: period }), api.get("rightsize", { since: period })]);
-    report.replaceChildren(usageTable(by, usage));
+    show(report, usageTable(by, usage));
     const wasteful = sizes.items.filter((each) => each.advice.length);
     const tooLittle = sizes.items.filter((each) => !each.enoughMeasured).length;
-    advice.replaceChildren(table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
+    show(advice, table(RIGHT_SIZE, wasteful.map(rightSize), "None."),
       tooLittle ? element("p", {}, `Of ${tooLittle} more, too little was measured for advice: it needs an hour.`) : "");
   }
   return load;

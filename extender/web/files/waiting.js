@@ -1,7 +1,7 @@
 // Pods that wait for a card, each with the reason in one sentence.
 
 import * as api from "./api.js";
-import { element, nearestFit, podLink, table } from "./dom.js";
+import { element, nearestFit, podLink, show, table } from "./dom.js";
 import { since } from "./format.js";
 
 const COLUMNS = [["Pod", "name"], ["Asks for", ""], ["Waits", ""], ["Why", "text"]];
@@ -19,7 +19,7 @@ export function open(root) {
       since(pod.waitsSince),
       [pod.message, pod.nearest ? element("small", {}, " ", nearestFit(pod.nearest)) : ""],
     ]);
-    list.replaceChildren(
+    show(list,
       table(COLUMNS, rows, "No pod waits for a card."),
       page.nextCursor ? element("p", {}, "More pods wait: vgpu get pending -A shows all.") : "",
     );

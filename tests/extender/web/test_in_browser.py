@@ -84,6 +84,74 @@ async def test_filters_apply_while_one_types(page: Page, run: Run) -> None:
     await expect(page.get_by_text("No card is like this.")).to_be_visible()
 
 
+async def test_a_live_update_changes_a_tile_and_reads_no_list(page: Page, run: Run) -> None:
+    """At 5,000 cards a list takes half a second; what has changed is in the stream."""
+    lists: list[str] = []
+    page.on("request", lambda request: lists.append(request.url) if "/api/v1/gpus?" in request.url else None)
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+    await expect(page.locator("#connection")).to_have_text("live")
+    assert len(lists) == 1, "the stream is opened first: one load is enough"
+    assert run.create("appears", gpu_mem=8192, gpu_cores=30).status_code == 201
+    await expect(page.get_by_role("button", name=re.compile("and 30\\s% of time given"))).to_have_count(1)
+    await expect(page.get_by_text("1 running")).to_be_visible()
+    assert len(lists) == 1
+
+
+async def test_racks_group_the_nodes_of_the_map(page: Page, run: Run) -> None:
+    def label(rack: str | None) -> None:
+        patch = {"metadata": {"labels": {"vgpu.io/rack": rack}}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        run.http.patch("/api/v1/nodes/node-2", content=json.dumps(patch), headers=headers).raise_for_status()
+
+    label("r10")
+    run.admin_has("gpus?rack=r10", lambda answer: len(answer["items"]) == 4)
+    await page.goto(f"{run.admin}/#/cards")
+    await page.get_by_label("By").select_option("rack")
+    headings = page.locator(".rackname")
+    await expect(headings).to_have_text(["No rack (4 cards)", "r10 (1 node, 4 cards)"])
+    await page.reload()
+    await expect(headings).to_have_count(2)  # the address says it
+    label(None)
+    await expect(headings).to_have_text(["No rack (8 cards)"])  # by itself
+
+
+async def test_a_part_of_a_namespace_chooses_the_cards_that_its_pods_have(page: Page, run: Run) -> None:
+    assert run.create("appears", gpu_mem=8192).status_code == 201
+    run.admin_has("gpus?fields=namespaces", lambda answer: {"namespaces": ["default"]} in answer["items"])
+    await page.goto(f"{run.admin}/#/cards?namespace=EFAU")
+    await expect(page.get_by_text("1 of 8 cards")).to_be_visible()
+    await expect(page.get_by_label("Namespace")).to_have_value("EFAU")
+    await page.get_by_label("Namespace").press_sequentially("x")
+    await expect(page.get_by_text("No card is like this.")).to_be_visible()
+    await page.get_by_label("Namespace").fill("")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()
+
+
+async def test_the_focus_stays_with_its_pod_while_others_come(page: Page, run: Run) -> None:
+    assert run.create("middle", gpu_mem=1024).status_code == 201
+    await page.goto(f"{run.admin}/#/pods")
+    middle = page.get_by_role("link", name="default/middle")
+    await middle.focus()
+    assert run.create("before", gpu_mem=1024).status_code == 201
+    await expect(page.get_by_role("link", name="default/before")).to_be_visible()
+    await expect(middle).to_be_focused()
+
+
+async def test_figures_look_old_while_nothing_is_heard(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await expect(page.locator("main")).not_to_have_class("stale")
+    await page.route("**/api/v1/events", lambda route: route.fulfill(status=503, content_type="text/plain", body=""))
+    await page.reload()
+    await expect(page.locator("#connection")).to_contain_text("trying again (not live since")
+    await expect(page.locator("main")).to_have_class("stale")
+    await expect(page.get_by_text("8 of 8 cards")).to_be_visible()  # lists answer
+    await page.unroute("**/api/v1/events")
+    await expect(page.locator("#connection")).to_have_text("live")
+    await expect(page.locator("main")).not_to_have_class("stale")
+
+
 async def test_a_card_is_closed_and_opened_by_keyboard_alone(page: Page, run: Run) -> None:
     await page.goto(f"{run.admin}/")
     first = page.get_by_role("button", name="node-1 card 0,")
@@ -177,14 +245,12 @@ async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Ru
     run.admin_has("pods", lambda answer: answer["items"])
     await page.route("**/api/v1/gpus*", with_long_names)
     await page.route("**/api/v1/pods?*", with_long_names)
-    for view in ("cards", "pods"):
+    for view in ("cards?as=list", "pods"):
         await page.goto(f"{run.admin}/#/{view}")
-        if view == "cards":
-            await page.get_by_label("As").select_option("list")
         await expect(page.get_by_text(longest).first).to_be_attached()
         table = page.locator(".scroll")
         assert await table.evaluate("shown => shown.scrollWidth <= shown.clientWidth"), view
-    await page.goto(f"{run.admin}/#/cards")
+    await page.goto(f"{run.admin}/#/cards?as=list")
     await expect(page.get_by_role("button", name="Cordon").last).to_be_in_viewport()
     await expect(page.get_by_role("link", name=longest)).to_have_attribute("title", f"{'n' * 63}/{longest}")
 

@@ -47,6 +47,8 @@ class ListedNode:
 
 COLUMNS: Final[tuple[Column[ListedNode], ...]] = (
     Column("name", str, "", "node-1", lambda node: node.view.name, sortable=True, filter=OneOf("names of nodes")),
+    Column("rack", str, "by the label vgpu.io/rack; empty: no label says it", "r1",
+           lambda node: node.view.rack, sortable=True, filter=OneOf("racks of nodes", str)),
     Column("usable", bool, "whether pods can be placed on the node now", NO_EXAMPLE,
            lambda node: node.view.blocked is None, sortable=True,
            filter=Flag("whether pods can be placed on the node")),
