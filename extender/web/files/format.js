@@ -18,6 +18,9 @@ export function ofCards(percentOfOne, cards) {
   return `${Math.round(percentOfOne) / 100} of ${cards} cards`;
 }
 
+/** The colour of a pod's status. */
+export const STATUS_KINDS = { Running: "good", Pending: "warning", Starting: "warning" };
+
 /** A pod's status with the kubelet's word for why it does not run: "Starting (ImagePullBackOff)". */
 export function podStatus({ status, statusReason }) {
   return statusReason ? `${status} (${statusReason})` : status;

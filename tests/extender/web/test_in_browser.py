@@ -211,6 +211,56 @@ async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await expect(page.get_by_text("resources.limits[vgpu.io/gpu-mem]").last).to_be_visible()
 
 
+async def test_a_pods_page_tells_its_life_its_neighbours_and_what_it_used(page: Page, run: Run) -> None:
+    for name in ("first", "second"):
+        assert run.create(name, gpu_mem=8192, gpu_cores=30).status_code == 201
+    run.until("second", "Running")
+    await page.goto(f"{run.admin}/#/pods/default/first")
+    steps = page.locator(".lifeline li strong")
+    await expect(steps).to_have_text(["created", "bound", "started"])
+    await expect(page.locator(".lifeline")).to_contain_text("gets card 0: 8\u00a0GiB, 30\u00a0%")
+    neighbours = page.get_by_role("list", name="Neighbours").get_by_role("link")
+    await expect(neighbours).to_have_text(["default/notebook-a", "default/second"])
+    await expect(page.get_by_text(re.compile("^GPU-[0-9a-f-]{36}$"))).to_be_visible()
+    await expect(page.get_by_role("region", name="Commands")).to_contain_text("vgpu diagnose default/first")
+    memory = page.get_by_role("img", name=re.compile(r"^Memory in use\. in use: last .*; limit: last 8\sGiB"))
+    await expect(memory.locator("canvas")).to_be_visible(timeout=90_000)  # a node reports about once a minute
+    await expect(page.get_by_role("img", name=re.compile(r"^Time used\. .*guarantee: last 30\s%"))).to_be_visible()
+    run.delete_created()
+    await expect(page.get_by_text("does not exist, or not any more")).to_be_visible()
+    await expect(steps.last).to_have_text("ended")
+
+
+async def test_a_tenant_without_the_right_to_list_cards_sees_its_own_grant(page: Page, run: Run) -> None:
+    async def forbid(route: Route) -> None:
+        problem = {"status": 403, "detail": "tenant may not list gpunodes", "errors": []}
+        await route.fulfill(status=403, content_type="application/problem+json", body=json.dumps(problem))
+
+    assert run.create("own", gpu_mem=8192).status_code == 201
+    run.admin_has("pods?status=Running", lambda answer: answer["items"])
+    for path in ("gpus**", "gpus/**", "summary", "nodes**"):
+        await page.route(f"**/api/v1/{path}", forbid)
+    await page.goto(f"{run.admin}/")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Pods")  # it lands on what it may see
+    await page.get_by_role("link", name="default/own").click()
+    await expect(page.get_by_text("Who else is on it is shown to those who may list gpunodes.")).to_be_visible()
+    await expect(page.get_by_role("alert")).to_have_count(0)
+
+
+async def test_the_history_is_filtered_by_kind_and_the_address_keeps_it(page: Page, run: Run) -> None:
+    assert run.create("appears", gpu_mem=1024).status_code == 201
+    run.admin_has("history?kind=start", lambda answer: answer["items"])
+    await page.goto(f"{run.admin}/#/history")
+    rows = page.locator("tbody tr", has_text="default/appears")
+    await expect(rows).to_have_count(2)
+    await expect(rows.nth(1)).to_contain_text("decision")  # before its start, which the kubelet tells in whole seconds
+    await page.get_by_label("Event").select_option("start")
+    await expect(rows).to_have_count(1)
+    await page.reload()
+    await expect(page.get_by_label("Event")).to_have_value("start")
+    await expect(rows).to_have_count(1)
+
+
 @pytest.mark.parametrize("view", ["cards", "waiting", "pods", "fit", "usage", "history"])
 async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view: str) -> None:
     await page.set_viewport_size({"width": 400, "height": 700})
