@@ -63,7 +63,7 @@ export function table(columns, rows, empty) {
   const body = rows.map((row) => (row instanceof Element ? row : line(columns, row)));
   return element(
     "div", { class: "scroll" },
-    element("table", {}, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body)),
+    element("table", { class: "stacks-small" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, body)),
   );
 }
 

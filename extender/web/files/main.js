@@ -16,6 +16,7 @@ import * as waiting from "./waiting.js";
 const VIEWS = { cards, waiting, pods, fit, usage, history };
 const root = document.getElementById("view");
 const connection = document.getElementById("connection");
+const menu = document.getElementById("menu");
 const waitingCount = document.getElementById("waiting-count");
 
 const STREAM_MS = 1000;
@@ -147,5 +148,20 @@ function start() {
 
 setInterval(() => reload(), AGAIN_MS);
 
-addEventListener("hashchange", show);
+/** On a small screen the views are behind a button. */
+function openMenu(isOpen) {
+  menu.setAttribute("aria-expanded", String(isOpen));
+}
+
+menu.addEventListener("click", () => openMenu(menu.getAttribute("aria-expanded") !== "true"));
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || menu.getAttribute("aria-expanded") !== "true") return;
+  openMenu(false);
+  menu.focus();
+});
+
+addEventListener("hashchange", () => {
+  openMenu(false);
+  show();
+});
 start();
