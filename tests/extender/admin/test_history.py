@@ -47,6 +47,8 @@ class Asked:
     def stored_until_ms(self) -> int:
         return self.stored_ms
 
+    currency = "EUR"
+
     def usage(self, by: Any, since_ms: int, until_ms: int, filters: UsageFilters = UsageFilters()) -> list[UsageRow]:  # noqa: B008
         if self.is_down or self.failures:
             self.failures -= not self.is_down

@@ -38,7 +38,7 @@ async def test_a_pod_appears_by_itself_with_its_card_and_what_it_has(page: Page,
 async def test_a_waiting_pod_is_explained(page: Page, run: Run) -> None:
     assert run.create("huge", gpu_mem=200_000).status_code == 201
     await page.goto(f"{run.admin}/#/waiting")
-    await expect(page.get_by_text("the cards are smaller than the request").first).to_be_visible()
+    await expect(page.get_by_text("The cards are smaller than the request").first).to_be_visible()
     await expect(page.locator("#waiting-count")).to_have_text("1")
     await page.get_by_role("link", name="default/huge").click()
     await expect(page.get_by_role("heading", name="What would help")).to_be_visible()
@@ -204,6 +204,7 @@ async def test_it_answers_whether_pods_would_fit(page: Page, run: Run) -> None:
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_text("All 3 pods fit.")).to_be_visible()
     await page.get_by_label("Memory of each card, GiB").fill("300")
+    await expect(page.get_by_text("All 3 pods fit.")).to_have_count(0)  # it was about other pods
     await page.get_by_role("button", name="Ask").click()
     await expect(page.get_by_text("0 of 3 pods fit.")).to_be_visible()
     await page.get_by_label("Memory of each card, GiB").fill("0")
@@ -267,9 +268,46 @@ async def test_every_view_opens_on_a_small_screen_too(page: Page, run: Run, view
     await page.goto(f"{run.admin}/#/{view}")
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await expect(page.locator("[aria-current=page]")).to_have_count(1)
+    menu = page.get_by_role("button", name="Menu")
+    await expect(page.get_by_role("link", name="History")).to_be_hidden()
+    await menu.press("Enter")
+    await expect(page.get_by_role("link", name="History")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(menu).to_be_focused()
     await expect(page.get_by_role("alert")).to_have_count(0)
     width = await page.evaluate("document.documentElement.scrollWidth")
     assert width <= 400, "the page is wider than the screen"
+
+
+async def test_policies_are_compared(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/fit")
+    await page.get_by_label("Pods").fill("2")
+    await page.get_by_role("button", name="Compare policies").click()
+    rows = page.locator("tbody tr")
+    await expect(rows).to_have_count(7, timeout=20_000)
+    await expect(rows.filter(has_text="spread")).to_contain_text("2 of 2")
+
+
+async def test_each_reason_to_wait_stands_once(page: Page, run: Run) -> None:
+    for name in ("one", "two"):
+        assert run.create(name, gpu_mem=200_000).status_code == 201
+    await page.goto(f"{run.admin}/#/waiting")
+    await expect(
+        page.get_by_role("heading", name="The cards are smaller than the request CardTooSmall 2 pods")
+    ).to_be_visible()
+    await expect(page.locator("tbody tr")).to_have_count(2)
+    await expect(page.locator("tbody").get_by_text("smaller than the request")).to_have_count(0)
+
+
+async def test_usage_is_had_as_csv(page: Page, run: Run) -> None:
+    await page.goto(f"{run.admin}/#/usage")
+    await expect(page.get_by_role("status").filter(has_text="A card-hour is")).to_be_visible(timeout=20_000)
+    async with page.expect_download() as downloading:
+        await page.get_by_role("button", name="CSV").click()
+    download = await downloading.value
+    assert download.suggested_filename == "usage-by-namespace.csv"
+    text = await asyncio.to_thread(Path(await download.path()).read_text)
+    assert text.startswith('"namespace","card-hours"')
 
 
 async def test_the_longest_names_push_nothing_off_the_screen(page: Page, run: Run) -> None:
