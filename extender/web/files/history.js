@@ -15,7 +15,7 @@ export const title = () => "History";
 export function open(root) {
   const kept = address.chosen(DEFAULTS);
   let limit = 100;
-  const list = element("div");
+  const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
     kept[name] = value;
     address.keep(kept, DEFAULTS);

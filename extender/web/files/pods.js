@@ -17,7 +17,7 @@ export const title = () => "Pods";
 export function open(root) {
   const kept = address.chosen(DEFAULTS);
   let limit = PAGE;
-  const list = element("div");
+  const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   const choose = (name) => (value) => {
     kept[name] = value;
     address.keep(kept, DEFAULTS);

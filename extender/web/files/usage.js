@@ -93,7 +93,7 @@ function usageTable(by, { items, itemsLeftOut, currency }) {
   const hasCost = items.some((row) => row.cost !== null);
   const most = Math.max(1, ...items.map((row) => row.shareSeconds));
   const columns = [
-    [by[0].toUpperCase() + by.slice(1), "name"], ["Card-hours", "number"], ["Of the most", "bar-cell"], ["GPU-hours asked", "number"], ["GPU-hours used", "number"], ["GiB-hours", "number"],
+    [by[0].toUpperCase() + by.slice(1), "name"], ["Card-hours", "number"], ["Part of the largest", "bar-cell"], ["GPU-hours asked", "number"], ["GPU-hours used", "number"], ["GiB-hours", "number"],
     ["Waited", "number"], ["Pods", "number"], ...(hasCost ? [[currency ? `Cost, ${currency}` : "Cost", "number"]] : []),
   ];
   const rows = items.map((row) => [

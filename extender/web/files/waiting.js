@@ -10,7 +10,7 @@ const MOST = 200;
 export const title = () => "Waiting pods";
 
 export function open(root) {
-  const list = element("div");
+  const list = element("div", {}, element("p", { class: "empty" }, "Loading…"));
   root.append(element("h1", {}, "Waiting pods"), list);
   return async () => {
     const page = await api.get("pending", { limit: MOST });
