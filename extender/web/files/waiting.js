@@ -49,6 +49,6 @@ function group(pods, now) {
 function missing(pod, reason) {
   const said = reason && pod.message.split("; ").filter((part) => !part.startsWith("nearest fit ") && !part.startsWith("needs "));
   const own = said?.filter((part) => !part.endsWith(`(${reason.reason})`));
-  const refusal = reason ? `${counted(reason.nodes, "node")}${own.length ? `; ${own.join("; ")}` : ""}. ` : `${pod.message} `;
+  const refusal = reason ? `Refused by ${counted(reason.nodes, "node")}${own.length ? `; ${own.join("; ")}` : ""}. ` : `${pod.message} `;
   return [refusal, pod.nearest ? nearestFit(pod.nearest) : ""];
 }
